@@ -1,0 +1,48 @@
+"""The command `synmt`: six subcommands, one file each.
+
+Nothing heavy is imported here: torch and stanza load inside the commands that need them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from synmt import __version__
+from synmt.cli import console
+from synmt.cli.parse import parse
+
+app = typer.Typer(
+    name="synmt",
+    help="Neural machine translation that reads syntax.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (parse,):
+    app.command()(command)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"synmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Example: [bold]synmt train recipes/quickstart.yaml[/]")
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")] = False,
+) -> None:
+    """Neural machine translation that reads syntax: raw text in, translations and scores out."""
+    console.configure(quiet=quiet, debug=debug)
+
+
+def main() -> None:
+    """Run the command line; every mistake becomes a message and an exit code."""
+    console.run(app)

@@ -1,0 +1,147 @@
+"""What people see: remarks, progress and tables on stderr, data on stdout, errors as sentences."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import typer
+
+from synmt.errors import SynmtError
+
+INTERRUPTED = 130
+
+
+@dataclass
+class _Settings:
+    quiet: bool = False
+    debug: bool = False
+
+
+_settings = _Settings()
+
+
+def configure(*, quiet: bool, debug: bool) -> None:
+    """Set what the options before the subcommand ask for."""
+    _settings.quiet = _settings.quiet or quiet
+    _settings.debug = _settings.debug or debug
+
+
+def run(app: typer.Typer) -> None:
+    """Run the app and leave with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    for stream in (sys.stdin, sys.stdout):
+        stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    try:
+        app(standalone_mode=True)
+    except SynmtError as error:
+        _leave(error.exit_code, f"error: {error}")
+    except KeyboardInterrupt:
+        _leave(INTERRUPTED, "interrupted")
+    except BrokenPipeError:
+        # the reader has seen enough; keep Python from complaining when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
+    except MemoryError:
+        _leave(1, "error: out of memory. Lower the batch size.")
+
+
+def _leave(code: int, message: str) -> None:
+    if _settings.debug:
+        traceback.print_exc()
+    print(f"synmt: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def remark(text: str) -> None:
+    """Say something on stderr, unless --quiet."""
+    if not _settings.quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """Say on stderr what may be wrong, also with --quiet."""
+    print(f"warning: {text}", file=sys.stderr, flush=True)
+
+
+def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: bool = False) -> None:
+    """Print a table; columns after the first are right-aligned."""
+    if _settings.quiet and not to_stdout:
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    # rich takes 80 columns for a pipe; a table that is cut there is no data
+    wide = None if (sys.stdout if to_stdout else sys.stderr).isatty() else 200
+    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(columns):
+        shown.add_column(name, justify="left" if index == 0 else "right")
+    for row in rows:
+        shown.add_row(*row)
+    Console(stderr=not to_stdout, width=wide, highlight=False).print(shown)
+
+
+Advance = Callable[[float], None]
+
+
+@contextmanager
+def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -> Iterator[Advance]:
+    """Show how far a job is: a bar on a terminal, else a plain line every few seconds.
+
+    Gives a function that takes what has been done since its last call, in `unit`.
+    """
+    if _settings.quiet:
+        yield lambda amount: None
+    elif sys.stderr.isatty():
+        with _bar(what, total, unit) as advance:
+            yield advance
+    else:
+        yield _plain_lines(what, total, unit, every)
+
+
+@contextmanager
+def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, rate="")
+
+        def advance(amount: float) -> None:
+            bar.advance(task, amount)
+            speed = bar.tasks[0].speed
+            bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield advance
+
+
+def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Advance:
+    began = last = time.monotonic()
+    done = 0.0
+
+    def advance(amount: float) -> None:
+        nonlocal last, done
+        done += amount
+        now = time.monotonic()
+        if now - last < every:
+            return
+        last = now
+        rate = done / (now - began)
+        left = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
+        of = f" of {total:,.0f}" if total else ""
+        remark(f"{what}: {done:,.0f}{of} {unit}, {rate:,.0f}/s{left}")
+
+    return advance
