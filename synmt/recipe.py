@@ -1,0 +1,296 @@
+"""One experiment: every key of a recipe, its meaning and its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
+    "small": {"layers": 3, "model_dim": 256, "feedforward_dim": 1024, "heads": 4},
+    "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
+    "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
+}
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+class SplitFiles(_Section):
+    """The files of one split: raw text, line by line; `.gz` is read too."""
+
+    source: Path
+    """The source side."""
+    target: Path
+    """The target side."""
+    source_parses: Path | None = None
+    """CoNLL-U of the source side, one tree for each line; without it the recipe's parser parses the text."""
+    labels: Path | None = None
+    """Tab-separated labels with a header row, a row for each line, for `analyze --by-label`."""
+
+
+class CorpusRecipe(_Section):
+    """Where the text is: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
+
+    name: str | None = None
+    """A known corpus: controlled, multi30k, nc11, wmt16-ende, wmt17-ende, wmt18-entr, wat-enja."""
+    folder: Path | None = None
+    """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
+    train: SplitFiles | None = None
+    """The training text."""
+    valid: SplitFiles | None = None
+    """The text that checkpoints are chosen on."""
+    test: dict[str, SplitFiles] = Field(default_factory=dict)
+    """The test sets by name: translated and scored when training ends."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> CorpusRecipe:
+        ways = [self.name is not None, self.folder is not None, self.train is not None]
+        if sum(ways) != 1:
+            raise ValueError("give one of `name`, `folder`, or `train` with `valid`")
+        if self.train is not None and self.valid is None:
+            raise ValueError("`train` needs `valid` beside it: checkpoints are chosen on it")
+        return self
+
+
+class FilterRecipe(_Section):
+    """Which pairs are left out of the training text; valid and test are never filtered."""
+
+    max_words: int = Field(250, ge=1)
+    """Longest side of a pair, in words between spaces."""
+    max_pieces: int = Field(512, ge=1)
+    """Longest side of a pair, in subword pieces."""
+    max_ratio: float = Field(0.0, ge=0)
+    """Largest ratio of the longer to the shorter side, in words; 0 does not look."""
+    duplicates: bool = False
+    """Leave out a pair that has been seen before."""
+    language: bool = False
+    """Leave out a pair in which a side is not in its language (needs the extra `language`)."""
+
+
+class ParserRecipe(_Section):
+    """What parses the source side, where the model reads syntax."""
+
+    model: str = "compact"
+    """`compact` (ships with synmt, English), `official` (Stanza's own models), or a Stanza model folder."""
+    package: str = "default"
+    """The Stanza package, such as `ewt` or `combined`."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    workers: int = Field(0, ge=0)
+    """Processes that parse side by side; 0 takes one for each core, or one on a GPU."""
+
+
+class VocabularyRecipe(_Section):
+    """The units of the model: SentencePiece pieces, or whole words."""
+
+    kind: Literal["bpe", "unigram", "word"] = "bpe"
+    """Byte-pair encoding, the unigram model, or words between spaces."""
+    size: int = Field(8000, ge=8)
+    """Number of pieces; for words, the largest number that is kept."""
+    joint: bool = True
+    """One vocabulary for both sides, or one each."""
+    byte_fallback: bool = True
+    """Unknown characters become bytes, not the unknown piece."""
+    min_frequency: int = Field(1, ge=1)
+    """Whole words only: rarer ones are unknown."""
+    normalization: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
+    """SentencePiece's rule for characters before it cuts them."""
+    character_coverage: float = Field(0.9995, gt=0, le=1)
+    """Share of the characters that are pieces of their own; 1 for small alphabets."""
+    training_lines: int = Field(2_000_000, ge=1)
+    """At most so many lines, drawn at random, teach the vocabulary."""
+
+
+class ModelRecipe(_Section):
+    """The network. `size` fills in the numbers that are not given."""
+
+    architecture: Literal["transformer"] = "transformer"
+    """The kind of network."""
+    size: Literal["tiny", "small", "base", "big"] = "base"
+    """tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16."""
+    encoder_layers: int = Field(6, ge=1)
+    """Layers of the encoder."""
+    decoder_layers: int = Field(6, ge=1)
+    """Layers of the decoder."""
+    model_dim: int = Field(512, ge=2)
+    """Width of every layer's input and output."""
+    feedforward_dim: int = Field(2048, ge=1)
+    """Width inside the feed-forward sub-layer."""
+    heads: int = Field(8, ge=1)
+    """Attention heads of every layer."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """On embeddings and on every sub-layer's output."""
+    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    """On attention weights."""
+    activation_dropout: float = Field(0.0, ge=0, lt=1)
+    """Inside the feed-forward sub-layer."""
+    norm: Literal["post", "pre"] = "post"
+    """Layer norm after each residual sum, as in the papers, or before each sub-layer."""
+    embeddings: Literal["shared", "tied", "separate"] = "shared"
+    """shared: source, target and output are one matrix; tied: target and output; separate: three."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_size(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        preset = dict(SIZES.get(str(given.get("size", "base")), {}))
+        layers = preset.pop("layers", None)
+        if layers is not None:
+            preset |= {"encoder_layers": layers, "decoder_layers": layers}
+        return {**preset, **given}
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ModelRecipe:
+        if self.model_dim % self.heads:
+            raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {self.heads} heads")
+        if self.model_dim % 2:
+            raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
+        return self
+
+
+class VariantRecipe(BaseModel):
+    """One variant: where it stands. All other keys are options of the variant itself."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, use_attribute_docstrings=True)
+
+    name: str
+    """A file of synmt/model/variants, or the dotted path of a module elsewhere."""
+    side: Literal["source", "target"] = "source"
+    """Encoder or decoder."""
+    layers: tuple[int, ...] = (1,)
+    """The layers it edits, counted from 1."""
+    heads: int | Literal["all"] = "all"
+    """How many heads of each layer it owns: the first that are free."""
+    loss_weight: float = 1.0
+    """Weight of its auxiliary loss, where it has one."""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that the variant itself understands."""
+        return dict(self.model_extra or {})
+
+
+class SyntaxRecipe(_Section):
+    """The variants that edit attention; none makes a plain model."""
+
+    variants: tuple[VariantRecipe, ...] = ()
+    """In order; two in one layer take consecutive heads."""
+
+
+class TrainingRecipe(_Section):
+    """How the model learns."""
+
+    max_steps: int = Field(100_000, ge=1)
+    """Updates."""
+    batch_tokens: int = Field(4096, ge=1)
+    """Largest batch: sentences times the longest side in pieces."""
+    batch_sentences: int = Field(0, ge=0)
+    """Largest batch in sentences; 0 does not look."""
+    accumulate: int = Field(1, ge=1)
+    """Batches whose gradients make one update."""
+    learning_rate: float = Field(7e-4, gt=0)
+    """The peak for `inverse_sqrt`, the factor for `noam`, the rate itself for `constant`."""
+    schedule: Literal["inverse_sqrt", "noam", "constant"] = "inverse_sqrt"
+    """How the learning rate moves after warm-up."""
+    warmup: int = Field(8000, ge=0)
+    """Steps until the learning rate peaks."""
+    betas: tuple[float, float] = (0.9, 0.98)
+    """Adam's decay rates."""
+    epsilon: float = Field(1e-9, gt=0)
+    """Adam's epsilon."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled weight decay (AdamW)."""
+    clip_norm: float = Field(0.0, ge=0)
+    """Largest norm of the gradient; 0 does not clip."""
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Probability given to all pieces alike (Szegedy et al., 2016)."""
+    precision: Literal["float32", "bf16", "fp16"] = "float32"
+    """Autocast; the weights stay float32."""
+    compile: bool = False
+    """Compile the model with `torch.compile`."""
+    device: str = "auto"
+    """auto, cpu or cuda."""
+    seed: int = Field(1, ge=0)
+    """Of the weights, the dropout and the order of the data."""
+    log_every: int = Field(50, ge=1)
+    """Steps between lines of the log."""
+    validate_every: int = Field(1000, ge=1)
+    """Steps between validations."""
+    save_every: int = Field(1000, ge=1)
+    """Steps between checkpoints; a validation saves too."""
+    keep: int = Field(1, ge=1)
+    """So many of the last checkpoints are kept."""
+    average: int = Field(1, ge=1)
+    """The final model is the mean of so many of the last checkpoints."""
+    best: Literal["loss", "bleu"] = "loss"
+    """What makes a checkpoint the best one, and what early stopping watches."""
+    patience: int = Field(0, ge=0)
+    """Stop after so many validations without a better one; 0 never stops early."""
+    use: Literal["best", "last", "average"] = "best"
+    """The weights that translate the test sets, and that `translate` takes."""
+
+    @model_validator(mode="after")
+    def _average_is_kept(self) -> TrainingRecipe:
+        if self.use == "average" and self.average < 2:
+            raise ValueError("`use: average` needs `average: 2` or more")
+        return self
+
+
+class DecodingRecipe(_Section):
+    """How translations are searched for."""
+
+    beam_size: int = Field(4, ge=1)
+    """Hypotheses kept for each sentence; 1 is greedy."""
+    length_penalty: float = Field(0.6, ge=0)
+    """alpha of Wu et al. (2016): a score is divided by ((5 + length) / 6) ** alpha."""
+    max_length_ratio: float = Field(1.5, gt=0)
+    """A translation has at most so many pieces for each source piece, …"""
+    max_length_extra: int = Field(20, ge=0)
+    """… and so many more."""
+    batch_size: int = Field(64, ge=1)
+    """Sentences that are translated side by side."""
+
+
+class EvaluationRecipe(_Section):
+    """How the test sets are scored."""
+
+    metrics: tuple[Literal["bleu", "chrf", "ter"], ...] = ("bleu", "chrf", "ter")
+    """Metrics of sacreBLEU."""
+    tokenize: str = "13a"
+    """sacreBLEU's tokeniser for BLEU; `none` for text that is tokenised already."""
+    lowercase: bool = False
+    """Compare lower-cased."""
+
+
+class Recipe(_Section):
+    """One experiment."""
+
+    name: str = Field(min_length=1, pattern=r"^[\w][\w.+-]*$")
+    """The run's folder is `runs/<name>`; the file's name without `.yaml` where none is given."""
+    source: str
+    """The source language, as in the corpus's file names."""
+    target: str
+    """The target language."""
+    corpus: CorpusRecipe
+    filters: FilterRecipe = FilterRecipe()
+    parser: ParserRecipe = ParserRecipe()
+    vocabulary: VocabularyRecipe = VocabularyRecipe()
+    model: ModelRecipe = ModelRecipe.model_validate({})
+    syntax: SyntaxRecipe = SyntaxRecipe()
+    training: TrainingRecipe = TrainingRecipe()
+    decoding: DecodingRecipe = DecodingRecipe()
+    evaluation: EvaluationRecipe = EvaluationRecipe()
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> Recipe:
+        if self.model.embeddings == "shared" and not self.vocabulary.joint:
+            raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
+        return self

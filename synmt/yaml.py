@@ -1,0 +1,67 @@
+"""YAML as people mean it: 7e-4 is a number, `no` is Norwegian, a key stands once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from synmt.errors import UsageError
+
+_NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
+
+
+class _Loader(yaml.SafeLoader):
+    """The core schema of YAML 1.2, in which only true and false are booleans; keys must differ."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+
+
+def load_yaml(path: Path) -> Any:
+    """Read one YAML file; raises UsageError with the line where it breaks."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError("there is no such file", where=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
+    return _parse(text, str(path))
+
+
+def parse_yaml_value(text: str) -> Any:
+    """Read the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
+    return _parse(text, "override")
+
+
+def dump_yaml(values: Any) -> str:
+    """Write plain data so that `load_yaml` gives it back."""
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f"{where}, line {mark.line + 1}" if mark else where
+        raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"not valid YAML: {error}", where=where) from None
