@@ -1,0 +1,70 @@
+"""Label-smoothed cross-entropy of tied logits, computed and differentiated in one sweep over blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+BLOCK = 1 << 21
+"""Logits held at a time; small enough for the processor's cache, so that no table of logits is ever kept."""
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, wants_gradient: bool
+    ) -> tuple[Tensor, Tensor]:
+        dtype = torch.get_autocast_dtype(states.device.type) if _autocasting(states) else weight.dtype
+        states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
+        exact = torch.promote_types(dtype, torch.float32)
+        pieces = weight.size(0)
+        total = states.new_zeros((), dtype=torch.float64)
+        likelihood = states.new_zeros((), dtype=torch.float64)
+        to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
+        to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
+        for rows in torch.arange(len(states)).split(max(1, BLOCK // pieces)):
+            block = slice(int(rows[0]), int(rows[-1]) + 1)
+            logits = (states_[block] @ weight_.T).to(exact)  # (n, V)
+            target = targets[block, None]  # (n, 1)
+            normalizer = logits.logsumexp(-1, keepdim=True)  # (n, 1)
+            nll = normalizer - logits.gather(-1, target)  # (n, 1)
+            uniform = normalizer - logits.mean(-1, keepdim=True)  # (n, 1)
+            likelihood += nll.sum()
+            total += ((1 - smoothing) * nll + smoothing * uniform).sum()
+            if to_states is None or to_weight is None:
+                continue
+            slope = logits.sub_(normalizer).exp_().sub_(smoothing / pieces)  # (n, V)
+            slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1))
+            slope = slope.to(dtype)
+            torch.mm(slope, weight_, out=to_states[block])
+            to_weight.add_(slope.T @ states_[block])
+        if to_states is not None and to_weight is not None:
+            ctx.save_for_backward(to_states, to_weight)
+        ctx.mark_non_differentiable(likelihood)
+        ctx.types = states.dtype, weight.dtype
+        return total, likelihood
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        to_states, to_weight = ctx.saved_tensors
+        to_states = to_states.to(ctx.types[0]) * slopes[0]
+        return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None
+
+
+def smoothed_cross_entropy(
+    states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Sum the label-smoothed loss and the negative log-likelihood, in nats (Szegedy et al., 2016, section 7).
+
+        loss = Σ_n (1 - ε) · nll_n + ε / V · Σ_v -log p_n(v)        p_n = softmax(weight · states_n)
+
+    states (N, D), weight (V, D), targets (N,); only the first of the two sums is differentiable.
+    """
+    wants_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
+    return _SmoothedCrossEntropy.apply(states, weight, targets, smoothing, wants_gradient)  # type: ignore[return-value]
+
+
+def _autocasting(states: Tensor) -> bool:
+    return torch.is_autocast_enabled(states.device.type)

@@ -1,0 +1,129 @@
+"""Attention as one equation with blanks, and the kernels that compute it.
+
+    O = N( mask( (q kᵀ / √d) ⊙ F + B ) ) (v + R)
+
+F is `factor`, B `bias`, R `relative`, N `normalize`; plain attention leaves F, B and R out, and N is softmax.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Normalizer = Callable[[Tensor], Tensor]
+
+
+def softmax(scores: Tensor) -> Tensor:
+    """Turn scores into weights along the keys: (B, H, Tq, Tk) -> same."""
+    return scores.softmax(-1)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of one attention sub-layer, or of some of its heads.
+
+    x: (B, Tq, D) input of the sub-layer.
+    q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
+    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may look; None lets it look everywhere.
+    factor, bias: broadcast to (B, H, Tq, Tk); they act on the scaled scores.
+    relative: (Tq, Tk, d), an extra value for each pair.
+    normalize: scores -> weights.
+    """
+
+    x: Tensor
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    mask: Tensor | None = None
+    factor: Tensor | None = None
+    bias: Tensor | None = None
+    relative: Tensor | None = None
+    normalize: Normalizer = softmax
+
+    def edit(self, **changes: Any) -> Terms:
+        """Return these terms with some of them replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def scores(self) -> Tensor:
+        """Compute the argument of N: scaled, edited and masked, float32: (B, H, Tq, Tk)."""
+        scores = (self.q @ self.k.transpose(-1, -2)).float() / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
+        if self.factor is not None:
+            scores = scores * self.factor  # (B, H, Tq, Tk)
+        if self.bias is not None:
+            scores = scores + self.bias  # (B, H, Tq, Tk)
+        if self.mask is not None:
+            scores = scores.masked_fill(~self.mask, -math.inf)  # (B, H, Tq, Tk)
+        return scores
+
+    def heads(self, first: int, last: int) -> Terms:
+        """Take the heads first, …, last - 1 of plain terms."""
+        return self.edit(q=self.q[:, first:last], k=self.k[:, first:last], v=self.v[:, first:last])
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the decoder reads of the source.
+
+    states: (B, T, D), the encoder's result.
+    mask: (B, T), True at real pieces.
+    annotations: (B, T, D) syntactic annotations beside the states, where a variant makes them.
+    """
+
+    states: Tensor
+    mask: Tensor
+    annotations: Tensor | None = None
+
+
+def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
+    """Compute O with the fastest kernel that the filled terms allow: (B, H, Tq, d)."""
+    if terms.factor is None and terms.relative is None and terms.normalize is softmax:
+        return _attend_fused(terms, dropout)
+    return attend_written_out(terms, dropout)
+
+
+def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
+    """Compute O as the equation stands: (B, H, Tq, d)."""
+    weights = F.dropout(terms.normalize(terms.scores()), dropout)  # (B, H, Tq, Tk)
+    weights = weights.to(terms.v.dtype)
+    output = weights @ terms.v  # (B, H, Tq, d)
+    if terms.relative is not None:
+        output = output + torch.einsum("bhqk,qkd->bhqd", weights, terms.relative.to(weights.dtype))
+    return output
+
+
+def _attend_fused(terms: Terms, dropout: float) -> Tensor:
+    mask = terms.mask
+    if terms.bias is not None:
+        bias = terms.bias.to(terms.q.dtype)
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # (B, H, Tq, Tk)
+    return F.scaled_dot_product_attention(terms.q, terms.k, terms.v, attn_mask=mask, dropout_p=dropout)
+
+
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """Share the last dimension out among the heads: (B, T, D) -> (B, H, T, d)."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def join_heads(x: Tensor) -> Tensor:
+    """Put the heads' outputs side by side: (B, H, T, d) -> (B, T, D)."""
+    return x.transpose(1, 2).flatten(2)
+
+
+def causal_mask(length: int, device: torch.device) -> Tensor:
+    """Let every position see itself and the past: (T, T), True where it may look."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
+
+
+def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
+    """Initialise a projection; `parts` matrices of equal size that stand in one are drawn each by itself."""
+    for part in linear.weight.chunk(parts):
+        nn.init.xavier_uniform_(part)
+    nn.init.zeros_(linear.bias)
+    return linear

@@ -1,0 +1,54 @@
+"""Token embeddings with sinusoidal positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from synmt.model.variant import Syntax, Variant
+from synmt.syntax.pieces import PAD
+
+
+class Embedding(nn.Module):
+    """Embed pieces, scaled by √D, and add where they stand (Vaswani et al., 2017, sections 3.4 and 3.5)."""
+
+    positions: Tensor
+
+    def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
+        super().__init__()
+        self.table, self.dropout = table, nn.Dropout(dropout)
+        # the layers own the variants; here they are only called
+        self._variants = tuple(variants)
+        self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
+
+    def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
+        """Embed ids (B, T), of which the first stands at position `first`: (B, T, D)."""
+        last = first + ids.size(1)
+        if last > self.positions.size(0):
+            self.positions = sinusoids(2 * last, self.table.embedding_dim).to(self.positions)
+        x = self.table(ids) * math.sqrt(self.table.embedding_dim)  # (B, T, D)
+        if syntax is not None:
+            for variant in self._variants:
+                x = variant.embed(x, syntax)  # (B, T, D)
+        return self.dropout(x + self.positions[first:last])
+
+
+def piece_table(pieces: int, model_dim: int) -> nn.Embedding:
+    """Make a table of embeddings whose scaled rows have norm near √D; padding is zero."""
+    table = nn.Embedding(pieces, model_dim, padding_idx=PAD)
+    nn.init.normal_(table.weight, std=model_dim**-0.5)
+    with torch.no_grad():
+        table.weight[PAD].zero_()
+    return table
+
+
+def sinusoids(length: int, model_dim: int) -> Tensor:
+    """Compute the position vectors, sines in the first half and cosines in the second: (T, D)."""
+    half = model_dim // 2
+    step = math.log(10_000) / max(1, half - 1)
+    rates = torch.exp(-step * torch.arange(half, dtype=torch.float64))  # (D/2,)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates  # (T, D/2)
+    return torch.cat((angles.sin(), angles.cos()), 1).float()

@@ -1,0 +1,104 @@
+"""Multi-head attention: projections around `attend`, the heads that variants own, and caches for decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from synmt.model.attention import Terms, attend, join_heads, split_heads, xavier
+from synmt.model.variant import Syntax, Variant
+
+
+class SelfAttention(nn.Module):
+    """Attention of a sequence to itself; each variant edits the terms of the heads that it owns."""
+
+    def __init__(
+        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
+    ) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
+        self.output = xavier(nn.Linear(model_dim, model_dim))
+        self.variants = nn.ModuleList(variants)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None, cache: Cache | None = None
+    ) -> Tensor:
+        """Attend from x to itself, or to all that the cache holds and x: (B, T, D) -> (B, T, D)."""
+        q, k, v = (split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
+        if cache is not None:
+            k, v = cache.extend(k, v)  # (B, H, Tk, d)
+        return self.output(join_heads(self._attend(Terms(x, q, k, v, mask), syntax)))
+
+    def _attend(self, terms: Terms, syntax: Syntax | None) -> Tensor:
+        dropout = self.dropout if self.training else 0.0
+        if syntax is None or not self.variants:
+            return attend(terms, dropout)
+        outputs, first = [], 0
+        for variant in self.variants:
+            last = first + variant.place.heads
+            outputs.append(attend(variant.edit(terms.heads(first, last), syntax), dropout))
+            first = last
+        if first < self.heads:
+            outputs.append(attend(terms.heads(first, self.heads), dropout))
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)  # (B, H, T, d)
+
+
+class CrossAttention(nn.Module):
+    """Attention of the decoder to the source, whose keys and values are computed once."""
+
+    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.query = xavier(nn.Linear(model_dim, model_dim))
+        self.key_value = xavier(nn.Linear(model_dim, 2 * model_dim), parts=2)
+        self.output = xavier(nn.Linear(model_dim, model_dim))
+
+    def keys_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Project what is attended to: (B, Tk, D) -> two of (B, H, Tk, d)."""
+        k, v = self.key_value(states).chunk(2, -1)  # (B, Tk, D)
+        return split_heads(k, self.heads), split_heads(v, self.heads)
+
+    def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
+        """Attend from x (B, Tq, D) where mask (B, 1, 1, Tk) allows: (B, Tq, D)."""
+        q = split_heads(self.query(x), self.heads)  # (B, H, Tq, d)
+        dropout = self.dropout if self.training else 0.0
+        return self.output(join_heads(attend(Terms(x, q, *keys_values, mask), dropout)))
+
+
+@dataclass
+class Cache:
+    """Keys and values of the pieces decoded so far, in a buffer that has room for more.
+
+    keys, values: (N, H, capacity, d), of which the first `length` positions are filled.
+    """
+
+    keys: Tensor | None = None
+    values: Tensor | None = None
+    length: int = 0
+
+    def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Append (N, H, T, d) keys and values and return all there are."""
+        end = self.length + k.size(2)
+        self.keys = self._write(self.keys, k, end)
+        self.values = self._write(self.values, v, end)
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def select(self, rows: Tensor) -> None:
+        """Take rows of the batch, in a new order: (N',)."""
+        assert self.keys is not None and self.values is not None
+        self.keys = self.keys[:, :, : self.length].index_select(0, rows)
+        self.values = self.values[:, :, : self.length].index_select(0, rows)
+
+    def _write(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
+        if buffer is None or buffer.size(2) < end:
+            room = new.new_empty(*new.shape[:2], max(16, 2 * end), new.size(3))  # (N, H, capacity, d)
+            if buffer is not None:
+                room[:, :, : self.length] = buffer[:, :, : self.length]
+            buffer = room
+        buffer[:, :, self.length : end] = new
+        return buffer

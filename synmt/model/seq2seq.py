@@ -1,0 +1,102 @@
+"""What every translation model can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from torch import Tensor, nn
+
+from synmt.batch import Batch, Sequences
+from synmt.model.attention import Memory
+from synmt.model.variant import Syntax, Variant
+from synmt.syntax.signals import Signal
+
+
+Side = Literal["source", "target"]
+
+
+class State(Protocol):
+    """What decoding keeps between steps, for B sentences with K beams each."""
+
+    def select(self, sentences: Tensor | None, beams: Tensor) -> None:
+        """Keep some sentences (B',), or all, and go on from the given beams of each, (B', K')."""
+        ...
+
+
+@dataclass
+class Output:
+    """The result of one pass over a batch.
+
+    states: (B, T, D), which predict the target.
+    losses: auxiliary losses by name, sums over the batch.
+    """
+
+    states: Tensor
+    losses: dict[str, Tensor]
+
+
+class Seq2Seq(nn.Module):
+    """An encoder and a decoder; the Transformer and the LSTM fill in the five methods.
+
+    source_variants, target_variants: those of each side, in the order of layers; the layers own them.
+    """
+
+    def __init__(self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]) -> None:
+        super().__init__()
+        self.variants = {"source": tuple(source_variants), "target": tuple(target_variants)}
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix that turns states into logits: (V, D)."""
+        raise NotImplementedError
+
+    def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
+        """Encode source pieces (B, T) where mask (B, T) is True."""
+        raise NotImplementedError
+
+    def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""
+        raise NotImplementedError
+
+    def start(self, memory: Memory) -> Any:
+        """Begin decoding with one beam for each sentence."""
+        raise NotImplementedError
+
+    def step(self, state: Any, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, D)."""
+        raise NotImplementedError
+
+    def reads(self, side: Side) -> tuple[Signal, ...]:
+        """List the signals without which the model cannot run."""
+        return _unique(signal for variant in self.variants[side] for signal in variant.reads)
+
+    def learns(self, side: Side) -> tuple[Signal, ...]:
+        """List the signals that only training needs."""
+        return _unique(signal for variant in self.variants[side] for signal in variant.learns)
+
+    def syntax(self, side: Side, signals: dict[str, Tensor]) -> Syntax | None:
+        """Wrap the signals of one side for a pass; None where no variant stands on that side."""
+        return Syntax(signals) if self.variants[side] else None
+
+    def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
+        """Encode the source with its syntax, and let the variants annotate what the decoder will read."""
+        syntax = self.syntax("source", signals)
+        memory = self.encode(source.ids, source.mask, syntax)
+        if syntax is not None:
+            for variant in self.variants["source"]:
+                memory = variant.annotate(memory, syntax)
+        return memory, syntax
+
+    def forward(self, batch: Batch) -> Output:
+        """Run teacher forcing over a batch."""
+        memory, source = self.remember(batch.source, batch.source_signals)
+        target = self.syntax("target", batch.target_signals)
+        states = self.decode(memory, batch.target_input, target)  # (B, T, D)
+        losses = {name: loss for side in (source, target) if side for name, loss in side.losses.items()}
+        return Output(states, losses)
+
+
+def _unique(signals: Iterable[Signal]) -> tuple[Signal, ...]:
+    return tuple({signal.name: signal for signal in signals}.values())

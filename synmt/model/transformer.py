@@ -1,0 +1,222 @@
+"""The Transformer (Vaswani et al., 2017), post-norm or pre-norm, with places for variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmt.model.attention import Memory, causal_mask, xavier
+from synmt.model.embedding import Embedding, piece_table
+from synmt.model.multihead import Cache, CrossAttention, SelfAttention
+from synmt.model.seq2seq import Seq2Seq
+from synmt.model.variant import Syntax, Variant
+from synmt.recipe import ModelRecipe
+
+Layered = Sequence[Sequence[Variant]]
+"""The variants of each layer of one side, first layer first."""
+
+
+class FeedForward(nn.Module):
+    """Two projections with a ReLU between them."""
+
+    def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = xavier(nn.Linear(model_dim, inner_dim))
+        self.output = xavier(nn.Linear(inner_dim, model_dim))
+        self.dropout = dropout
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        return self.output(F.dropout(F.relu(self.inner(x)), self.dropout, self.training))
+
+
+class Residual(nn.Module):
+    """x + f(x), with the layer norm after the sum (post) or before f (pre)."""
+
+    def __init__(self, recipe: ModelRecipe) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(recipe.model_dim)
+        self.pre = recipe.norm == "pre"
+        self.dropout = nn.Dropout(recipe.dropout)
+
+    def forward(self, x: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        if self.pre:
+            return x + self.dropout(sub_layer(self.norm(x)))
+        return self.norm(x + self.dropout(sub_layer(x)))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, recipe: ModelRecipe, variants: Sequence[Variant]) -> None:
+        super().__init__()
+        self.self_attention = SelfAttention(
+            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout, variants=variants
+        )
+        self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
+        self.residuals = nn.ModuleList(Residual(recipe) for _ in range(2))
+
+    def forward(self, x: Tensor, mask: Tensor, syntax: Syntax | None) -> Tensor:
+        """(B, T, D), mask (B, 1, 1, T) -> (B, T, D)."""
+        attention, feed_forward = self.residuals
+        x = attention(x, lambda x: self.self_attention(x, mask, syntax))
+        return feed_forward(x, self.feed_forward)
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, attention to the source, feed-forward."""
+
+    def __init__(self, recipe: ModelRecipe, variants: Sequence[Variant]) -> None:
+        super().__init__()
+        self.self_attention = SelfAttention(
+            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout, variants=variants
+        )
+        self.cross_attention = CrossAttention(
+            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout
+        )
+        self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
+        self.residuals = nn.ModuleList(Residual(recipe) for _ in range(3))
+
+    def forward(
+        self,
+        x: Tensor,
+        source: Callable[[CrossAttention, Tensor], Tensor],
+        mask: Tensor | None,
+        syntax: Syntax | None,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """(B, T, D) -> (B, T, D); `source` attends from x to the source."""
+        own, cross, feed_forward = self.residuals
+        x = own(x, lambda x: self.self_attention(x, mask, syntax, cache))
+        x = cross(x, lambda x: source(self.cross_attention, x))
+        return feed_forward(x, self.feed_forward)
+
+
+@dataclass
+class TransformerState:
+    """What decoding keeps between steps, for B sentences with K beams each.
+
+    mask: (B, 1, 1, Ts), True at real pieces of the source.
+    source: keys and values of the source for each layer, (B, H, Ts, d) each: beams share them.
+    caches: of the target so far for each layer, rows of B · K.
+    """
+
+    mask: Tensor
+    source: list[tuple[Tensor, Tensor]]
+    caches: list[Cache]
+    beams: int = 1
+    length: int = 0
+
+    def select(self, sentences: Tensor | None, beams: Tensor) -> None:
+        """Keep some sentences (B',), or all, and go on from the given beams of each, (B', K')."""
+        if sentences is None:
+            first = torch.arange(beams.size(0), device=beams.device)  # (B,)
+        else:
+            first = sentences  # (B',)
+            self.mask = self.mask.index_select(0, sentences)
+            self.source = [
+                (k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source
+            ]
+        rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
+        for cache in self.caches:
+            cache.select(rows)
+        self.beams = beams.size(1)
+
+
+class Transformer(Seq2Seq):
+    """Encoder and decoder over pieces."""
+
+    def __init__(
+        self,
+        recipe: ModelRecipe,
+        source_pieces: int,
+        target_pieces: int,
+        source_variants: Layered = (),
+        target_variants: Layered = (),
+    ) -> None:
+        source = source_variants or [()] * recipe.encoder_layers
+        target = target_variants or [()] * recipe.decoder_layers
+        super().__init__(chain(*source), chain(*target))
+        target_table = piece_table(target_pieces, recipe.model_dim)
+        shared = recipe.embeddings == "shared"
+        source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
+        self.source_embedding = Embedding(
+            source_table, dropout=recipe.dropout, variants=self.variants["source"]
+        )
+        self.target_embedding = Embedding(
+            target_table, dropout=recipe.dropout, variants=self.variants["target"]
+        )
+        self.encoder = nn.ModuleList(EncoderLayer(recipe, variants) for variants in source)
+        self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
+        self.encoder_norm = _final_norm(recipe)
+        self.decoder_norm = _final_norm(recipe)
+        self.output = target_table
+        if recipe.embeddings == "separate":
+            self.output = piece_table(target_pieces, recipe.model_dim)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The matrix that turns states into logits: (V, D)."""
+        return self.output.weight
+
+    def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
+        """Encode source pieces (B, T) where mask (B, T) is True."""
+        x = self.source_embedding(ids, syntax)  # (B, T, D)
+        for layer in self.encoder:
+            if syntax is not None:
+                syntax.states.append(x)
+            x = layer(x, mask[:, None, None], syntax)  # (B, T, D)
+        return Memory(self.encoder_norm(x), mask)
+
+    def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Compute the states that predict what follows each piece of (B, T): (B, T, D)."""
+        past = causal_mask(ids.size(1), ids.device)  # (T, T)
+        mask = memory.mask[:, None, None]  # (B, 1, 1, Ts)
+
+        def source(attention: CrossAttention, x: Tensor) -> Tensor:
+            return attention(x, attention.keys_values(memory.states), mask)
+
+        x = self.target_embedding(ids, syntax)  # (B, T, D)
+        for layer in self.decoder:
+            if syntax is not None:
+                syntax.states.append(x)
+            x = layer(x, source, past, syntax)  # (B, T, D)
+        return self.decoder_norm(x)
+
+    def start(self, memory: Memory) -> TransformerState:
+        """Begin decoding with one beam for each sentence."""
+        source = [layer.cross_attention.keys_values(memory.states) for layer in self.decoder]
+        return TransformerState(memory.mask[:, None, None], source, [Cache() for _ in self.decoder])
+
+    def step(self, state: TransformerState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, D)."""
+        batch, beams = pieces.shape
+        x = self.target_embedding(pieces.view(-1, 1), syntax, first=state.length)  # (B K, 1, D)
+        state.length += 1
+        for layer, keys_values, cache in zip(self.decoder, state.source, state.caches, strict=True):
+            if syntax is not None:
+                syntax.states.append(x)
+            source = _beams_share(keys_values, state.mask, batch)
+            x = layer(x, source, None, syntax, cache)  # (B K, 1, D)
+        return self.decoder_norm(x).view(batch, beams, -1)
+
+
+def _beams_share(
+    keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
+) -> Callable[[CrossAttention, Tensor], Tensor]:
+    # the beams of a sentence stand side by side as queries, so keys and values are never copied for them
+    def source(attention: CrossAttention, x: Tensor) -> Tensor:
+        side_by_side = x.view(batch, -1, x.size(-1))  # (B, K, D)
+        return attention(side_by_side, keys_values, mask).view_as(x)
+
+    return source
+
+
+def _final_norm(recipe: ModelRecipe) -> nn.Module:
+    return nn.LayerNorm(recipe.model_dim) if recipe.norm == "pre" else nn.Identity()

@@ -1,0 +1,74 @@
+"""What a variant of attention is: the page to read before writing one.
+
+A variant is a module in a file of its own in `synmt/model/variants/`; the class name is the file name in
+CamelCase. It maps the terms of attention to edited terms, reading signals of the parse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor, nn
+
+from synmt.model.attention import Memory, Terms
+from synmt.syntax.signals import Signal
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a variant stands, and the sizes that it may need.
+
+    layer: counted from 1, as in papers.
+    heads: how many heads of the layer it owns.
+    """
+
+    side: Literal["source", "target"]
+    layer: int
+    heads: int
+    model_dim: int
+    head_dim: int
+
+
+@dataclass
+class Syntax:
+    """What travels with one forward pass over one side; None for a side without variants.
+
+    signals: name -> (B, T), (B, T, T) or (B, G, T, T), with the gold of auxiliary losses where it is known.
+    states: the inputs of the layers so far, each (B, T, D).
+    losses: auxiliary losses found on the way, each the sum over the batch.
+    """
+
+    signals: Mapping[str, Tensor]
+    states: list[Tensor] = field(default_factory=list)
+    losses: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Variant(nn.Module):
+    """Edit attention in one place. Override the one method that your paper needs.
+
+    reads: signals needed whenever the model runs, so translating needs a parser.
+    learns: signals needed in training only, as the gold of an auxiliary loss.
+
+    Set both on the class, or in `__init__` where options decide. Options are keyword-only with defaults.
+    """
+
+    reads: tuple[Signal, ...] = ()
+    learns: tuple[Signal, ...] = ()
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
+    def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
+        """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""
+        return x
+
+    def edit(self, terms: Terms, syntax: Syntax) -> Terms:
+        """Edit the terms of the heads that this variant owns."""
+        return terms
+
+    def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
+        """Edit what the decoder reads of the source."""
+        return memory
