@@ -1,12 +1,12 @@
 """The run folder: recipe, vocabularies, log, checkpoints, test translations; all that a run needs to move house.
 
-    runs/NAME/run.json            what the run is, and whether it has finished
-              recipe.yaml         the recipe with every value
-              *.model, *.words    the vocabularies
-              log.jsonl           a line for every `log_every` steps and every validation
-              checkpoints/step-*  weights, optimiser and position at a step
-              model.safetensors   the weights that translate
-              tests/NAME/         source, reference, hypothesis and scores of each test set
+runs/NAME/run.json            what the run is, and whether it has finished
+          recipe.yaml         the recipe with every value
+          *.model, *.words    the vocabularies
+          log.jsonl           a line for every `log_every` steps and every validation
+          checkpoints/step-*  weights, optimiser and position at a step
+          model.safetensors   the weights that translate
+          tests/NAME/         source, reference, hypothesis and scores of each test set
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from torch import Tensor, nn
 
 from synmt.errors import SynmtError
 from synmt.files import saying_what_failed, write_atomically, write_folder_atomically
-from synmt.recipe import Recipe, recipe_values
-from synmt.recipe_file import check_recipe
+from synmt.recipe import Recipe, TrainingRecipe
+from synmt.recipe_file import check_recipe, recipe_values
 from synmt.yaml import dump_yaml, load_yaml
 
 FORMAT = 1
@@ -174,7 +174,9 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     tensors = _load(folder / "optimizer.safetensors")
     for name, parameter in model.named_parameters():
         keys = [key for key in tensors if key.rpartition("/")[0] == name]
-        optimizer.state[parameter] = {key.rpartition("/")[2]: tensors[key].to(parameter.device) for key in keys}
+        optimizer.state[parameter] = {
+            key.rpartition("/")[2]: tensors[key].to(parameter.device) for key in keys
+        }
     return read_state(folder)
 
 
@@ -186,14 +188,28 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
         raise _broken(checkpoint, "state.json cannot be read") from None
 
 
-def drop_checkpoints(run: Run, *, keep: int, best_step: int) -> None:
-    """Remove all but the newest checkpoints and the best one, and the optimiser of all but the newest."""
+def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
+    """List the checkpoints of the plan, oldest first, without those that an interruption left."""
+    every = (settings.save_every, settings.validate_every, settings.max_steps)
+    return [
+        folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)
+    ]
+
+
+def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:
+    """Remove the checkpoints that nobody needs, and the optimiser of all but the newest."""
     steps = run.checkpoints()
     for folder in steps[:-1]:
         (folder / "optimizer.safetensors").unlink(missing_ok=True)
-    for folder in steps[:-keep]:
-        if folder != run.checkpoint(best_step):
+    last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
+    needed = {steps[-1], run.checkpoint(best_step), *last}
+    for folder in steps:
+        if folder not in needed:
             shutil.rmtree(folder)
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
 
 
 def save_weights(model: nn.Module, path: Path) -> None:

@@ -84,9 +84,11 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
             )
         place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // model.heads)
         try:
-            layer.append(kind(place, **recipe.options))
+            variant = kind(place, **recipe.options)
         except UsageError as error:
             raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
+        variant.loss_weight = recipe.loss_weight
+        layer.append(variant)
 
 
 def _check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> None:

@@ -13,7 +13,6 @@ from synmt.model.attention import Memory
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
 
-
 Side = Literal["source", "target"]
 
 

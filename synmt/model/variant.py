@@ -37,7 +37,7 @@ class Syntax:
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T), with the gold of auxiliary losses where it is known.
     states: the inputs of the layers so far, each (B, T, D).
-    losses: auxiliary losses found on the way, each the sum over the batch.
+    losses: auxiliary losses found on the way, weighted, each the sum over the batch.
     """
 
     signals: Mapping[str, Tensor]
@@ -57,6 +57,9 @@ class Variant(nn.Module):
     reads: tuple[Signal, ...] = ()
     learns: tuple[Signal, ...] = ()
 
+    loss_weight: float = 1.0
+    """Of the auxiliary loss; the recipe sets it."""
+
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
@@ -72,3 +75,8 @@ class Variant(nn.Module):
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Edit what the decoder reads of the source."""
         return memory
+
+    def supervise(self, syntax: Syntax, loss: Tensor) -> None:
+        """Add an auxiliary loss, the sum over the batch; it is weighted here and normalised with the translation loss."""
+        name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
+        syntax.losses[name] = self.loss_weight * loss

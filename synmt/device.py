@@ -1,0 +1,41 @@
+"""Where tensors live and in which precision they are multiplied."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import sys
+
+import torch
+
+from synmt.errors import UsageError
+
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choose_device(name: str) -> torch.device:
+    """Turn `auto`, `cpu`, `cuda` or `cuda:1` into a device; auto takes a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"there is no device '{name}'", allowed="auto, cpu, cuda, cuda:1, …") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError("no GPU is to be seen here", where=f"device {name}", do="Use cpu or auto")
+    return device
+
+
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
+    """Multiply in `bf16` or `fp16`; float32 leaves everything as it is."""
+    if precision == "float32":
+        return contextlib.nullcontext()
+    return torch.autocast(device.type, AUTOCAST[precision])
+
+
+def peak_memory(device: torch.device) -> int:
+    """Measure the most memory held so far, in bytes: of the GPU, else of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,55 @@
+"""Several processes that train one model, as `torchrun` starts them; one process needs nothing of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import torch
+import torch.distributed
+from torch import nn
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process among its peers."""
+
+    rank: int = 0
+    count: int = 1
+
+    def sum(self, *values: int) -> list[int]:
+        """Add up numbers over all processes."""
+        if self.count == 1:
+            return list(values)
+        total = torch.tensor(values, device=_device())
+        torch.distributed.all_reduce(total)
+        return total.tolist()
+
+    def sum_gradients(self, model: nn.Module) -> None:
+        """Add up the gradients over all processes, in one message for each type."""
+        if self.count == 1:
+            return
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        torch.distributed.all_reduce(flat)
+        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+    def wait(self) -> None:
+        """Let every process come here before any goes on."""
+        if self.count > 1:
+            torch.distributed.barrier()
+
+
+def join_processes() -> Processes:
+    """Meet the other processes that `torchrun` has started; alone where it has started none."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return Processes()
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return Processes(torch.distributed.get_rank(), torch.distributed.get_world_size())
+
+
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

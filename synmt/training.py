@@ -1,0 +1,318 @@
+"""The training loop: a generator that yields a record of what has happened; it prints nothing.
+
+Every step draws its random numbers from (seed, step), so a run that goes on from a checkpoint ends, bit for bit,
+where an uninterrupted one ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from synmt.batch import Batch
+from synmt.checkpoint import Run, drop_checkpoints, load_checkpoint, save_checkpoint
+from synmt.device import autocast, peak_memory
+from synmt.errors import SynmtError
+from synmt.loss import smoothed_cross_entropy
+from synmt.model.seq2seq import Seq2Seq
+from synmt.parallel import Processes
+from synmt.recipe import Recipe
+from synmt.schedule import learning_rate
+from synmt.stream import Position, Reader, prefetch
+from synmt.syntax.pieces import PAD
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """The mean over the steps since the last record.
+
+    loss: label-smoothed loss of a target piece, in nats; `losses` holds the auxiliary ones, weighted.
+    perplexity: without smoothing.
+    memory: the most held so far, in bytes.
+    """
+
+    step: int
+    loss: float
+    perplexity: float
+    losses: dict[str, float]
+    learning_rate: float
+    gradient_norm: float
+    tokens_per_second: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class ValidationRecord:
+    """Loss in nats for a target piece, without smoothing; BLEU of detokenised text where it is asked for."""
+
+    step: int
+    loss: float
+    perplexity: float
+    bleu: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class EndRecord:
+    """Why training stopped: max_steps, patience, or interrupted."""
+
+    step: int
+    reason: str
+
+
+Record = StepRecord | ValidationRecord | EndRecord
+
+
+@dataclass
+class State:
+    """Where training stands; all of it is in a checkpoint."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best_step: int = 0
+    best_value: float = math.inf
+    waited: int = 0
+    scaler: dict[str, Any] = field(default_factory=dict)
+
+
+class Trainer:
+    """Trains one model into one run folder.
+
+    score: translates the validation text and gives its BLEU; None leaves BLEU out.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        recipe: Recipe,
+        model: Seq2Seq,
+        *,
+        train: Reader,
+        valid: Reader,
+        device: torch.device,
+        score: Callable[[Seq2Seq], float] | None = None,
+        processes: Processes | None = None,
+    ) -> None:
+        self.run, self.recipe, self.settings = run, recipe, recipe.training
+        self.model = model.to(device)
+        self.train_reader, self.valid_reader, self.score = train, valid, score
+        self.device, self.processes = device, processes or Processes()
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(),
+            betas=self.settings.betas,
+            eps=self.settings.epsilon,
+            weight_decay=self.settings.weight_decay,
+            fused=True,
+        )
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
+        self.state = State()
+        self.stop_requested = False
+        if self.settings.compile:
+            self.model.compile(dynamic=True)
+
+    def resume(self) -> int:
+        """Go on from the newest checkpoint, where there is one; returns the step."""
+        steps = self.run.checkpoints()
+        if steps:
+            self.state = State(**load_checkpoint(steps[-1], self.model, self.optimizer))
+            self.scaler.load_state_dict(self.state.scaler)
+        return self.state.step
+
+    def train(self) -> Iterator[Record]:
+        """Train until max_steps, patience or a request to stop, and yield what happens."""
+        meter = _Meter(self.device)
+        stream = prefetch(self.train_reader.forever(Position(self.state.epoch, self.state.batch)))
+        try:
+            while (reason := self._reason_to_stop()) is None:
+                batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
+                meter.add(self.update(batches))
+                self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
+                if self.state.step % self.settings.log_every == 0:
+                    yield meter.record(self.state.step)
+                yield from self._validate_and_save()
+        finally:
+            stream.close()
+        if not self.run.checkpoint(self.state.step).exists():
+            self._save()
+        yield EndRecord(self.state.step, reason)
+
+    def update(self, batches: tuple[Batch, ...]) -> _Step:
+        """Make one step from the gradients of a few batches; returns what the log wants to know."""
+        self.state.step += 1
+        torch.manual_seed(_seed(self.settings.seed, self.state.step, self.processes.rank))
+        self.model.train()
+        mine = sum(batch.target_tokens for batch in batches)
+        # all processes stop at the same step, whichever of them was asked to
+        tokens, stops = self.processes.sum(mine, int(self.stop_requested))
+        self.stop_requested = stops > 0
+        sums: dict[str, float] = {"loss": 0.0, "nll": 0.0}
+        for batch in batches:
+            with _naming_shape_when_full(batch):
+                self._accumulate(batch, tokens, sums)
+        rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim)
+        norm = self._step_optimizer(rate)
+        means = {name: value / mine for name, value in sums.items()}
+        return _Step(means, mine, tokens, rate, norm)
+
+    def validate(self) -> float:
+        """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
+        self.model.eval()
+        total, tokens = 0.0, 0
+        with torch.inference_mode(), autocast(self.device, self.settings.precision):
+            for batch in self.valid_reader.once():
+                _, nll = self._losses(self.model(batch.to(self.device)).states, batch)
+                total += float(nll)
+                tokens += batch.target_tokens
+        return total / max(1, tokens)
+
+    def _accumulate(self, batch: Batch, tokens: int, sums: dict[str, float]) -> None:
+        batch = batch.to(self.device)
+        with autocast(self.device, self.settings.precision):
+            output = self.model(batch)
+            loss, nll = self._losses(output.states, batch)
+        total = loss + sum(output.losses.values())
+        for name, value in {"loss": loss, "nll": nll, **output.losses}.items():
+            sums[name] = sums.get(name, 0.0) + float(value.detach())
+        if not math.isfinite(sums["loss"]):
+            lines = ", ".join(str(line + 1) for line in batch.lines[:20])
+            raise SynmtError(
+                f"the loss of step {self.state.step} is not a finite number",
+                where=f"{self.run.folder}, training lines {lines}",
+                do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
+                "The last checkpoint is kept",
+            )
+        self.scaler.scale(total / tokens).backward()
+
+    def _losses(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+        targets = batch.target_output.to(self.device)  # (B, T)
+        real = targets != PAD  # (B, T)
+        weight = self.model.output_weight
+        return smoothed_cross_entropy(
+            states[real], weight, targets[real], smoothing=self.settings.label_smoothing
+        )
+
+    def _step_optimizer(self, rate: float) -> float:
+        self.processes.sum_gradients(self.model)
+        self.scaler.unscale_(self.optimizer)
+        limit = self.settings.clip_norm or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad()
+        return float(norm)
+
+    def _validate_and_save(self) -> Iterator[ValidationRecord]:
+        if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
+            record = self._validated()
+            self._save()
+            yield record
+        elif self.state.step % self.settings.save_every == 0:
+            self._save()
+
+    def _validated(self) -> ValidationRecord:
+        loss = self.validate()
+        bleu = self.score(self.model) if self.score else None
+        value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
+        best = value < self.state.best_value
+        if best:
+            self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
+        else:
+            self.state.waited += 1
+        return ValidationRecord(self.state.step, loss, _perplexity(loss), bleu, best)
+
+    def _reason_to_stop(self) -> str | None:
+        if self.state.step >= self.settings.max_steps:
+            return "max_steps"
+        if self.settings.patience and self.state.waited >= self.settings.patience:
+            return "patience"
+        return "interrupted" if self.stop_requested else None
+
+    def _save(self) -> None:
+        if self.processes.rank:
+            return
+        state = replace(self.state, scaler=self.scaler.state_dict())
+        save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
+        drop_checkpoints(self.run, self.settings, best_step=state.best_step)
+
+
+@contextlib.contextmanager
+def _naming_shape_when_full(batch: Batch) -> Iterator[None]:
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        sentences, source = batch.source.ids.shape
+        target = batch.target_input.size(1)
+        raise SynmtError(
+            f"out of memory with a batch of {sentences} sentences, {source} source and {target} target pieces",
+            do="Lower training.batch_tokens and raise training.accumulate by as much, or filter long lines "
+            "(filters.max_pieces)",
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What one step did: means over this process's tokens, tokens of this and of all processes."""
+
+    means: dict[str, float]
+    tokens: int
+    all_tokens: int
+    learning_rate: float
+    gradient_norm: float
+
+
+class _Meter:
+    """Gathers steps until somebody asks for their mean."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        self._clear()
+
+    def add(self, step: _Step) -> None:
+        """Add one step."""
+        self.steps.append(step)
+
+    def record(self, number: int) -> StepRecord:
+        """Give the means and begin anew."""
+        seconds = time.monotonic() - self.began
+        tokens = sum(step.tokens for step in self.steps)
+        means = {
+            name: sum(step.means[name] * step.tokens for step in self.steps) / tokens
+            for name in self.steps[0].means
+        }
+        loss, nll = means.pop("loss"), means.pop("nll")
+        record = StepRecord(
+            step=number,
+            loss=loss,
+            perplexity=_perplexity(nll),
+            losses=means,
+            learning_rate=self.steps[-1].learning_rate,
+            gradient_norm=self.steps[-1].gradient_norm,
+            tokens_per_second=sum(step.all_tokens for step in self.steps) / seconds,
+            memory=peak_memory(self.device),
+        )
+        self._clear()
+        return record
+
+    def _clear(self) -> None:
+        self.steps: list[_Step] = []
+        self.began = time.monotonic()
+
+
+def _perplexity(nll: float) -> float:
+    return math.exp(min(nll, 700.0))
+
+
+def _seed(*parts: int) -> int:
+    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> 1)
