@@ -1,0 +1,251 @@
+"""`synmt analyze`: runs or translations -> where one system beats another, as tables and plots."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from synmt.cli import console
+from synmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from synmt.analysis import Evidence, Grouping, Row, Table
+    from synmt.metrics import Metric, MetricOptions
+    from synmt.outputs import Outputs
+
+TOO_MANY = 50
+"""A label with more values than this is no label but a name for each sentence, unless it is asked for."""
+
+
+Labels = Annotated[
+    Path | None,
+    typer.Argument(metavar="LABELS.tsv", help="For --by-label: tab-separated, a row of names first."),
+]
+ByLength = Annotated[bool, typer.Option("--by-length", help="Group by the length of the source.")]
+ByLabel = Annotated[bool, typer.Option("--by-label", help="Group by labels: of the file given, else of the run.")]
+Label = Annotated[list[str] | None, typer.Option(help="A column of the labels (again for more); else all.")]
+Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
+Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
+Baseline = Annotated[Path | None, typer.Option(metavar="RUN|FILE", help="What to compare with: a run or translations.")]
+Hypotheses = Annotated[Path | None, typer.Option(help="Translations, instead of a run.")]
+References = Annotated[Path | None, typer.Option(help="Their references.")]
+Source = Annotated[Path | None, typer.Option(help="Their source, for --by-length.")]
+MetricName = Annotated[str, typer.Option(help="bleu, chrf or ter.")]
+Tokenize = Annotated[
+    str | None,
+    typer.Option(help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a."),
+]
+Lowercase = Annotated[
+    bool | None, typer.Option("--lowercase/--cased", help="Ignore case, or not; else as the run's recipe, or not.")
+]
+Buckets = Annotated[str, typer.Option(help="Last length of each bucket; one for all longer ones follows.")]
+Unit = Annotated[str, typer.Option(help="What a length counts: words or characters.")]
+Plot = Annotated[Path | None, typer.Option(help="Draw the table into this .png, .svg or .pdf.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def analyze(
+    labels: Labels = None,
+    by_length: ByLength = False,
+    by_label: ByLabel = False,
+    label: Label = None,
+    run: Run = None,
+    test: Test = None,
+    baseline: Baseline = None,
+    hypotheses: Hypotheses = None,
+    references: References = None,
+    source: Source = None,
+    metric: MetricName = "bleu",
+    tokenize: Tokenize = None,
+    lowercase: Lowercase = None,
+    buckets: Buckets = "10,20,30,40,50",
+    unit: Unit = "words",
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score every group of test sentences, by length or by label, and compare with a baseline.
+
+    Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
+
+    Example: [bold]synmt analyze --by-label labels.tsv --label attractors --json[/]
+    """
+    from synmt.metrics import make_metric
+
+    _check_request(by_length, by_label, labels, label)
+    if plot:
+        from synmt.plots import check_plot
+
+        check_plot(plot)
+    outputs = _read_outputs(run, test, hypotheses, references, source)
+    options = _scoring(outputs, tokenize, lowercase)
+    chosen = make_metric(metric, options)
+    groupings = [_length_grouping(outputs, buckets, unit)] if by_length else []
+    groupings += _label_groupings(outputs, labels, label) if by_label else []
+    if plot:
+        _check_one(groupings, plot)
+    other = _read_baseline(outputs, baseline)
+    tables = _tabulate(groupings, chosen, outputs, other, options.lowercase)
+    if as_json:
+        _print_json(tables, chosen, outputs, other)
+    else:
+        _print_tables(tables, chosen, outputs, other)
+    if plot:
+        _draw(tables[0], plot, outputs, other)
+
+
+def _check_request(by_length: bool, by_label: bool, labels: Path | None, label: list[str] | None) -> None:
+    if not by_length and not by_label:
+        raise UsageError("nothing to group by", do="Ask for `--by-length`, `--by-label` or both")
+    if not by_label and (labels or label):
+        raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
+
+
+def _read_outputs(
+    run: Path | None, test: str | None, hypotheses: Path | None, references: Path | None, source: Path | None
+) -> Outputs:
+    from synmt import outputs
+
+    if hypotheses is None:
+        if references or source:
+            raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
+        found = outputs.from_run(run, test)
+        if found.other_tests and test is None:
+            console.remark(f"test set {found.test}; choose with --test: {', '.join(found.other_tests)}")
+        return found
+    if run or test:
+        raise UsageError("a run and `--hypotheses` exclude each other", do="Give one of them")
+    if references is None:
+        raise UsageError("translations need their references", do="Give them as `--references`")
+    return outputs.from_files(hypotheses, references, source)
+
+
+def _scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
+    """Take the options given, and the run's own for the others."""
+    own = outputs.scoring
+    return replace(
+        own,
+        tokenize=own.tokenize if tokenize is None else tokenize,
+        lowercase=own.lowercase if lowercase is None else lowercase,
+    )
+
+
+def _read_baseline(outputs: Outputs, baseline: Path | None) -> Outputs | None:
+    from synmt.outputs import baseline_of
+
+    return baseline_of(outputs, baseline) if baseline else None
+
+
+def _length_grouping(outputs: Outputs, buckets: str, unit: str) -> Grouping:
+    from synmt import analysis
+    from synmt.errors import did_you_mean
+
+    edges = analysis.parse_edges(buckets)
+    if unit not in analysis.UNITS:
+        raise UsageError(
+            f"there is no unit '{unit}'",
+            allowed=f"Units: {', '.join(analysis.UNITS)}",
+            do=did_you_mean(unit, analysis.UNITS),
+        )
+    if not outputs.source:
+        raise UsageError("lengths are those of the source, which was not given", do="Give it as `--source`")
+    return analysis.by_length(outputs.source, edges=edges, unit=unit)
+
+
+def _label_groupings(outputs: Outputs, labels: Path | None, wanted: list[str] | None) -> list[Grouping]:
+    from synmt import analysis
+
+    path = labels or outputs.labels
+    if path is None:
+        raise UsageError(
+            f"there are no labels with {outputs.test or outputs.system}",
+            do="Give a file: `synmt analyze --by-label LABELS.tsv`",
+        )
+    columns = analysis.read_labels(path, len(outputs.reference))
+    if wanted:
+        columns = analysis.choose_labels(columns, wanted)
+    groupings = [analysis.by_label(name, values) for name, values in columns.items()]
+    few = [grouping for grouping in groupings if len(grouping.names) <= TOO_MANY or wanted]
+    for grouping in groupings:
+        if grouping not in few:
+            values = f"{len(grouping.names):,} values"
+            console.remark(f"label '{grouping.by}' has {values} and is left out; see it with --label {grouping.by}")
+    if not few:
+        raise UsageError("no label has few enough values to show all", where=str(path), do="Choose with `--label`")
+    return few
+
+
+def _tabulate(
+    groupings: list[Grouping], metric: Metric, outputs: Outputs, other: Outputs | None, lowercase: bool
+) -> list[Table]:
+    from synmt.analysis import collect, tabulate
+
+    def evidence(of: Outputs) -> Evidence:
+        return collect(metric, of.hypothesis, of.reference, lowercase=lowercase)
+
+    system, baseline = evidence(outputs), evidence(other) if other else None
+    return [tabulate(grouping, system, baseline) for grouping in groupings]
+
+
+def _print_tables(tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None) -> None:
+    against = f" against {other.system}" if other else ""
+    print(f"{outputs.system}{against}" + (f", test set {outputs.test}" if outputs.test else ""))
+    for table in tables:
+        name = f"{table.by} ({table.unit})" if table.unit else table.by
+        columns = ["sentences", "share", metric.title]
+        columns += ["baseline", "difference"] if other else []
+        if not table.unit:
+            columns += ["exact match", "baseline", "difference"] if other else ["exact match"]
+        rows = [_cells(row, exact=not table.unit, compared=other is not None) for row in (*table.rows, table.total)]
+        print()
+        console.table("", [name, *columns], rows, to_stdout=True)
+    print(f"\n{metric.title}|{metric.signature}")
+    if not metric.higher_is_better:
+        print(f"{metric.title}: lower is better")
+
+
+def _cells(row: Row, *, exact: bool, compared: bool) -> list[str]:
+    results = [row.system, row.baseline, row.difference][: 3 if compared else 1]
+    cells = [row.group, f"{row.count:,}", f"{row.share:.1%}"]
+    for position, result in enumerate(results):
+        sign = "+" if position == 2 else ""
+        cells.append(format(result.score, sign + ".2f") if result else "-")
+    for position, result in enumerate(results if exact else []):
+        sign = "+" if position == 2 else ""
+        cells.append(format(result.accuracy, sign + ".1%") if result else "-")
+    return cells
+
+
+def _print_json(tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None) -> None:
+    from synmt.analysis import as_json
+
+    report: dict[str, Any] = {
+        "system": outputs.system,
+        "baseline": other.system if other else None,
+        "test": outputs.test or None,
+        "metric": metric.title,
+        "signature": metric.signature,
+        "tables": [as_json(table) for table in tables],
+    }
+    print(json.dumps(report, ensure_ascii=False, indent=2))
+
+
+def _check_one(groupings: list[Grouping], plot: Path) -> None:
+    if len(groupings) != 1:
+        raise UsageError(
+            "a plot shows one table",
+            where=str(plot),
+            allowed=f"Tables asked for: {', '.join(grouping.by for grouping in groupings)}",
+            do="Ask for one, by `--by-length` alone or `--by-label --label NAME`",
+        )
+
+
+def _draw(table: Table, plot: Path, outputs: Outputs, other: Outputs | None) -> None:
+    from synmt.plots import save_plot
+
+    replaced = plot.exists()
+    save_plot(table, plot, system=outputs.system, baseline=other.system if other else None)
+    console.remark(f"plot: {plot}" + (" (replaced)" if replaced else ""))

@@ -1,0 +1,195 @@
+"""`synmt analyze` on run folders and on files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from synmt.cli.analyze import analyze
+from synmt.metrics import score_system
+
+APP = typer.Typer()
+APP.command()(analyze)
+
+SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
+REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
+GOOD = ["Der Affe isst eine Banane.", "Er schlief.", "Die Frauen sehen den Mann."]
+POOR = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann."]
+RECIPE = """
+name: any
+source: en
+target: de
+corpus: {folder: data}
+evaluation: {tokenize: intl, lowercase: true}
+"""
+LABELS = "attractors\tid\n1\tx\n0\ty\n1\tz\n"
+
+
+def write(folder, hypothesis, *, references=REFERENCES, labels=None):
+    folder.mkdir(parents=True)
+    for name, lines in (("source", SOURCE), ("reference", references), ("hypothesis", hypothesis)):
+        (folder / f"{name}.txt").write_text("\n".join(lines[: len(references)]) + "\n", encoding="utf-8")
+    if labels:
+        (folder / "labels.tsv").write_text(labels)
+
+
+def finish(folder, when="2026-01-01T00:00:00"):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when}))
+    (folder / "recipe.yaml").write_text(RECIPE)
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    """Two finished runs, the syntax-aware one the newer."""
+    folder = tmp_path / "runs"
+    write(folder / "pascal" / "tests" / "test", GOOD, labels=LABELS)
+    write(folder / "pascal" / "tests" / "challenge", GOOD)
+    write(folder / "plain" / "tests" / "test", POOR)
+    finish(folder / "pascal", "2026-01-02T00:00:00")
+    finish(folder / "plain")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def run(*arguments):
+    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
+
+
+def report(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.exception or result.output
+    return json.loads(result.stdout)
+
+
+def test_without_a_run_the_newest_is_analysed(runs):
+    result = run("--by-length", "--buckets", "2,4")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows[0] == ["pascal,", "test", "set", "test"]
+    assert next(row for row in rows if row[:1] == ["1-2"])[:3] == ["1-2", "1", "33.3%"]
+    assert ["3-4", "0", "0.0%", "-"] in rows
+    assert any(row and row[0].startswith("BLEU|nrefs:1|case:lc|eff:no|tok:intl|") for row in rows)
+    assert "test set test; choose with --test: challenge" in result.stderr
+
+
+def test_options_go_before_the_scoring_of_the_recipe(runs):
+    assert "case:mixed|eff:no|tok:char" in report("--by-length", "--cased", "--tokenize", "char")["signature"]
+
+
+def test_a_baseline_run_and_its_file_give_the_same_table(runs):
+    path = runs / "plain" / "tests" / "test" / "hypothesis.txt"
+    by_run = report("--by-length", "--baseline", runs / "plain")
+    by_file = report("--by-length", "--baseline", path)
+    assert by_run["tables"] == by_file["tables"]
+    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == (
+        "pascal",
+        "plain",
+        "hypothesis.txt",
+    )
+    total = by_run["tables"][0]["all"]
+    assert total["system"]["score"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
+    assert total["difference"]["score"] == total["system"]["score"] - total["baseline"]["score"]
+
+
+def test_the_labels_of_the_run_are_used_when_no_file_is_given(runs):
+    found = report("--by-label", "--baseline", runs / "plain")
+    assert [table["by"] for table in found["tables"]] == ["attractors", "id"]
+    none, one = found["tables"][0]["rows"]
+    assert (none["group"], none["sentences"], none["difference"]["accuracy"]) == ("0", 1, -1)
+    assert (one["group"], one["sentences"], one["difference"]["accuracy"]) == ("1", 2, 1)
+
+
+def test_a_file_of_labels_goes_before_those_of_the_run(runs):
+    path = runs / "own.tsv"
+    path.write_text("kind\tother\na\t1\nb\t1\nb\t1\n")
+    found = report("--by-label", path, "--label", "kind")
+    assert [row["group"] for row in found["tables"][0]["rows"]] == ["a", "b"]
+    assert len(found["tables"]) == 1
+    both = run("--by-length", "--by-label", path)
+    assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [True] * 3
+
+
+def test_a_label_that_names_each_sentence_is_left_out_unless_asked_for(runs, monkeypatch):
+    monkeypatch.setattr("synmt.cli.analyze.TOO_MANY", 2)
+    result = run("--by-label")
+    assert "label 'id' has 3 values and is left out" in result.stderr
+    assert "attractors" in result.stdout
+    assert len(report("--by-label", "--label", "id")["tables"][0]["rows"]) == 3
+
+
+def test_files_need_no_run(runs):
+    folder = runs / "plain" / "tests" / "test"
+    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
+    found = report("--by-length", *files, "--source", folder / "source.txt", "--metric", "ter")
+    assert (found["metric"], found["test"]) == ("TER", None)
+    assert found["tables"][0]["all"]["system"]["score"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
+
+
+def test_a_plot_is_written_and_replaced_with_a_remark(runs):
+    path = runs / "plots" / "length.png"
+    assert "(replaced)" not in run("--by-length", "--plot", path).stderr
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert f"plot: {path} (replaced)" in run("--by-length", "--plot", path).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json"], "nothing to group by"),
+        (["--by-length", "labels.tsv"], "labels were given, but not asked for"),
+        (["--by-length", "--buckets", "20,10"], "are no buckets"),
+        (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
+        (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
+        (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
+        (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
+        (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
+        (["--by-label", "--plot", "x.png"], "Tables asked for: attractors, id"),
+        (["--by-length", "--plot", "x.bmp"], "names no picture format"),
+        (["--by-length", "--hypotheses", "h"], "translations need their references"),
+        (["--by-length", "--source", "s"], "belong to translations"),
+        (["--by-length", "--hypotheses", "h", "--test", "t"], "exclude each other"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_message(runs, arguments, message):
+    error = run(*arguments).exception
+    assert error.exit_code == 2
+    assert message in str(error)
+
+
+def test_lengths_need_a_source(runs):
+    folder = runs / "plain" / "tests" / "test"
+    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
+    assert "Give it as `--source`" in str(run("--by-length", *files).exception)
+    files += ["--source", folder / "source.txt", "--baseline", runs / "plain"]
+    assert "cannot be compared with a run" in str(run("--by-length", *files).exception)
+
+
+def test_a_baseline_must_have_the_same_test_set(runs):
+    write(runs / "short" / "tests" / "test", POOR, references=REFERENCES[:2])
+    write(runs / "other" / "tests" / "test", POOR, references=[*REFERENCES[:2], "Etwas anderes."])
+    (runs / "lines.txt").write_text("eins\n")
+    for name in ("short", "other", "bare"):
+        finish(runs / name)
+    for baseline, message in {
+        "short": "short: its test set 'test' is not that of pascal: 2 sentences, not 3",
+        "other": "line 3 of the references differs",
+        "lines.txt": "lines.txt: 1 lines, but pascal has 3",
+        "nowhere": "no such file or run folder",
+        "bare": "bare: the run has no test translations",
+    }.items():
+        assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
+    error = run("--by-length", "--test", "challenge", "--baseline", runs / "plain").exception
+    assert "plain: the run has no test set 'challenge'" in str(error)
+
+
+def test_labels_of_another_length_are_refused(runs):
+    (runs / "few.tsv").write_text("kind\na\n")
+    error = run("--by-label", runs / "few.tsv").exception
+    assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
+
+
+def test_the_help_page_has_an_example():
+    assert "Example: synmt analyze --by-length" in run("--help").stdout
