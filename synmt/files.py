@@ -140,6 +140,24 @@ def saying_what_failed(path: str | Path) -> Iterator[None]:
         ) from error
 
 
+@contextlib.contextmanager
+def locked(folder: Path, what: str) -> Iterator[None]:
+    """Keep other processes out of a folder; raises SynmtError where one is at work already."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no such lock; two runs at once are then for the user to avoid
+        yield
+        return
+    with saying_what_failed(folder):
+        stream = open(folder / "lock", "w")
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
+        yield
+
+
 def sync(path: Path) -> None:
     """Make sure that a file or a folder's listing is on disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -24,8 +24,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         likelihood = states.new_zeros((), dtype=torch.float64)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
-        for rows in torch.arange(len(states)).split(max(1, BLOCK // pieces)):
-            block = slice(int(rows[0]), int(rows[-1]) + 1)
+        rows = max(1, BLOCK // pieces)
+        for first in range(0, len(states), rows):
+            block = slice(first, first + rows)
             logits = (states_[block] @ weight_.T).to(exact)  # (n, V)
             target = targets[block, None]  # (n, 1)
             normalizer = logits.logsumexp(-1, keepdim=True)  # (n, 1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -34,6 +36,15 @@ class Processes:
         torch.distributed.all_reduce(flat)
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """Let the first process go through a block before the others, for work that leaves files."""
+        if self.rank:
+            self.wait()
+        yield
+        if not self.rank:
+            self.wait()
 
     def wait(self) -> None:
         """Let every process come here before any goes on."""

@@ -85,6 +85,8 @@ class ParserRecipe(_Section):
     """auto, cpu or cuda."""
     workers: int = Field(0, ge=0)
     """Processes that parse side by side; 0 takes one for each core, or one on a GPU."""
+    gold: bool = False
+    """Take the trees that lie beside the text (train.en.conllu, …) instead, for the test sets too."""
 
 
 class VocabularyRecipe(_Section):
@@ -230,6 +232,8 @@ class TrainingRecipe(_Section):
     """So many of the last checkpoints are kept."""
     average: int = Field(1, ge=1)
     """The final model is the mean of so many of the last checkpoints."""
+    validation_beam_size: int = Field(1, ge=0)
+    """Beam of the translations whose BLEU a validation reports; 0 leaves BLEU out."""
     best: Literal["loss", "bleu"] = "loss"
     """What makes a checkpoint the best one, and what early stopping watches."""
     patience: int = Field(0, ge=0)
@@ -238,9 +242,11 @@ class TrainingRecipe(_Section):
     """The weights that translate the test sets, and that `translate` takes."""
 
     @model_validator(mode="after")
-    def _average_is_kept(self) -> TrainingRecipe:
+    def _has_what_it_uses(self) -> TrainingRecipe:
         if self.use == "average" and self.average < 2:
             raise ValueError("`use: average` needs `average: 2` or more")
+        if self.best == "bleu" and not self.validation_beam_size:
+            raise ValueError("`best: bleu` needs a `validation_beam_size` of 1 or more")
         return self
 
 

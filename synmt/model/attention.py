@@ -52,8 +52,10 @@ class Terms:
         return dataclasses.replace(self, **changes)
 
     def scores(self) -> Tensor:
-        """Compute the argument of N: scaled, edited and masked, float32: (B, H, Tq, Tk)."""
-        scores = (self.q @ self.k.transpose(-1, -2)).float() / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
+        """Compute the argument of N: scaled, edited and masked, in float32 at least: (B, H, Tq, Tk)."""
+        scores = self.q @ self.k.transpose(-1, -2)  # (B, H, Tq, Tk)
+        exact = torch.promote_types(scores.dtype, torch.float32)
+        scores = scores.to(exact) / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
         if self.factor is not None:
             scores = scores * self.factor  # (B, H, Tq, Tk)
         if self.bias is not None:

@@ -1,0 +1,158 @@
+"""`synmt train`: a recipe to a run folder; what is missing before is made, what was interrupted goes on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from synmt.cli import console
+
+if TYPE_CHECKING:
+    from synmt.checkpoint import Run
+    from synmt.experiment import Prepared
+    from synmt.parallel import Processes
+    from synmt.recipe import Recipe
+    from synmt.training import EndRecord, Record, Trainer
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Values that differ from the recipe's.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Where run folders lie.")] = Path("runs"),
+    data: Annotated[Path, typer.Option(help="Where trees and prepared corpora lie.")] = Path("data"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run of this name and begin anew.")] = False,
+) -> None:
+    """Train a model by a recipe: parse, prepare, train, translate the test sets, score them.
+
+    What is there already is not made again. After an interruption of any kind the same command goes on from the
+    last checkpoint. Several GPUs: the same command under `torchrun`.
+
+    Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
+    """
+    from synmt.checkpoint import Run
+    from synmt.cli.stages import prepare_for
+    from synmt.experiment import begin_run, check_variants, join_processes
+    from synmt.files import locked
+    from synmt.recipe_file import load_recipe
+
+    loaded = load_recipe(recipe, overrides or [])
+    needs = check_variants(loaded)
+    processes = join_processes()
+    run = Run(runs / loaded.name)
+    if processes.rank:
+        console.configure(quiet=True, debug=False)
+    with processes.first_alone():
+        prepared = prepare_for(loaded, needs, data)
+        if processes.rank == 0:
+            begin_run(run, loaded, overwrite=overwrite)
+    if run.info().get("status") == "finished" and run.info().get("steps", 0) >= loaded.training.max_steps:
+        console.remark(f"{run.folder} has finished already, after {run.info()['steps']:,} steps")
+    elif processes.rank:
+        _train(run, loaded, prepared, processes)
+    else:
+        with locked(run.folder, "this run"):
+            _train(run, loaded, prepared, processes)
+    if processes.rank == 0:
+        _tell_scores(run)
+
+
+def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> None:
+    from synmt.experiment import finish_run, keep_final_weights, make_trainer
+
+    trainer = make_trainer(run, recipe, prepared, processes)
+    end = _show_training(run, trainer)
+    if end.reason == "interrupted":
+        console.remark(f"stopped; step {end.step:,} is saved, and the same command goes on from there")
+        raise KeyboardInterrupt
+    if processes.rank:
+        return
+    keep_final_weights(run, recipe)
+    _translate_tests(run, recipe, prepared)
+    finish_run(run, end.step)
+
+
+def _show_training(run: Run, trainer: Trainer) -> EndRecord:
+    from synmt.log import Log
+    from synmt.training import EndRecord
+
+    began = trainer.resume()
+    settings = trainer.settings
+    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
+    console.remark(
+        f"train: {weights:,} weights on {trainer.device}, {settings.precision}, "
+        + (f"from step {began:,} on" if began else f"{settings.max_steps:,} steps")
+    )
+    log = Log(run.folder, began) if trainer.processes.rank == 0 else None
+    end = None
+    shown = began
+    with _stopping(trainer), console.progress("train", settings.max_steps - began, "steps", every=1e9) as advance:
+        for record in trainer.train():
+            advance(record.step - shown)
+            shown = record.step
+            if log:
+                log.write(record)
+            console.remark(_line(record))
+            end = record
+    assert isinstance(end, EndRecord)
+    return end
+
+
+def _line(record: Record) -> str:
+    from synmt.training import StepRecord, ValidationRecord
+
+    if isinstance(record, StepRecord):
+        extra = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
+        return (
+            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {record.perplexity:9.2f}{extra}  "
+            f"rate {record.learning_rate:.2e}  norm {record.gradient_norm:.2f}  "
+            f"{record.tokens_per_second:,.0f} tokens/s  {record.memory / 2**20:,.0f} MB"
+        )
+    if isinstance(record, ValidationRecord):
+        bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""
+        best = "  (the best so far)" if record.best else ""
+        return f"valid at {record.step:,}: loss {record.loss:.3f}  perplexity {record.perplexity:.2f}{bleu}{best}"
+    return f"end of training at step {record.step:,}: {record.reason}"
+
+
+@contextmanager
+def _stopping(trainer: Trainer) -> Iterator[None]:
+    """Ask the trainer to save and stop at the first Ctrl-C or SIGTERM; the second one stops at once."""
+
+    def ask(number: int, frame: Any) -> None:
+        trainer.stop_requested = True
+        signal.signal(number, old[number])
+        console.remark("stopping after this step (once more: at once) ...")
+
+    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _translate_tests(run: Run, recipe: Recipe, prepared: Prepared) -> None:
+    from synmt.experiment import translate_test
+    from synmt.files import count_lines
+
+    for name, files in prepared.corpus.test.items():
+        with console.progress(f"translate {name}", count_lines(files.source), "lines") as advance:
+            for done in translate_test(run, recipe, name, files):
+                advance(done)
+
+
+def _tell_scores(run: Run) -> None:
+    import json
+
+    for folder in sorted(run.folder.glob("tests/*")):
+        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+        for metric, found in scores.items():
+            console.remark(f"{folder.name}: {metric} {found['score']:.2f}  {found['signature']}")
+    console.remark(f"run: {run.folder}")

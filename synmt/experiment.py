@@ -1,0 +1,210 @@
+"""From a recipe to a trained run: what is missing is found out, made ready, and brought together."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synmt import __version__
+from synmt.checkpoint import Run, average_weights, load_weights, regular_checkpoints
+from synmt.corpora import Corpus
+from synmt.corpus import PreparedCorpus
+from synmt.decode.translator import Translator, translate_batches
+from synmt.device import choose_device
+from synmt.errors import SynmtError, UsageError
+from synmt.files import fingerprint, locked, read_lines, sha256, write_atomically
+from synmt.metrics import score_system
+from synmt.model.build import build, place_variants
+from synmt.model.seq2seq import Seq2Seq
+from synmt.parallel import Processes
+from synmt.recipe import Recipe, SplitFiles
+from synmt.recipe_file import recipe_values
+from synmt.stream import Reader
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.parsers import StanzaParser
+from synmt.training import Trainer
+
+MAY_CHANGE = {
+    "training": {
+        *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
+        *("patience", "use", "device"),
+    },
+    "parser": {"workers", "device"},
+    "decoding": None,
+    "evaluation": None,
+}
+"""Keys in which a recipe may differ from that of the run which it goes on with; None stands for all."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the variants of a recipe want of the source's parses: to run, and to learn only."""
+
+    to_run: bool
+    to_learn: bool
+
+    @property
+    def parses(self) -> bool:
+        """Tell whether the training text has to be parsed."""
+        return self.to_run or self.to_learn
+
+
+def check_variants(recipe: Recipe) -> Needs:
+    """Make every variant once, so that all misfits are reported before anything runs."""
+    sides = [place_variants(recipe.model, recipe.syntax, side) for side in ("source", "target")]
+    variants = [variant for side in sides for layer in side for variant in layer]
+    return Needs(any(v.reads for v in variants), any(v.learns for v in variants))
+
+
+def given_trees(recipe: Recipe, files: SplitFiles) -> Path | None:
+    """Give the trees that come with the text, where the recipe wants them instead of a parser's."""
+    wanted = recipe.parser.gold or recipe.corpus.train is not None
+    if recipe.parser.gold and files.source_parses is None:
+        raise UsageError("there are no trees beside this text, but parser.gold asks for them", where=str(files.source))
+    return files.source_parses if wanted else None
+
+
+def make_parser(recipe: Recipe) -> StanzaParser:
+    """Make the parser of a recipe; it loads when it first parses."""
+    settings = recipe.parser
+    return StanzaParser(recipe.source, model=settings.model, package=settings.package, device=settings.device)
+
+
+def trees_path(data: Path, corpus: Corpus, files: SplitFiles, parser: StanzaParser) -> Path:
+    """Name the file of a split's trees: the same text and parser have the same one."""
+    key = fingerprint(sha256(files.source), parser.fingerprint)
+    stem = files.source.name.removesuffix(".gz")
+    return data / "parses" / f"{corpus.name}-{stem}-{key}.conllu.gz"
+
+
+def begin_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
+    """Make the run folder, or check that the one there is of the same recipe."""
+    if overwrite and run.folder.exists():
+        run.info()
+        shutil.rmtree(run.folder)
+    if not run.exists():
+        run.write_recipe(recipe)
+        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
+        return
+    run.info()
+    differing = list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
+    if differing:
+        raise UsageError(
+            "the run was begun by another recipe: " + "; ".join(differing),
+            where=str(run.folder),
+            do=f"Give this one another name (name={recipe.name}-2), or begin anew with --overwrite",
+        )
+    run.write_recipe(recipe)
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for section in sorted(old.keys() | new.keys()):
+        before, after = old.get(section), new.get(section)
+        free = MAY_CHANGE.get(section, set())
+        if before == after or free is None:
+            continue
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            yield f"{section} was {before!r}, is {after!r}"
+            continue
+        for key in sorted((before.keys() | after.keys()) - free):
+            if before.get(key) != after.get(key):
+                yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What training reads: the corpus, its prepared form, and the name of its trees there."""
+
+    corpus: Corpus
+    folder: Path
+    trees: str | None = None
+
+
+def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
+    """Build the model and put it before its data."""
+    data = PreparedCorpus.open(prepared.folder)
+    source, target = data.vocabularies
+    for name, vocabulary in (("source", source), ("target", target)):
+        vocabulary.save(run.folder, name)
+    torch.manual_seed(recipe.training.seed)
+    model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
+    signals = model.reads("source") + model.learns("source")
+    valid = Reader(data.split("valid", prepared.trees), recipe.training, signals)
+    train = Reader(
+        data.split("train", prepared.trees), recipe.training, signals, (), processes.rank, processes.count
+    )
+    return Trainer(
+        run,
+        recipe,
+        model,
+        train=train,
+        valid=valid,
+        device=choose_device(recipe.training.device),
+        score=_validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
+        processes=processes,
+    )
+
+
+def _validation_bleu(recipe: Recipe, prepared: Prepared, valid: Reader, target: Any) -> Callable[[Seq2Seq], float]:
+    lines = [example.line for example in valid.split.rows(range(len(valid.split)))]
+    text = list(read_lines(prepared.corpus.valid.target))
+    references = [text[line] for line in lines]
+    settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
+
+    def score(model: Seq2Seq) -> float:
+        hypotheses = translate_batches(model, valid, settings, target)
+        options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
+        return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
+
+    return score
+
+
+def keep_final_weights(run: Run, recipe: Recipe) -> None:
+    """Write the weights that translate: the best, the last, or the mean of the last ones."""
+    settings = recipe.training
+    if settings.average > 1:
+        last = regular_checkpoints(run, settings)[-settings.average :]
+        average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
+    with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
+        shutil.copyfileobj(weights, out)
+
+
+def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> Iterator[int]:
+    """Translate and score one test set into the run folder; yields 1 for each line."""
+    folder = run.test_folder(name)
+    references = list(read_lines(files.target))
+    trees = given_trees(recipe, files)
+    parses = read_parses(trees, read_lines(files.source)) if trees else None
+    translator = Translator.load(run, device=recipe.training.device)
+    hypotheses = []
+    for translation in translator.translate(read_lines(files.source), parses):
+        hypotheses.append(translation.text)
+        yield 1
+    options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
+    scores = score_system(hypotheses, references, recipe.evaluation.metrics, **options)
+    _write_lines(folder / "source.txt", read_lines(files.source))
+    _write_lines(folder / "reference.txt", references)
+    _write_lines(folder / "hypothesis.txt", hypotheses)
+    if files.labels:
+        _write_lines(folder / "labels.tsv", read_lines(files.labels))
+    values = {name: {"score": score.value, "signature": score.signature} for name, score in scores.items()}
+    with write_atomically(folder / "scores.json") as out:
+        json.dump(values, out, indent=1)
+
+
+def finish_run(run: Run, step: int) -> None:
+    """Mark the run as finished, so that the next commands find it."""
+    run.write_info(status="finished", steps=step, finished_at=datetime.datetime.now(datetime.timezone.utc).isoformat())
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with write_atomically(path) as out:
+        out.writelines(f"{line}\n" for line in lines)

@@ -1,0 +1,87 @@
+"""Small things that many tests are made of: *The monkey eats a banana*, models of a few thousand weights, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from synmt.batch import Batch, collate
+from synmt.corpus import Example
+from synmt.model.build import build
+from synmt.model.seq2seq import Seq2Seq
+from synmt.recipe import ModelRecipe
+from synmt.recipe_file import check_recipe
+from synmt.syntax.parse import Parse
+
+PIECES = 40
+SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "feedforward_dim": 24, "heads": 4}
+
+MONKEY = Parse(
+    words=["The", "monkey", "eats", "a", "banana"],
+    spans=np.array([[0, 3], [4, 10], [11, 15], [16, 17], [18, 24]]),
+    parents=np.array([1, 2, 2, 4, 2]),
+    relations=["det", "nsubj", "root", "det", "obj"],
+)
+MONKEY_WORD_OF = np.array([0, 1, 1, 2, 3, 4, 4])
+"""▁The ▁mon key ▁eats ▁a ▁ban ana"""
+
+
+def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq2Seq:
+    """Build a small model without dropout unless asked for it."""
+    recipe = check_recipe(
+        {
+            "name": "small",
+            "source": "en",
+            "target": "de",
+            "corpus": {"name": "controlled"},
+            "model": {**SIZE, "dropout": 0.0, **options},
+            "syntax": {"variants": list(variants)},
+        },
+        where="test",
+    )
+    torch.manual_seed(seed)
+    return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
+
+
+def model_recipe(**options: Any) -> ModelRecipe:
+    """Give the small model's sizes."""
+    return ModelRecipe.model_validate({**SIZE, "dropout": 0.0, **options})
+
+
+def random_tree(words: int, random: np.random.Generator) -> Parse:
+    """Draw a tree: every word but the root hangs on a word that hangs on the root."""
+    order = random.permutation(words)
+    parents = np.empty(words, dtype=np.int64)
+    parents[order[0]] = order[0]
+    for position in range(1, words):
+        parents[order[position]] = order[random.integers(position)]
+    relations = ["root" if parent == word else "dep" for word, parent in enumerate(parents)]
+    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations)
+
+
+def random_example(words: int, random: np.random.Generator, line: int = 0) -> Example:
+    """Draw a parsed sentence whose words have one to three pieces, and a target."""
+    word_of = np.repeat(np.arange(words), random.integers(1, 4, words))
+    return Example(
+        line=line,
+        source=random.integers(4, PIECES, len(word_of)),
+        target=random.integers(4, PIECES, int(random.integers(1, 9))),
+        parse=random_tree(words, random),
+        word_of=word_of,
+    )
+
+
+def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[list[Example], Batch]:
+    """Draw sentences of so many words and put them side by side with all that the model reads and learns."""
+    random = np.random.default_rng(seed)
+    examples = [random_example(count, random, line) for line, count in enumerate(words)]
+    return examples, batch_for(model, examples)
+
+
+def batch_for(model: Seq2Seq, examples: Sequence[Example]) -> Batch:
+    """Put sentences side by side with all that the model reads and learns."""
+    signals = model.reads("source") + model.learns("source")
+    return collate(examples, signals, model.reads("target") + model.learns("target"))

@@ -1,0 +1,57 @@
+"""The one-sweep loss against torch's own and against the formula."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from synmt import loss as loss_module
+from synmt.loss import smoothed_cross_entropy
+
+
+def draw(rows=17, pieces=11, dim=5):
+    generator = torch.Generator().manual_seed(1)
+    states = torch.randn(rows, dim, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(pieces, dim, generator=generator, dtype=torch.float64, requires_grad=True)
+    return states, weight, torch.randint(pieces, (rows,), generator=generator)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("block", [1, 40, 1 << 21])
+def test_equals_the_usual_two_steps_gradients_too(smoothing, block, monkeypatch):
+    monkeypatch.setattr(loss_module, "BLOCK", block)
+    states, weight, targets = draw()
+    total, nll = smoothed_cross_entropy(states, weight, targets, smoothing=smoothing)
+    (3 * total).backward()
+    gradients = states.grad.clone(), weight.grad.clone()
+    states.grad = weight.grad = None
+    usual = F.cross_entropy(states @ weight.T, targets, label_smoothing=smoothing, reduction="sum")
+    (3 * usual).backward()
+    torch.testing.assert_close(total, usual)
+    torch.testing.assert_close(gradients[0], states.grad)
+    torch.testing.assert_close(gradients[1], weight.grad)
+    torch.testing.assert_close(nll, F.cross_entropy(states.detach() @ weight.T.detach(), targets, reduction="sum"))
+
+
+def test_equals_the_formula_on_two_pieces():
+    # one state 2, pieces with weights 1 and 0: logits 2 and 0
+    total, nll = smoothed_cross_entropy(
+        torch.tensor([[2.0]]), torch.tensor([[1.0], [0.0]]), torch.tensor([0]), smoothing=0.1
+    )
+    normalizer = math.log(math.exp(2) + 1)
+    expected = 0.9 * (normalizer - 2) + 0.1 / 2 * ((normalizer - 2) + normalizer)
+    assert float(total) == pytest.approx(expected)
+    assert float(nll) == pytest.approx(normalizer - 2)
+
+
+def test_no_rows_have_no_loss():
+    total, nll = smoothed_cross_entropy(torch.zeros(0, 5), torch.ones(3, 5), torch.zeros(0, dtype=int), smoothing=0.1)
+    assert float(total) == float(nll) == 0.0
+
+
+def test_without_gradients_none_are_kept():
+    states, weight, targets = draw()
+    with torch.no_grad():
+        total, _ = smoothed_cross_entropy(states, weight, targets, smoothing=0.1)
+    assert not total.requires_grad

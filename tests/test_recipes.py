@@ -1,0 +1,121 @@
+"""Recipes: what is refused and how it is said; every shipped recipe trains."""
+
+from pathlib import Path
+
+import pytest
+
+from synmt.errors import UsageError
+from synmt.recipe import Recipe
+from synmt.recipe_file import check_recipe, load_recipe, recipe_values
+from synmt.yaml import dump_yaml, load_yaml, parse_yaml_value
+
+RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml"))
+LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
+
+
+def write(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path):
+    recipe = load_recipe(path)
+    assert recipe.name == path.stem
+    again = write(tmp_path, "again.yaml", dump_yaml(recipe_values(recipe)))
+    assert load_recipe(again) == recipe
+
+
+def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
+    write(tmp_path, "base.yaml", "name: b\nsource: en\ntarget: de\ncorpus: {name: multi30k}\ntraining: {warmup: 5, seed: 3}\n")
+    over = write(tmp_path, "over.yaml", "extends: base.yaml\ntraining: {seed: 4}\nmodel: {size: tiny, heads: 8}\n")
+    recipe = load_recipe(over)
+    assert (recipe.name, recipe.training.warmup, recipe.training.seed) == ("over", 5, 4)
+    assert (recipe.model.model_dim, recipe.model.heads, recipe.model.encoder_layers) == (128, 8, 4)
+
+
+def test_overrides_reach_every_key_and_list_items(tmp_path):
+    text = dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "heads": 2}]}})
+    path = write(tmp_path, "r.yaml", text)
+    recipe = load_recipe(
+        path, ["training.learning_rate=7e-4", "model.size=small", "syntax.variants.0.heads=all", "name=other"]
+    )
+    assert recipe.training.learning_rate == 7e-4
+    assert recipe.model.model_dim == 256
+    assert recipe.syntax.variants[0].heads == "all"
+    assert recipe.name == "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("7e-4", 7e-4), ("no", "no"), ("true", True), ("12", 12), ("[1, 2]", [1, 2]), ("null", None), ("1_000", 1000)],
+)
+def test_values_mean_what_they_look_like(text, value):
+    assert parse_yaml_value(text) == value
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"trainning": {}}, r"no key 'trainning'.*Did you mean 'training'\?"),
+        ({"training": {"max_stepz": 3}}, r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?"),
+        ({"training": {"max_steps": "many"}}, r"training\.max_steps: input should be a valid integer, not 'many'"),
+        ({"training": {"max_steps": 0}}, r"training\.max_steps: .*greater than or equal to 1"),
+        ({"training": {"betas": [0.9]}}, r"training\.betas"),
+        ({"training": {"use": "average"}}, r"`use: average` needs `average: 2`"),
+        ({"training": {"best": "bleu", "validation_beam_size": 0}}, r"`best: bleu` needs"),
+        ({"model": {"heads": 3}}, r"cannot be shared out among 3 heads"),
+        ({"model": {"size": "huge"}}, r"model\.size: .*'huge'"),
+        ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
+        ({"corpus": {}}, r"give one of `name`, `folder`"),
+        ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of `name`, `folder`"),
+        ({"name": "a/b"}, r"name: .*pattern"),
+        ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
+    ],
+)
+def test_a_recipe_that_cannot_work_is_refused_with_key_and_reason(change, said):
+    with pytest.raises(UsageError, match=f"r.yaml: .*{said}"):
+        check_recipe({"name": "r", **LEAST, **change}, where="r.yaml")
+
+
+def test_all_misfits_are_reported_at_once():
+    with pytest.raises(UsageError) as error:
+        check_recipe({"name": "r", **LEAST, "training": {"a": 1, "b": 2}, "sauce": 3}, where="r.yaml")
+    assert str(error.value).count("\n") == 2
+
+
+def test_a_key_that_stands_twice_is_named_with_its_line(tmp_path):
+    path = write(tmp_path, "r.yaml", "source: en\nsource: de\n")
+    with pytest.raises(UsageError, match=r"line 2.*'source' stands twice"):
+        load_yaml(path)
+
+
+def test_text_that_is_no_yaml_is_named_with_its_line(tmp_path):
+    with pytest.raises(UsageError, match=r"r\.yaml, line \d+: not valid YAML"):
+        load_recipe(write(tmp_path, "r.yaml", "a: [1,\nb: }\n"))
+
+
+def test_a_recipe_that_extends_itself_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="extends itself"):
+        load_recipe(write(tmp_path, "r.yaml", "extends: r.yaml\n"))
+
+
+def test_a_missing_recipe_or_base_is_named(tmp_path):
+    with pytest.raises(UsageError, match=r"base\.yaml: there is no such file"):
+        load_recipe(write(tmp_path, "r.yaml", "extends: base.yaml\n"))
+
+
+@pytest.mark.parametrize("override", ["training.max_steps", "=3", "source.code=en", "syntax.variants.4.heads=2"])
+def test_an_override_that_reaches_nothing_is_refused(override, tmp_path):
+    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "syntax": {"variants": []}}))
+    with pytest.raises(UsageError):
+        load_recipe(path, [override])
+
+
+def test_every_key_has_a_meaning():
+    sections = [Recipe] + [field.annotation for field in Recipe.model_fields.values()]
+    for section in sections:
+        for name, field in getattr(section, "model_fields", {}).items():
+            if not hasattr(field.annotation, "model_fields"):
+                assert field.description, f"{section.__name__}.{name}"

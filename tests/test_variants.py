@@ -1,0 +1,283 @@
+"""The contract of a variant, held against every file of the catalogue, including tomorrow's."""
+
+import inspect
+import re
+
+import pytest
+import torch
+from small import PIECES, batch_for, random_batch, random_example, small_model
+
+from synmt.batch import Batch
+from synmt.model.attention import attend, attend_written_out
+from synmt.model.build import variant_class, variant_names
+from synmt.model.variant import Place, Syntax, Variant
+
+CATALOGUE = variant_names()
+
+
+def places(name):
+    """Give recipes of the variant on every side that takes it, on two of the four heads of each layer."""
+    from synmt.errors import UsageError
+
+    for side in ("source", "target"):
+        recipe = {"name": name, "side": side, "layers": [1, 2], "heads": 2}
+        try:
+            small_model(recipe)
+        except UsageError:
+            continue
+        yield recipe
+
+
+CASES = [pytest.param(recipe, id=f"{name}-{recipe['side']}") for name in CATALOGUE for recipe in places(name)]
+
+
+def made(recipe, **options):
+    model = small_model(recipe, **options).eval()
+    # parameters that begin at zero would hide what the variant does
+    torch.manual_seed(5)
+    for variant in model.variants[recipe["side"]]:
+        for parameter in variant.parameters():
+            torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def own_variants(model, recipe):
+    return model.variants[recipe["side"]]
+
+
+def test_the_catalogue_is_not_empty():
+    assert "pascal" in CATALOGUE
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_variant_stands_on_some_side(name):
+    assert list(places(name))
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_builds_with_defaults_on_a_place(name):
+    kind = variant_class(name)
+    sides = [recipe["side"] for recipe in places(name)]
+    assert isinstance(kind(Place(sides[0], layer=1, heads=2, model_dim=16, head_dim=4)), Variant)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_file_opens_with_paper_and_equation(name):
+    text = inspect.getdoc(inspect.getmodule(variant_class(name)))
+    assert re.search(r"\((?:19|20)\d\d|, (?:19|20)\d\d", text), "no year of a paper"
+    assert re.search(r"^ {4}\S", text, re.MULTILINE), "no indented equation"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_option_is_keyword_only_documented_and_has_a_default(name):
+    kind = variant_class(name)
+    documented = inspect.getdoc(kind)
+    for option in list(inspect.signature(kind).parameters.values())[1:]:
+        assert option.kind is inspect.Parameter.KEYWORD_ONLY, option.name
+        assert option.default is not inspect.Parameter.empty, option.name
+        assert re.search(rf"^{option.name}: ", documented, re.MULTILINE), f"'{option.name}' is not documented"
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_a_sentence_alone_equals_the_sentence_in_a_batch(recipe):
+    model = made(recipe)
+    examples, batch = random_batch(model, [2, 9, 5, 1])
+    together = model(batch).states
+    for row, example in enumerate(examples):
+        alone = model(batch_for(model, [example])).states[0]
+        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_the_order_of_the_batch_does_not_matter(recipe):
+    model = made(recipe)
+    examples, batch = random_batch(model, [4, 7, 2])
+    backwards = model(batch_for(model, examples[::-1])).states.flip(0)
+    torch.testing.assert_close(model(batch).states, backwards, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_fused_equals_written_out_gradients_too(recipe, monkeypatch):
+    results = []
+    for kernel in (attend, attend_written_out):
+        monkeypatch.setattr("synmt.model.multihead.attend", kernel)
+        model = made(recipe)
+        _, batch = random_batch(model, [3, 6])
+        output = model(batch)
+        (output.states.square().sum() + sum(output.losses.values())).backward()
+        results.append([output.states.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+    for fused, written in zip(*results, strict=True):
+        torch.testing.assert_close(fused, written, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_every_parameter_of_its_own_gets_a_gradient(recipe):
+    model = made(recipe)
+    _, batch = random_batch(model, [3, 6, 8])
+    output = model(batch)
+    (output.states.square().sum() + sum(output.losses.values())).backward()
+    for variant in own_variants(model, recipe):
+        for name, parameter in variant.named_parameters():
+            assert parameter.grad is not None, name
+            assert parameter.grad.any(), name
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_it_does_something(recipe):
+    plain, edited = small_model().eval(), made(recipe)
+    edited.load_state_dict(plain.state_dict(), strict=False)
+    _, batch = random_batch(edited, [5, 8])
+    changed = not torch.allclose(plain(batch).states, edited(batch).states)
+    assert changed or edited.learns(recipe["side"])
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_the_target_never_sees_its_future(recipe):
+    model = made(recipe)
+    examples, batch = random_batch(model, [4])
+    changed = batch.target_input.clone()
+    changed[:, -1] = (changed[:, -1] + 1) % PIECES
+    later = Batch(**{**vars(batch), "target_input": changed})
+    torch.testing.assert_close(model(batch).states[:, :-1], model(later).states[:, :-1])
+    assert len(examples) == 1
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_step_by_step_equals_all_at_once(recipe):
+    model = made(recipe)
+    _, batch = random_batch(model, [4, 7])
+    at_once = model(Batch(**{**vars(batch), "target_signals": {}})).states
+    memory, _ = model.remember(batch.source, batch.source_signals)
+    state = model.start(memory)
+    steps = [
+        model.step(state, batch.target_input[:, [position]], model.syntax("target", {}))
+        for position in range(batch.target_input.size(1))
+    ]
+    torch.testing.assert_close(torch.cat(steps, 1), at_once, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_runs_without_what_it_only_learns_from(recipe):
+    model = made(recipe)
+    read = {signal.name for side in ("source", "target") for signal in model.reads(side)}
+    _, batch = random_batch(model, [4, 2])
+    signals = {name: tensor for name, tensor in batch.source_signals.items() if name in read}
+    bare = model(Batch(**{**vars(batch), "source_signals": signals, "target_signals": {}}))
+    torch.testing.assert_close(bare.states, model(batch).states)
+    assert not bare.losses
+
+
+@pytest.mark.parametrize("recipe", CASES)
+def test_compiles_as_one_graph(recipe):
+    model = made(recipe)
+    _, batch = random_batch(model, [4, 2])
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_its_signals_name_what_they_need(name):
+    kind = variant_class(name)
+    side = next(iter(places(name)))["side"]
+    variant = kind(Place(side, layer=1, heads=2, model_dim=16, head_dim=4))
+    for signal in variant.reads + variant.learns:
+        assert signal.needs in ("parents", "relations", "arcs")
+        import numpy as np
+
+        example = random_example(5, np.random.default_rng(0))
+        array = signal.compute(example.parse, np.append(example.word_of, -1))
+        assert array.shape[-1] == len(example.source) + 1
+
+
+def test_without_variants_no_syntax_travels():
+    model = small_model()
+    assert model.syntax("source", {}) is None
+    assert model.reads("source") == ()
+    assert not any(isinstance(module, Variant) for module in model.modules())
+
+
+def test_a_variant_changes_no_weight_of_the_plain_model():
+    plain, scaled = small_model(seed=3), small_model({"name": "pascal"}, seed=3)
+    for (name, weight), (other, same) in zip(plain.named_parameters(), scaled.named_parameters(), strict=True):
+        assert name == other
+        assert torch.equal(weight, same)
+
+
+def test_without_its_variants_a_model_is_bitwise_the_plain_one():
+    plain, scaled = small_model(seed=3).eval(), small_model({"name": "pascal"}, seed=3).eval()
+    _, batch = random_batch(scaled, [4, 9])
+    for layer in scaled.encoder:
+        layer.self_attention.variants = torch.nn.ModuleList()
+    assert torch.equal(plain(batch).states, scaled(batch).states)
+
+
+LAB = '''
+"""Steps from each word to the root, added to every score (Somebody, 2026).
+
+    S_tj = q_t · k_j / √d + weight · depth_j
+"""
+import numpy as np
+import torch
+from torch import nn
+
+from synmt.model.variant import Variant
+from synmt.syntax.signals import Signal
+
+
+def depth(parse, word_of):
+    """Steps from each piece's word to the root; 0 for specials: (T,)."""
+    depths = np.zeros(len(parse) + 1, np.float32)
+    for word in range(len(parse)):
+        at = word
+        while parse.parents[at] != at:
+            at, depths[word] = parse.parents[at], depths[word] + 1
+    return depths[word_of]
+
+
+DEPTH = Signal("depth", needs="parents", compute=depth, pad=0)
+
+
+class Depth(Variant):
+    """Look at deep words.
+
+    start: the weight to begin with.
+    """
+
+    learns = (DEPTH,)
+
+    def __init__(self, place, *, start: float = 0.5):
+        super().__init__(place)
+        self.weight = nn.Parameter(torch.tensor(start))
+
+    def edit(self, terms, syntax):
+        if "depth" in syntax.signals:
+            self.supervise(syntax, (self.weight - 1) ** 2 * syntax.signals["depth"].sum())
+        return terms.edit(bias=self.weight * torch.ones_like(terms.q[..., :1, :1]))
+'''
+
+
+def test_a_module_of_ones_own_is_a_variant(tmp_path, monkeypatch):
+    (tmp_path / "my_lab").mkdir()
+    (tmp_path / "my_lab" / "depth.py").write_text(LAB, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    model = small_model({"name": "my_lab.depth", "start": 0.25, "loss_weight": 2.0, "heads": 1})
+    _, batch = random_batch(model, [3, 5])
+    losses = model(batch).losses
+    expected = 2.0 * 0.75**2 * batch.source_signals["depth"].sum()
+    torch.testing.assert_close(losses["depth.source.1"], expected)
+
+
+def test_two_variants_in_a_layer_take_consecutive_heads():
+    model = small_model({"name": "pascal", "heads": 1, "variance": 1}, {"name": "pascal", "heads": 2, "variance": 4})
+    taken = [variant.place.heads for variant in model.encoder[0].self_attention.variants]
+    assert taken == [1, 2]
+    _, batch = random_batch(model, [4, 6])
+    attention, syntax = model.encoder[0].self_attention, Syntax(batch.source_signals)
+    attention.output = torch.nn.Identity()
+    x = torch.randn(2, batch.source.ids.size(1), 16)
+    both = attention(x, batch.source.mask[:, None, None], syntax)
+    first, second = attention.variants
+    for variant, heads in ((first, slice(0, 4)), (second, slice(4, 12))):
+        attention.variants = torch.nn.ModuleList([variant.__class__(Place("source", 1, 4, 16, 4), variance=variant.variance)])
+        alone = attention(x, batch.source.mask[:, None, None], syntax)
+        torch.testing.assert_close(both[..., heads], alone[..., heads])
