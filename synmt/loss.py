@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from synmt.model.linear import product
+
 BLOCK = 1 << 21
 """Logits held at a time; small enough for the processor's cache, so that no table of logits is ever kept."""
 
@@ -27,7 +29,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         rows = max(1, BLOCK // pieces)
         for first in range(0, len(states), rows):
             block = slice(first, first + rows)
-            logits = (states_[block] @ weight_.T).to(exact)  # (n, V)
+            logits = product(states_[block], weight_).to(exact)  # (n, V)
             target = targets[block, None]  # (n, 1)
             normalizer = logits.logsumexp(-1, keepdim=True)  # (n, 1)
             nll = normalizer - logits.gather(-1, target)  # (n, 1)
@@ -39,8 +41,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             slope = logits.sub_(normalizer).exp_().sub_(smoothing / pieces)  # (n, V)
             slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1))
             slope = slope.to(dtype)
-            torch.mm(slope, weight_, out=to_states[block])
-            to_weight.add_(slope.T @ states_[block])
+            to_states[block] = product(slope, weight_.T)
+            to_weight.add_(product(slope.T, states_[block].T))
         if to_states is not None and to_weight is not None:
             ctx.save_for_backward(to_states, to_weight)
         ctx.mark_non_differentiable(likelihood)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.model.attention import Terms, attend, join_heads, split_heads, xavier
+from synmt.model.linear import Linear
 from synmt.model.variant import Syntax, Variant
 
 
@@ -20,8 +21,8 @@ class SelfAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
-        self.output = xavier(nn.Linear(model_dim, model_dim))
+        self.project = xavier(Linear(model_dim, 3 * model_dim), parts=3)
+        self.output = xavier(Linear(model_dim, model_dim))
         self.variants = nn.ModuleList(variants)
 
     def forward(
@@ -53,9 +54,9 @@ class CrossAttention(nn.Module):
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.query = xavier(nn.Linear(model_dim, model_dim))
-        self.key_value = xavier(nn.Linear(model_dim, 2 * model_dim), parts=2)
-        self.output = xavier(nn.Linear(model_dim, model_dim))
+        self.query = xavier(Linear(model_dim, model_dim))
+        self.key_value = xavier(Linear(model_dim, 2 * model_dim), parts=2)
+        self.output = xavier(Linear(model_dim, model_dim))
 
     def keys_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Project what is attended to: (B, Tk, D) -> two of (B, H, Tk, d)."""
@@ -91,8 +92,13 @@ class Cache:
     def select(self, rows: Tensor) -> None:
         """Take rows of the batch, in a new order: (N',)."""
         assert self.keys is not None and self.values is not None
-        self.keys = self.keys[:, :, : self.length].index_select(0, rows)
-        self.values = self.values[:, :, : self.length].index_select(0, rows)
+        self.keys, self.values = self._take(self.keys, rows), self._take(self.values, rows)
+
+    def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
+        # one place more, so that the next step need not copy again
+        room = buffer.new_empty(len(rows), buffer.size(1), self.length + 1, buffer.size(3))  # (N', H, T + 1, d)
+        torch.index_select(buffer[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
+        return room
 
     def _write(self, buffer: Tensor | None, new: Tensor, end: int) -> Tensor:
         if buffer is None or buffer.size(2) < end:
