@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from synmt import __version__
-from synmt.checkpoint import Run, average_weights, load_weights, regular_checkpoints
+from synmt.checkpoint import Run, average_weights, regular_checkpoints
 from synmt.corpora import Corpus
 from synmt.corpus import PreparedCorpus
 from synmt.decode.translator import Translator, translate_batches
 from synmt.device import choose_device
-from synmt.errors import SynmtError, UsageError
-from synmt.files import fingerprint, locked, read_lines, sha256, write_atomically
+from synmt.errors import UsageError
+from synmt.files import fingerprint, read_lines, sha256, write_atomically
 from synmt.metrics import score_system
 from synmt.model.build import build, place_variants
 from synmt.model.seq2seq import Seq2Seq
@@ -91,6 +90,8 @@ def begin_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         run.info()
         shutil.rmtree(run.folder)
     if not run.exists():
+        if run.folder.exists() and any(run.folder.iterdir()):
+            raise UsageError("is no run folder, and not empty", where=str(run.folder), do="Choose another name=…")
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
         return
@@ -121,11 +122,17 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training reads: the corpus, its prepared form, and the name of its trees there."""
+    """What training reads.
+
+    folder: the prepared corpus.
+    trees: the name of the annotation with the source's trees.
+    parser: the identity of the parser that made them, with which new text is parsed.
+    """
 
     corpus: Corpus
     folder: Path
     trees: str | None = None
+    parser: Mapping[str, Any] | None = None
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
@@ -160,7 +167,7 @@ def _validation_bleu(recipe: Recipe, prepared: Prepared, valid: Reader, target: 
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
 
     def score(model: Seq2Seq) -> float:
-        hypotheses = translate_batches(model, valid, settings, target)
+        hypotheses = translate_batches(model, valid.once(), settings, target)
         options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 

@@ -39,7 +39,7 @@ class CorpusRecipe(_Section):
     """Where the text is: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
 
     name: str | None = None
-    """A known corpus: controlled, multi30k, nc11, wmt16-ende, wmt17-ende, wmt18-entr, wat-enja."""
+    """A known corpus: controlled, multi30k, tanaka-enja, nc11, wmt16-ende, wmt17-ende, wmt18-entr, wat-enja."""
     folder: Path | None = None
     """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
     train: SplitFiles | None = None

@@ -9,10 +9,10 @@ PACKAGE = Path(__file__).parents[1] / "synmt"
 
 LAYERS = [
     {"__init__", "__main__", "errors"},
-    {"files", "yaml", "recipe", "recipe_file"},
+    {"files", "hashing", "yaml", "recipe", "recipe_file"},
     {"syntax"},
-    {"controlled", "known_corpora", "fetch", "corpora", "corpus", "batch"},
-    {"preparing", "filters", "model", "loss", "device", "parallel", "schedule"},
+    {"controlled", "known_corpora", "fetch", "corpora", "tables", "corpus", "batch"},
+    {"preparing", "filtering", "encoding", "annotating", "corpus_table", "model", "loss", "device", "parallel", "schedule"},
     {"checkpoint"},
     {"decode", "metrics", "sacre"},
     {"stream", "training", "log", "outputs", "analysis", "plots"},

@@ -11,7 +11,12 @@ import typer
 
 from synmt import __version__
 from synmt.cli import console
+from synmt.cli.analyze import analyze
 from synmt.cli.parse import parse
+from synmt.cli.prepare import prepare
+from synmt.cli.score import score
+from synmt.cli.train import train
+from synmt.cli.translate import translate
 
 app = typer.Typer(
     name="synmt",
@@ -21,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (parse,):
+for command in (parse, prepare, train, translate, score, analyze):
     app.command()(command)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 
@@ -37,18 +39,64 @@ def run(app: typer.Typer) -> None:
     """Run the app and leave with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    sys.unraisablehook = _interrupt_again
     try:
-        app(standalone_mode=True)
+        code = _guarded(app)(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
     except SynmtError as error:
         _leave(error.exit_code, f"error: {error}")
-    except KeyboardInterrupt:
+    except (_Interrupted, KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
-    except BrokenPipeError:
+    except (_PipeClosed, BrokenPipeError):
         # the reader has seen enough; keep Python from complaining when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:
+        _leave(1, f"error: {error.filename or 'output'}: {error.strerror or error}.")
     except MemoryError:
         _leave(1, "error: out of memory. Lower the batch size.")
+    except _ClickException as error:
+        error.show()  # type: ignore[attr-defined]
+        sys.exit(error.exit_code)  # type: ignore[attr-defined]
+
+
+# some versions of typer bring their own copy of click
+_ClickException: type[Exception] = next(
+    kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
+)
+
+
+class _Interrupted(Exception):
+    """Ctrl-C, so that typer does not see it and choose an exit code of its own."""
+
+
+class _PipeClosed(Exception):
+    """A closed pipe, likewise."""
+
+
+def _interrupt_again(ignored: Any) -> None:
+    """Repeat a Ctrl-C that came while Python was in a finalizer, where exceptions are dropped."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
+
+
+def _guarded(app: typer.Typer) -> Callable[..., Any]:
+    command = typer.main.get_command(app)
+    invoke = command.invoke
+
+    def guarded(context: Any) -> Any:
+        try:
+            return invoke(context)
+        except KeyboardInterrupt:
+            raise _Interrupted from None
+        except BrokenPipeError:
+            raise _PipeClosed from None
+
+    command.invoke = guarded  # type: ignore[method-assign]
+    return command
 
 
 def _leave(code: int, message: str) -> None:

@@ -38,8 +38,9 @@ def train(
     """
     from synmt.checkpoint import Run
     from synmt.cli.stages import prepare_for
-    from synmt.experiment import begin_run, check_variants, join_processes
+    from synmt.experiment import begin_run, check_variants
     from synmt.files import locked
+    from synmt.parallel import join_processes
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
@@ -49,9 +50,11 @@ def train(
     if processes.rank:
         console.configure(quiet=True, debug=False)
     with processes.first_alone():
-        prepared = prepare_for(loaded, needs, data)
         if processes.rank == 0:
             begin_run(run, loaded, overwrite=overwrite)
+        prepared = prepare_for(loaded, data, parses=needs.parses)
+        if processes.rank == 0:
+            run.write_info(parser=prepared.parser)
     if run.info().get("status") == "finished" and run.info().get("steps", 0) >= loaded.training.max_steps:
         console.remark(f"{run.folder} has finished already, after {run.info()['steps']:,} steps")
     elif processes.rank:

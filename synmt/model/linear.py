@@ -16,9 +16,9 @@ from torch import Tensor, nn
 class Linear(nn.Linear):
     """A projection with a bias."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """(…, D) -> (…, D')."""
-        return linear(x, self.weight, self.bias)
+        return linear(input, self.weight, self.bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

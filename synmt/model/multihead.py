@@ -16,9 +16,7 @@ from synmt.model.variant import Syntax, Variant
 class SelfAttention(nn.Module):
     """Attention of a sequence to itself; each variant edits the terms of the heads that it owns."""
 
-    def __init__(
-        self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()
-    ) -> None:
+    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
         self.project = xavier(Linear(model_dim, 3 * model_dim), parts=3)
@@ -91,7 +89,8 @@ class Cache:
 
     def select(self, rows: Tensor) -> None:
         """Take rows of the batch, in a new order: (N',)."""
-        assert self.keys is not None and self.values is not None
+        assert self.keys is not None
+        assert self.values is not None
         self.keys, self.values = self._take(self.keys, rows), self._take(self.values, rows)
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:

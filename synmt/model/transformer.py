@@ -78,9 +78,7 @@ class DecoderLayer(nn.Module):
         self.self_attention = SelfAttention(
             recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout, variants=variants
         )
-        self.cross_attention = CrossAttention(
-            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout
-        )
+        self.cross_attention = CrossAttention(recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout)
         self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
         self.residuals = nn.ModuleList(Residual(recipe) for _ in range(3))
 
@@ -121,9 +119,7 @@ class TransformerState:
         else:
             first = sentences  # (B',)
             self.mask = self.mask.index_select(0, sentences)
-            self.source = [
-                (k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source
-            ]
+            self.source = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source]
         rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
         for cache in self.caches:
             cache.select(rows)
@@ -147,12 +143,8 @@ class Transformer(Seq2Seq):
         target_table = piece_table(target_pieces, recipe.model_dim)
         shared = recipe.embeddings == "shared"
         source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
-        self.source_embedding = Embedding(
-            source_table, dropout=recipe.dropout, variants=self.variants["source"]
-        )
-        self.target_embedding = Embedding(
-            target_table, dropout=recipe.dropout, variants=self.variants["target"]
-        )
+        self.source_embedding = Embedding(source_table, dropout=recipe.dropout, variants=self.variants["source"])
+        self.target_embedding = Embedding(target_table, dropout=recipe.dropout, variants=self.variants["target"])
         self.encoder = nn.ModuleList(EncoderLayer(recipe, variants) for variants in source)
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
         self.encoder_norm = _final_norm(recipe)

@@ -1,0 +1,194 @@
+"""Trees beside a prepared corpus: row by row, with the word that each piece belongs to.
+
+The text is prepared without a parser; each parser's trees are an annotation of their own beside it, so that one
+prepared corpus serves every variant and every parser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import compress, islice, tee
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from synmt.corpora import Corpus
+from synmt.corpus import FORMAT, PreparedCorpus, shard_name
+from synmt.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
+from synmt.errors import SynmtError
+from synmt.files import fingerprint, locked, read_lines, saying_what_failed, sha256, write_atomically
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.pieces import Vocabulary, merge_unowned, straddles, word_of
+from synmt.tables import Table, lists, write_table
+
+Side = Literal["source", "target"]
+COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
+"""What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""
+
+
+def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
+    """Name the annotation of a side by a parser, which is described by values that fit into JSON."""
+    return f"parse-{side}-{fingerprint(json.dumps(parser, sort_keys=True))}"
+
+
+def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
+    """Describe trees that were given as CoNLL-U, in place of a parser."""
+    return {"parser": "conllu", **{split: sha256(path) for split, path in sorted(parses.items())}}
+
+
+def annotate(
+    folder: Path, corpus: Corpus, parses: Mapping[str, Path], *, parser: Mapping[str, Any], side: Side = "source"
+) -> Iterator[Progress]:
+    """Add trees to a prepared corpus, or go on with it: a CoNLL-U file for each of train and valid.
+
+    The annotation is called `annotation_name(side, parser)`; nothing is done where it is complete.
+    """
+    prepared = PreparedCorpus.open(folder)
+    place = folder / annotation_name(side, parser)
+    if (place / "annotation.json").is_file():
+        return
+    with saying_what_failed(place):
+        place.mkdir(exist_ok=True)
+    with locked(place, "these trees"):
+        remove_unfinished(place)
+        for split, path in parses.items():
+            text = getattr(corpus.splits()[split], side)
+            yield from _annotate_split(prepared, place, split, side, read_trees(text, path))
+        _finish(prepared, place, side, parser, list(parses))
+
+
+Tree = tuple[str, Parse]
+
+
+def read_trees(text: Path, parses: Path) -> Iterator[Tree]:
+    """Read the lines of a text with their trees."""
+    lines, again = tee(read_lines(text))
+    return zip(lines, read_parses(parses, again), strict=True)
+
+
+def _annotate_split(
+    prepared: PreparedCorpus, place: Path, split: str, side: Side, trees: Iterator[Tree]
+) -> Iterator[Progress]:
+    lines = prepared.facts["splits"][split]["lines"]
+    vocabulary = prepared.vocabularies[0 if side == "source" else 1]
+    remaining = remaining_shards(place, split, lines)
+    if not any(remaining):
+        return
+    for shard, wanted in enumerate(remaining):
+        # the last shard takes all that is left: a tree too many shows only behind the last line
+        chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
+        if wanted:
+            table = Table(prepared.folder / shard_name(split, shard))
+            _Annotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, place)
+        else:
+            for _ in chunk:
+                pass
+        yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
+
+
+@dataclass
+class _Names:
+    """Strings by number, in the order in which they come."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, names: list[str]) -> list[int]:
+        """Give the numbers of names; a new name gets the next one."""
+        return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
+
+
+@dataclass(frozen=True)
+class _Annotator:
+    """Writes the trees of one shard; numbers of relations and tags hold within it."""
+
+    vocabulary: Vocabulary
+    table: Table
+    side: Side
+
+    def write(self, trees: Iterator[Tree], first: int, place: Path) -> None:
+        """Write the trees of the shard's rows; `first` is the line of the first tree."""
+        counts: dict[str, int] = {name: 0 for name in COUNTS}
+        relations, tags = _Names(), _Names()
+        columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
+        for row, (text, parse) in enumerate(self._of_rows(trees, first)):
+            merged, owners = self._project(text, parse, row, counts)
+            columns["parents"].append(merged.parents)
+            columns["relations"].append(relations.number(merged.relations))
+            columns["tags"].append(tags.number(merged.tags or ["_"] * len(merged)))
+            columns["word_of"].append(owners)
+        assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
+        facts = {"relations": list(relations.numbers), "tags": list(tags.numbers), "counts": counts}
+        table = {name: lists(rows, _smallest(rows)) for name, rows in columns.items()}
+        write_table(place / self.table.path.name, table, facts)
+
+    def _of_rows(self, trees: Iterator[Tree], first: int) -> Iterator[Tree]:
+        lines = self.table.numbers("line") - first
+        wanted = np.zeros(SHARD_LINES, dtype=bool)
+        wanted[lines] = True
+        return compress(trees, wanted.tolist())
+
+    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, IntArray]:
+        pieces = self.vocabulary.encode(text)
+        ids = self.table.lists(self.side)[row]
+        if not np.array_equal(pieces.ids[: len(ids)], ids):
+            raise SynmtError(
+                f"the text has changed since it was prepared: row {row} has other pieces",
+                where=str(self.table.path),
+                do="Run `synmt prepare` again",
+            )
+        # of a side that was cut off, the words behind the cut own no piece
+        spans = pieces.spans[: len(ids)]
+        owners = word_of(spans, parse.spans)
+        merged, after = merge_unowned(parse, spans, owners)
+        _count(counts, text, spans, parse, merged)
+        return merged, after
+
+
+def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, merged: Parse) -> None:
+    counts["words"] += len(parse)
+    counts["pieces"] += len(spans)
+    counts["straddling"] += int(straddles(spans, parse.spans).sum())
+    counts["merged"] += len(parse) - len(merged)
+    bare = ~(_covered(spans, len(text)) & _covered(parse.spans, len(text)))  # (characters,)
+    counts["unowned"] += sum(not text[place].isspace() for place in np.flatnonzero(bare).tolist())
+    counts["characters"] += len("".join(text.split()))
+
+
+def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Tell which characters are in a span: (length,)."""
+    opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
+    closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
+    return np.cumsum(opened - closed)[:length] > 0
+
+
+def _smallest(rows: list[Any]) -> type[np.signedinteger]:
+    longest = max(map(len, rows), default=0)
+    return np.int16 if longest < 2**15 else np.int32
+
+
+def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[str, Any], splits: list[str]) -> None:
+    facts = {split: _shard_facts(prepared, place, split) for split in splits}
+    every = [shard for shards in facts.values() for shard in shards]
+    described = {
+        "format": FORMAT,
+        "side": side,
+        "parser": dict(parser),
+        "relations": sorted({name for shard in every for name in shard["relations"]}),
+        "tags": sorted({name for shard in every for name in shard["tags"]}),
+        "counts": {
+            split: {name: sum(shard["counts"][name] for shard in shards) for name in COUNTS}
+            for split, shards in facts.items()
+        },
+    }
+    with write_atomically(place / "annotation.json") as stream:
+        json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
+        stream.write("\n")
+
+
+def _shard_facts(prepared: PreparedCorpus, place: Path, split: str) -> list[dict[str, Any]]:
+    shards = prepared.facts["splits"][split]["shards"]
+    return [Table(place / shard_name(split, shard)).facts for shard in range(shards)]

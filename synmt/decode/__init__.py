@@ -1,0 +1,1 @@
+"""Decoding: the search for the best translation, and the way from raw text to raw text."""

@@ -1,0 +1,68 @@
+"""What happens to a line before it is translated: it is parsed where the model reads trees, and cut into pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from synmt.corpus import Example
+from synmt.errors import SynmtError
+from synmt.syntax.parse import Parse
+from synmt.syntax.parsers import StanzaParser
+from synmt.syntax.pieces import Vocabulary, merge_unowned, word_of
+
+Remark = Callable[[str], None]
+"""Takes a sentence that a person should read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line that has been cut into pieces.
+
+    index: its place among its neighbours.
+    dropped: pieces that were too many.
+    """
+
+    index: int
+    example: Example
+    dropped: int
+
+    def __len__(self) -> int:
+        return len(self.example.source)
+
+
+def cut(index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int) -> Source:
+    """Cut a line into pieces, and keep no more of them than the model takes."""
+    pieces = vocabulary.encode(line)
+    ids, spans = pieces.ids[:max_pieces], pieces.spans[:max_pieces]
+    owners = np.full(len(ids), -1)  # (T,)
+    if tree is not None:
+        tree, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
+    example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), parse=tree, word_of=owners)
+    return Source(index, example, len(pieces.ids) - len(ids))
+
+
+def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark) -> StanzaParser:
+    """Find the parser that made the trees of the training text, and say so where it has become another one."""
+    if identity is None:
+        raise SynmtError(
+            "the model reads dependency trees, and its run does not say which parser makes them",
+            do="Hand over a tree for each line with `--parses FILE.conllu`",
+        )
+    parser = StanzaParser.from_identity(identity, device=device)
+    if difference := parser_difference(identity, parser.identity):
+        remark(f"the parser is not the one that the model was trained with: {difference}")
+    return parser
+
+
+def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
+    """Say in what two parsers differ, but for the place of their files; empty where they are the same."""
+    names = sorted((recorded.keys() | present.keys()) - {"model"})
+    return ", ".join(
+        "other model files" if name == "files" else f"{name} {present.get(name)} instead of {recorded.get(name)}"
+        for name in names
+        if recorded.get(name) != present.get(name)
+    )

@@ -1,0 +1,106 @@
+"""The corpora that a recipe can name, and where the public has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class KnownCorpus:
+    """A corpus with a name: its files are `<split>.<language>`, plain or with `.gz`.
+
+    languages: any two of them make a pair, in both directions.
+    train, valid, test: the splits by the names of their files.
+    address: where the files lie one by one; empty where they have to be put together by hand.
+    sums: SHA-256 of each file at the address.
+    origin: for people: what the splits are and where they come from.
+    """
+
+    languages: tuple[str, ...]
+    train: str
+    valid: str
+    test: tuple[str, ...]
+    origin: str
+    address: str = ""
+    sums: Mapping[str, str] = field(default_factory=dict)
+
+
+_MULTI30K_SUMS = {
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.fr.gz": "ca3106f1a72390591d25f6c45cb4cd39dec4cd3f123e099748a3ce5256c160e9",
+    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+    "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
+}
+
+KNOWN_CORPORA: dict[str, KnownCorpus] = {
+    "controlled": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="valid",
+        test=("test",),
+        origin="synmt makes it itself",
+    ),
+    "multi30k": KnownCorpus(
+        languages=("en", "de", "fr"),
+        train="train",
+        valid="val",
+        test=("test_2016_flickr",),
+        origin="Multi30k, task 1, raw text (29,000 / 1,014 / 1,000 captions)",
+        address="https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
+        sums=_MULTI30K_SUMS,
+    ),
+    "tanaka-enja": KnownCorpus(
+        languages=("en", "ja"),
+        train="train",
+        valid="dev",
+        test=(),
+        origin="small_parallel_enja (50,000 / 500 sentences), https://github.com/odashi/small_parallel_enja; "
+        "train is there in five files for each language, to be joined in order",
+    ),
+    "nc11": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="newstest2015",
+        test=("newstest2016",),
+        origin="News Commentary v11, newstest2015 and newstest2016 (238,843 / 2,169 / 2,999 sentences) from "
+        "https://www.statmt.org/wmt16/translation-task.html",
+    ),
+    "wmt16-ende": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="newstest2015",
+        test=("newstest2016",),
+        origin="the parallel training data of WMT16, newstest2015 and newstest2016 (4,500,962 / 2,169 / 2,999 "
+        "sentences) from https://www.statmt.org/wmt16/translation-task.html",
+    ),
+    "wmt17-ende": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="newstest2016",
+        test=("newstest2017",),
+        origin="the preprocessed data of WMT17 (5,852,458 / 2,999 / 3,004 sentences) from "
+        "http://data.statmt.org/wmt17/translation-task/preprocessed/",
+    ),
+    "wmt18-entr": KnownCorpus(
+        languages=("en", "tr"),
+        train="train",
+        valid="newstest2016",
+        test=("newstest2017",),
+        origin="the preprocessed data of WMT18 (207,373 / 3,000 / 3,007 sentences) from "
+        "http://data.statmt.org/wmt18/translation-task/preprocessed/",
+    ),
+    "wat-enja": KnownCorpus(
+        languages=("en", "ja"),
+        train="train",
+        valid="dev",
+        test=("test",),
+        origin="ASPEC as used at WAT 2018 (3,008,500 / 1,790 / 1,812 sentences), on request from "
+        "https://jipsti.jst.go.jp/aspec/",
+    ),
+}

@@ -1,0 +1,133 @@
+r"""Trees as CoNLL-U: a text that everybody can read.
+
+A block of ours is
+
+    # line = 7
+    # text = The monkey eats
+    1   The   _   DET   _   _   2   det   _   TokenRange=0:3
+    ...
+
+An empty line gives a block of comments only, so that blocks and lines stay side by side. `TokenRange`
+counts the characters of the line. Where a line holds characters that other tools take for the end of a line
+or a column (tabs, control characters, U+2028, U+2029, \x85), or begins or ends in a blank, `# text` and
+FORM have a space for each of them, so that positions stay, and one more comment, `# raw = "..."`, gives the
+line exactly, as a JSON string in ASCII.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from synmt.errors import SynmtError
+from synmt.syntax.align import Misplaced, spans_in
+from synmt.syntax.blanks import visible, without_breaks
+from synmt.syntax.blocks import Block, read_blocks
+from synmt.syntax.parse import Parse
+
+
+def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
+    """Yield text and tree of each sentence; `SpaceAfter` spells the text where `# text` is missing."""
+    for block in read_blocks(path):
+        text = block.text if block.text is not None else _spelled(block)
+        yield text, _place(block, text, "the text of the sentence")
+
+
+def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
+    """Yield one tree for each line, its words placed in that very line.
+
+    The file has a block for each line, in the same order; a line without a visible character may have none,
+    since many parsers drop such lines.
+    """
+    blocks = read_blocks(path)
+    block = next(blocks, None)
+    lines = iter(lines)
+    seen = used = skipped = 0
+    for seen, line in enumerate(lines, start=1):
+        if not visible(line) and (block is None or block.words):
+            skipped += 1
+            yield _EMPTY
+            continue
+        if block is None:
+            raise _uneven(path, used, seen + sum(1 for _ in lines), skipped)
+        yield _place(block, line, f"line {seen} of the text")
+        used += 1
+        block = next(blocks, None)
+    if block is not None:
+        raise _uneven(path, used + 1 + sum(1 for _ in blocks), seen, skipped)
+
+
+def format_conllu(parse: Parse, line: str, number: int) -> str:
+    """Write one line's block: comments, a row for each word, an empty line."""
+    return format_comments(line, number) + format_rows(parse)
+
+
+def format_comments(line: str, number: int) -> str:
+    """Write the comments above the words; `number` counts from 1."""
+    text = without_breaks(line)
+    exact = "" if text == line == line.strip() else f"# raw = {json.dumps(line)}\n"
+    return f"# line = {number}\n# text = {text}\n{exact}"
+
+
+def format_rows(parse: Parse) -> str:
+    """Write the words and the empty line below them."""
+    following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
+    tags = parse.tags or ["_"] * len(parse)
+    rows = zip(parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, strict=True)
+    return "".join(_row(index, *row) for index, row in enumerate(rows)) + "\n"
+
+
+def _row(index: int, word: str, tag: str, parent: int, relation: str, span: list[int], following: int) -> str:
+    head = 0 if parent == index else parent + 1
+    touching = "SpaceAfter=No|" if span[1] == following else ""
+    misc = f"{touching}TokenRange={span[0]}:{span[1]}"
+    return f"{index + 1}\t{without_breaks(word)}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
+
+
+def _place(block: Block, line: str, what: str) -> Parse:
+    try:
+        spans = spans_in(line, block.words, block.miscs)
+    except Misplaced as error:
+        raise _mismatch(block, error, what) from None
+    return Parse(
+        words=[line[start:end] for start, end in spans.tolist()],
+        spans=spans,
+        parents=np.array(block.parents, dtype=np.int64),
+        relations=block.relations,
+        tags=block.tags,
+    )
+
+
+def _spelled(block: Block) -> str:
+    spaces = ["" if "SpaceAfter=No" in misc.split("|") else " " for misc in block.miscs]
+    return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(" ")
+
+
+def _mismatch(block: Block, error: Misplaced, what: str) -> SynmtError:
+    if error.word == len(block.words):
+        token = "after its last token"
+    else:
+        token = f"at token {error.word + 1} ('{block.words[error.word]}')"
+    goes_on = f"goes on with '{error.found}'" if error.found else "has ended"
+    return SynmtError(
+        f"the sentence does not match {what} {token}, where the text {goes_on}",
+        where=block.where,
+        allowed="Only blanks may differ",
+        do="Check that file and text belong together, line by line, or parse the text again",
+    )
+
+
+def _uneven(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
+    counted = f"{lines - skipped} lines that are not blank" if skipped else f"{lines} lines"
+    return SynmtError(
+        f"has {blocks} sentences, but the text has {counted}",
+        where=str(path),
+        allowed="A line has one sentence",
+        do="Parse the text with its line ends as sentence ends, for example with `synmt parse`",
+    )
+
+
+_EMPTY = Parse([], np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64), [], [])

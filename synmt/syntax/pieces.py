@@ -1,0 +1,257 @@
+"""Pieces: the units of the model, where they stand in the text, and the word each of them belongs to."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from sentencepiece import SentencePieceProcessor
+
+from synmt.errors import SynmtError
+from synmt.files import write_atomically
+from synmt.syntax.parse import IntArray, Parse
+
+PAD, UNK, BOS, EOS = range(4)
+SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+
+IdArray = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """A text cut into pieces, without BOS and EOS.
+
+    ids: (T,).
+    spans: (T, 2) characters of the original text that each piece stands for: [start, end). A piece includes
+        the blank before it. Where several pieces come from one character (its bytes, the letters of `ﬁ`), the
+        last one has the character, and those before it are empty and stand where it begins.
+    """
+
+    ids: IdArray
+    spans: IntArray
+
+
+class Vocabulary(ABC):
+    """The units of one side or of both, by number: pad 0, unknown 1, beginning 2, end 3, then the others."""
+
+    suffix: ClassVar[str]
+
+    @abstractmethod
+    def encode(self, text: str) -> Pieces:
+        """Cut a text and say where the pieces stand."""
+
+    @abstractmethod
+    def encode_ids(self, text: str) -> list[int]:
+        """Cut a text."""
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Cut many texts; faster than one by one."""
+        return [self.encode_ids(text) for text in texts]
+
+    @abstractmethod
+    def decode(self, ids: Iterable[int]) -> str:
+        """Join pieces into raw text; pad, beginning and end are left out, an unknown one stays visible."""
+
+    @abstractmethod
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Spell each piece; `▁` is a blank."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def to_bytes(self) -> bytes:
+        """Give what is stored: equal for equal vocabularies."""
+
+    def save(self, folder: Path, name: str) -> None:
+        """Store the vocabulary as `name.model` (SentencePiece) or `name.words`."""
+        with write_atomically(folder / (name + self.suffix), binary=True) as stream:
+            stream.write(self.to_bytes())
+
+    @staticmethod
+    def load(folder: Path, name: str) -> Vocabulary:
+        """Read a vocabulary of either kind."""
+        for kind in (SentencePieces, Words):
+            path = folder / (name + kind.suffix)
+            if path.is_file():
+                return kind.from_bytes(path.read_bytes(), where=str(path))
+        raise SynmtError("the vocabulary is missing", where=str(folder / f"{name}.model"), do="Prepare again")
+
+
+class SentencePieces(Vocabulary):
+    """Subword pieces of a SentencePiece model, BPE or unigram."""
+
+    suffix = ".model"
+
+    def __init__(self, processor: SentencePieceProcessor) -> None:
+        self._processor = processor
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, *, where: str = "") -> SentencePieces:
+        """Read a SentencePiece model."""
+        processor = SentencePieceProcessor()
+        try:
+            processor.LoadFromSerializedProto(stored)
+        except (RuntimeError, OSError):
+            raise SynmtError("not a SentencePiece model", where=where, do="Prepare again") from None
+        specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if specials != (PAD, UNK, BOS, EOS):
+            raise SynmtError(
+                f"the pieces for pad, unknown, beginning and end are {specials}",
+                where=where,
+                allowed=f"They must be {(PAD, UNK, BOS, EOS)}",
+            )
+        return cls(processor)
+
+    def encode(self, text: str) -> Pieces:
+        if not hasattr(self._processor, "EncodeAsOffsetMapping"):
+            return self._encode_before_0_2_2(text)
+        cut = self._processor.Encode(text, out_type="offset_mapping")
+        return _pieces(cut["ids"], cut["offsets"])
+
+    def _encode_before_0_2_2(self, text: str) -> Pieces:
+        cut = self._processor.Encode(text, out_type="immutable_proto").pieces  # type: ignore
+        return _pieces([piece.id for piece in cut], [(piece.begin, piece.end) for piece in cut])
+
+    def encode_ids(self, text: str) -> list[int]:
+        return self._processor.Encode(text, out_type=int)
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._processor.Encode(list(texts), out_type=int)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return self._processor.Decode([int(piece) for piece in ids])
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._processor.IdToPiece(int(piece)) for piece in ids]
+
+    def __len__(self) -> int:
+        return self._processor.GetPieceSize()
+
+    def to_bytes(self) -> bytes:
+        return self._processor.serialized_model_proto()
+
+
+class Words(Vocabulary):
+    """Whole words between blanks; a word that is not in the list is unknown."""
+
+    suffix = ".words"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = [*SPECIALS, *words]
+        # a special's spelling in a text is a word like any other, and unknown
+        self._ids = {word: number for number, word in enumerate(words, start=len(SPECIALS))}
+
+    @classmethod
+    def from_bytes(cls, stored: bytes, *, where: str = "") -> Words:
+        """Read a list of words, one a line, the specials first."""
+        try:
+            lines = stored.decode("utf-8").split("\n")[:-1]
+        except UnicodeDecodeError:
+            lines = []
+        if tuple(lines[: len(SPECIALS)]) != SPECIALS:
+            raise SynmtError(f"not a list of words that begins with {', '.join(SPECIALS)}", where=where)
+        return cls(lines[len(SPECIALS) :])
+
+    def encode(self, text: str) -> Pieces:
+        found = list(re.finditer(r"\S+", text))
+        return _pieces([self._ids.get(match[0], UNK) for match in found], [match.span() for match in found])
+
+    def encode_ids(self, text: str) -> list[int]:
+        return [self._ids.get(word, UNK) for word in text.split()]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        return " ".join(self._words[piece] for piece in ids if piece not in (PAD, BOS, EOS))
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        return [self._words[piece] for piece in ids]
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def to_bytes(self) -> bytes:
+        return "".join(f"{word}\n" for word in self._words).encode()
+
+
+def word_of(spans: IntArray, words: IntArray) -> IntArray:
+    """Find the word that each piece belongs to: spans of pieces (T, 2) and words (W, 2) -> (T,).
+
+    It is the word of the first character of the piece that is in a word. A piece without such a character
+    (a lone blank, a byte but the last of its character, text that the parser left out) belongs to the word
+    that follows, at the end of the line to the last one. -1 only where there are no words.
+    """
+    first = np.searchsorted(words[:, 1], spans[:, 0], side="right")  # (T,)
+    return np.minimum(first, len(words) - 1)
+
+
+def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
+    """Tell which pieces have characters of two words or more: (T,)."""
+    last = np.searchsorted(words[:, 0], spans[:, 1], side="left") - 1  # (T,)
+    return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
+
+
+def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:
+    """Take the words out of a tree that own no piece: owners (T,) -> the smaller tree, its owners (T,).
+
+    Such a word passes its arcs to the word it shares a piece with; where the vocabulary has lost all of its
+    characters, to its parent. What is left is a tree.
+    """
+    owned = np.bincount(owners[owners >= 0], minlength=len(parse)) > 0  # (W,)
+    if owned.all() or not owned.any():
+        return parse, owners
+    parents, relations = parse.parents.tolist(), list(parse.relations)
+    sharing = _sharing(spans, parse.spans, owners)
+    for word in np.flatnonzero(~owned).tolist():
+        into = sharing[word] if sharing[word] >= 0 else _nearest(parents, word)
+        _contract(parents, relations, word, into)
+    return _keep(replace(parse, parents=np.array(parents), relations=relations), owned, owners)
+
+
+def _pieces(ids: list[int], spans: list[tuple[int, int]]) -> Pieces:
+    return Pieces(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int64).reshape(-1, 2))
+
+
+def _sharing(spans: IntArray, words: IntArray, owners: IntArray) -> list[int]:
+    """Find the owner of the piece that has a word's first kept character: (W,), -1 where none is kept."""
+    piece = np.searchsorted(spans[:, 1], words[:, 0], side="right")  # (W,)
+    begins = np.append(spans[:, 0], np.iinfo(np.int64).max)[piece]  # (W,)
+    return np.where(begins < words[:, 1], np.append(owners, -1)[piece], -1).tolist()
+
+
+def _nearest(parents: list[int], word: int) -> int:
+    """Give a word's parent; a root's first child."""
+    if parents[word] != word:
+        return parents[word]
+    return next(child for child, parent in enumerate(parents) if parent == word != child)
+
+
+def _contract(parents: list[int], relations: list[str], word: int, into: int) -> None:
+    above = into
+    while parents[above] not in (above, word):
+        above = parents[above]
+    if parents[above] == word:
+        parents[into] = into if parents[word] == word else parents[word]
+        relations[into] = relations[word]
+    for child, parent in enumerate(parents):
+        if parent == word and child != into:
+            parents[child] = into
+    parents[word] = -1
+
+
+def _keep(parse: Parse, kept: npt.NDArray[np.bool_], owners: IntArray) -> tuple[Parse, IntArray]:
+    renumbered = np.cumsum(kept) - 1  # (W,)
+    chosen = np.flatnonzero(kept).tolist()
+    smaller = Parse(
+        words=[parse.words[word] for word in chosen],
+        spans=parse.spans[chosen],
+        parents=renumbered[parse.parents[chosen]],
+        relations=[parse.relations[word] for word in chosen],
+        tags=[parse.tags[word] for word in chosen] if parse.tags else [],
+    )
+    return smaller, np.where(owners >= 0, renumbered[owners], -1)

@@ -1,0 +1,105 @@
+"""Where the models of Stanza lie: the one that ships with synmt, Stanza's own folder, or any folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.files import offline
+
+COMPACT = Path(__file__).parent / "resources" / "stanza"
+PROCESSORS = "tokenize,pos,lemma,depparse"
+
+
+def locate(model: str, language: str, package: str, *, download: bool = False) -> Path:
+    """Find the folder that holds a language's models; fetch official ones only where `download` allows it."""
+    folder = _folder(model)
+    if model == "official" and not _has(folder, language) and download:
+        _download(folder, language, package)
+    languages = sorted(_resources(folder, model, language))
+    near = did_you_mean(language, languages)
+    if _has(folder, language):
+        return folder
+    if model == "compact":
+        raise UsageError(
+            f"no compact model for the language '{language}'",
+            allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
+            do=f"Use Stanza's own model: --model official --lang {language}",
+        )
+    raise missing(model, folder, language)
+
+
+def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
+    """Say which models are not there, and how to get them with and without a network."""
+    what = f"the file {file} of the Stanza model for '{language}'" if file else f"Stanza models for '{language}'"
+    if model != "official":
+        return SynmtError(
+            f"{what} not found",
+            where=str(folder),
+            allowed=f"A model's folder holds resources.json and {language} with tokenize, pos, depparse",
+            do="Name the right folder, or use --model official",
+        )
+    fetch = f"python -c \"import stanza; stanza.download('{language}')\""
+    return SynmtError(
+        f"{what} not found",
+        where=str(folder),
+        allowed=f"SYNMT_OFFLINE forbids the network. With it: `{fetch}`"
+        if offline()
+        else f"With a network: `{fetch}`, or add --download",
+        do=f"Without: run that on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
+        f" resources.json and the folder {language} from there into {folder}",
+    )
+
+
+def _folder(model: str) -> Path:
+    if model == "compact":
+        return COMPACT
+    if model != "official":
+        return Path(model).expanduser()
+    if os.environ.get("STANZA_RESOURCES_DIR"):
+        return Path(os.environ["STANZA_RESOURCES_DIR"]).expanduser()
+    # the name of the default folder depends on the version: only Stanza knows it
+    from stanza.resources.common import DEFAULT_MODEL_DIR
+
+    return Path(DEFAULT_MODEL_DIR)
+
+
+def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    except OSError:
+        raise missing(model, folder, language, "resources.json") from None
+    except ValueError as error:
+        raise SynmtError(
+            f"not a list of models ({error})",
+            where=str(folder / "resources.json"),
+            do="Copy or download the models again",
+        ) from None
+
+
+def _has(folder: Path, language: str) -> bool:
+    # an alias in resources.json points to the folder of another language
+    try:
+        entry = json.loads((folder / "resources.json").read_text(encoding="utf-8")).get(language)
+        return isinstance(entry, dict) and (folder / entry.get("alias", language)).is_dir()
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _download(folder: Path, language: str, package: str) -> None:
+    if offline():
+        raise missing("official", folder, language)
+    import stanza
+
+    try:
+        stanza.download(language, model_dir=str(folder), package=package, processors=PROCESSORS, verbose=False)
+    except Exception as error:
+        raise SynmtError(
+            f"cannot download the Stanza models for '{language}' ({error})",
+            where=str(folder),
+            do="Look at the network and at the names of language and package, and run the same command again",
+        ) from error

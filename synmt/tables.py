@@ -1,0 +1,93 @@
+"""Arrow files: written at once under their final name, read as numpy views of the mapped file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import ipc
+
+from synmt.errors import SynmtError
+from synmt.files import write_atomically
+
+Array = npt.NDArray[Any]
+
+
+class Lists:
+    """A column of lists: `column[row]` is a read-only view of one of them."""
+
+    def __init__(self, offsets: Array, values: Array) -> None:
+        self._offsets, self._values = offsets, values
+
+    def __getitem__(self, row: int) -> Array:
+        return self._values[self._offsets[row] : self._offsets[row + 1]]
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int32]:
+        """Count the values of each list, without reading them: (N,)."""
+        return np.diff(self._offsets).astype(np.int32, copy=False)
+
+
+def lists(rows: Sequence[Sequence[int]], kind: type[np.signedinteger]) -> pa.Array:
+    """Make a column of lists."""
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    ends = np.concatenate(([0], np.cumsum(lengths)))
+    assert ends[-1] <= np.iinfo(np.int32).max, ends[-1]
+    values = np.fromiter(chain.from_iterable(rows), dtype=kind, count=int(ends[-1]))
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values))
+
+
+def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:
+    """Write columns of equal length, and facts about them that fit into JSON."""
+    stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
+    schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)
+    batch = pa.record_batch(list(columns.values()), schema=schema)
+    with write_atomically(path, binary=True) as stream, ipc.new_file(stream, schema) as writer:
+        writer.write_batch(batch)
+
+
+class Table:
+    """An Arrow file of ours, mapped into memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            # the views of numpy keep the mapping alive
+            reader = ipc.open_file(pa.memory_map(str(path)))
+            self._batch = reader.get_batch(0)
+            self.facts: dict[str, Any] = json.loads((reader.schema.metadata or {})[b"synmt"])
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise SynmtError(f"not a complete file of a prepared corpus ({error})", where=str(path)) from None
+
+    def __len__(self) -> int:
+        return self._batch.num_rows
+
+    def numbers(self, name: str) -> Array:
+        """Give a column of numbers: (N,)."""
+        return self._column(name).to_numpy(zero_copy_only=True)
+
+    def lists(self, name: str) -> Lists:
+        """Give a column of lists."""
+        column = self._column(name)
+        offsets = column.offsets.to_numpy(zero_copy_only=True)
+        return Lists(offsets, column.values.to_numpy(zero_copy_only=True))
+
+    def _column(self, name: str) -> Any:
+        index = self._batch.schema.get_field_index(name)
+        if index < 0:
+            raise SynmtError(f"has no column '{name}'", where=str(self.path))
+        return self._batch.column(index)
+
+
+def read_facts(path: Path) -> dict[str, Any]:
+    """Read the facts about an Arrow file of ours."""
+    return Table(path).facts

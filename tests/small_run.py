@@ -1,0 +1,62 @@
+"""A finished run of a small model with random weights, made in a moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from synmt.checkpoint import Run, save_weights
+from synmt.model.build import build
+from synmt.recipe import VocabularyRecipe
+from synmt.recipe_file import check_recipe
+from synmt.syntax.parsers import StanzaParser
+from synmt.syntax.pieces import EOS
+from synmt.syntax.vocabulary import train_vocabulary
+
+TEXT = [
+    "The monkey eats a banana.",
+    "A dog sees the two cats on the table.",
+    "The girls next to the boy order the books.",
+    "Der Affe isst eine Banane.",
+    "Ein Hund sieht die zwei Katzen auf dem Tisch.",
+    "Die Mädchen neben dem Jungen bestellen die Bücher.",
+]
+PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
+SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "feedforward_dim": 32, "heads": 4}
+
+
+def make_run(folder: Path, *variants: dict[str, Any], parser: bool = True, max_pieces: int = 512) -> Run:
+    """Write a run folder; with a parser, the compact English one is recorded."""
+    recipe = check_recipe(
+        {
+            "name": folder.name,
+            "source": "en",
+            "target": "de",
+            "corpus": {"name": "controlled"},
+            "filters": {"max_pieces": max_pieces},
+            "vocabulary": {"size": 340},
+            "model": SIZE,
+            "syntax": {"variants": list(variants)},
+            "decoding": {"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3},
+        },
+        where="test",
+    )
+    vocabulary = train_vocabulary(TEXT, VocabularyRecipe(size=340))
+    run = Run(folder)
+    folder.mkdir(parents=True)
+    run.write_recipe(recipe)
+    for side in ("source", "target"):
+        vocabulary.save(folder, side)
+    torch.manual_seed(11)
+    model = build(recipe.model, recipe.syntax, source_pieces=len(vocabulary), target_pieces=len(vocabulary))
+    with torch.no_grad():
+        model.output_weight.mul_(4)
+        model.output_weight[EOS] *= 3
+    save_weights(model, run.weights)
+    identity = StanzaParser("en").identity if parser else None
+    run.write_info(
+        name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1, parser=identity
+    )
+    return run

@@ -1,0 +1,247 @@
+"""The search: against enumeration, against itself in other batches, against decoding all at once."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from small import PIECES, random_batch, small_model
+
+from synmt.batch import Sequences
+from synmt.decode import beam
+from synmt.decode.beam import Continuations, Kept, Live, continuations, keep_best, search, which_end
+from synmt.decode.length import best_possible, length_limits, length_penalty
+from synmt.model.linear import linear
+from synmt.syntax.pieces import BOS, EOS, PAD, UNK
+
+PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
+
+
+def sharp(*variants, seed=0, **options):
+    """Make a model whose choices are far apart, and that ends its translations."""
+    model = small_model(*variants, seed=seed, **options).eval()
+    with torch.no_grad():
+        model.output_weight.mul_(4)
+        model.output_weight[EOS] *= 3
+    return model
+
+
+def forced(model, batch, row, pieces):
+    """Compute the log-probability of pieces and EOS, all positions at once."""
+    length = int(batch.source.mask[row].sum())
+    source = Sequences(batch.source.ids[row : row + 1, :length], batch.source.mask[row : row + 1, :length])
+    signals = {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
+    with torch.no_grad():
+        memory, _ = model.remember(source, signals)
+        states = model.decode(memory, torch.tensor([[BOS, *pieces]]))[0]
+        logs = (states @ model.output_weight.T).log_softmax(-1)
+    return sum(logs[place, piece].item() for place, piece in enumerate([*pieces, EOS]))
+
+
+def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
+    limits = torch.full((len(batch.source.ids),), limit)
+    return search(
+        model, batch.source, batch.source_signals, beam_size=beam_size, alpha=alpha, limits=limits, n_best=n_best
+    )
+
+
+def alone(batch, row):
+    length = int(batch.source.mask[row].sum())
+    source = Sequences(batch.source.ids[row : row + 1, :length], batch.source.mask[row : row + 1, :length])
+    return source, {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
+
+
+@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
+def test_the_length_penalty_is_the_formula_of_wu(length, alpha, expected):
+    assert length_penalty(length, alpha) == pytest.approx(expected)
+    assert length_penalty(torch.tensor([length]), alpha).tolist() == pytest.approx([expected])
+
+
+def test_no_unfinished_hypothesis_ends_above_its_bound():
+    bound = best_possible(torch.tensor([-6.0]), torch.tensor([7]), 1.0)
+    assert bound.tolist() == [-3.0]
+    assert all(-6.0 / length_penalty(length, 1.0) <= -3.0 for length in range(1, 8))
+
+
+def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
+    assert length_limits(torch.tensor([0, 10]), ratio=1.5, extra=20).tolist() == [20, 35]
+    assert length_limits(torch.tensor([1]), ratio=0.1, extra=0).tolist() == [2]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(seed, alpha, monkeypatch):
+    # three ordinary pieces, at most three of them and EOS: 3 + 9 + 27 translations
+    model = sharp(seed=seed)
+    ordinary = [4, 5, 6]
+    _keep_pieces(model, ordinary)
+    _, batch = random_batch(model, [3, 5], seed)
+    outputs = [list(ids) for count in (1, 2, 3) for ids in itertools.product(ordinary, repeat=count)]
+    for row, hypotheses in enumerate(found(model, batch, 4, beam_size=60, alpha=alpha, n_best=60)):
+        values = {tuple(ids): forced(model, batch, row, ids) for ids in outputs}
+        ranked = sorted(outputs, key=lambda ids: -values[tuple(ids)] / length_penalty(len(ids) + 1, alpha))
+        assert [one.ids for one in hypotheses] == ranked
+        for one in hypotheses:
+            expected = values[tuple(one.ids)]
+            assert one.log_probability == pytest.approx(expected, abs=1e-4)
+            assert one.score == pytest.approx(expected / length_penalty(len(one.ids) + 1, alpha), abs=1e-4)
+
+
+def _keep_pieces(model, pieces):
+    """Shorten both tables to the specials and some pieces."""
+    size = max(pieces) + 1
+    table = model.target_embedding.table
+    table.weight = torch.nn.Parameter(table.weight[:size].clone())
+    table.num_embeddings = size
+
+    # sources stay within the smaller table
+    source = model.source_embedding.forward
+    model.source_embedding.forward = lambda ids, *rest, **more: source(ids.clamp(max=size - 1), *rest, **more)
+
+
+@pytest.mark.parametrize("variants", [(), (PASCAL,)], ids=["plain", "pascal"])
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_a_sentence_gets_the_same_translations_in_any_batch(variants, beam_size, norm):
+    model = sharp(*variants, norm=norm, seed=11)
+    random = torch.Generator().manual_seed(5)
+    words = torch.randint(1, 12, (64,), generator=random).tolist()
+    _, batch = random_batch(model, words, seed=1)
+    together = found(model, batch, 14, beam_size, n_best=beam_size)
+    # the lengths differ, so sentences leave at different steps
+    assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
+    for row in range(64):
+        source, signals = alone(batch, row)
+        [single] = search(
+            model, source, signals, beam_size=beam_size, alpha=0.6, limits=torch.tensor([14]), n_best=beam_size
+        )
+        assert [one.ids for one in single] == [one.ids for one in together[row]]
+        assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(seed):
+    model = sharp(PASCAL, seed=seed)
+    _, batch = random_batch(model, [2, 7, 4, 9, 1], seed)
+    for row, hypotheses in enumerate(found(model, batch, 12, n_best=4)):
+        for one in hypotheses:
+            assert one.log_probability == pytest.approx(forced(model, batch, row, one.ids), abs=1e-4)
+            assert one.score == pytest.approx(one.log_probability / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4)
+
+
+def test_a_beam_of_one_takes_the_likeliest_piece_each_time():
+    model = sharp(seed=2)
+    _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
+    hypotheses = found(model, batch, 10, beam_size=1)
+    for row in range(4):
+        source, _ = alone(batch, row)
+        with torch.no_grad():
+            memory, _ = model.remember(source, {})
+            pieces = [BOS]
+            while len(pieces) < 10:
+                logits = model.decode(memory, torch.tensor([pieces]))[0, -1] @ model.output_weight.T
+                logits[[PAD, UNK, BOS]] = -math.inf
+                if len(pieces) == 1:
+                    logits[EOS] = -math.inf
+                pieces.append(int(logits.argmax()))
+                if pieces[-1] == EOS:
+                    break
+        assert hypotheses[row][0].ids == [piece for piece in pieces[1:] if piece != EOS]
+
+
+def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds():
+    model = sharp(seed=6)
+    _, batch = random_batch(model, [5, 3, 9], seed=2)
+    for row, hypotheses in enumerate(found(model, batch, 8, beam_size=3, n_best=3)):
+        expected = _plain_search(model, batch, row, beam_size=3, limit=8, alpha=0.6)
+        assert [one.ids for one in hypotheses] == [ids for _, ids in expected]
+
+
+def _plain_search(model, batch, row, *, beam_size, limit, alpha):
+    source, _ = alone(batch, row)
+    with torch.no_grad():
+        memory, _ = model.remember(source, {})
+        live, ended = [(0.0, [BOS])], []
+        for length in range(1, limit + 1):
+            options = []
+            for value, pieces in live:
+                logits = model.decode(memory, torch.tensor([pieces]))[0, -1] @ model.output_weight.T
+                logs = logits.log_softmax(-1).tolist()
+                allowed = [EOS, *range(EOS + 1, PIECES)] if length > 1 else range(EOS + 1, PIECES)
+                options += [(value + logs[piece], [*pieces, piece]) for piece in allowed]
+            options.sort(key=lambda option: -option[0])
+            ends = [option for option in options if option[1][-1] == EOS]
+            best = ends if length == limit else [option for option in options[:beam_size] if option in ends]
+            ended += [(value / length_penalty(length, alpha), pieces[1:-1]) for value, pieces in best]
+            live = [option for option in options if option not in ends][:beam_size]
+            if len(ended) >= beam_size:
+                break
+    return sorted(ended, key=lambda one: -one[0])[:beam_size]
+
+
+def test_stopping_early_never_changes_the_best_translation(monkeypatch):
+    model = sharp(seed=8)
+    _, batch = random_batch(model, [4] * 12, seed=9)
+    early = found(model, batch, 12)
+    monkeypatch.setattr(beam, "best_possible", lambda logs, limits, alpha: torch.full_like(logs, math.inf))
+    assert [one[0].ids for one in found(model, batch, 12)] == [one[0].ids for one in early]
+
+
+def test_no_special_piece_is_chosen_and_no_translation_is_empty():
+    model = small_model().eval()
+    with torch.no_grad():
+        model.output_weight[: EOS + 1] = 30 * model.output_weight[5]
+    _, batch = random_batch(model, [1, 5, 9])
+    for hypotheses in found(model, batch, 6, n_best=4):
+        for one in hypotheses:
+            assert 1 <= len(one.ids) <= 5
+            assert min(one.ids) > EOS
+
+
+def test_continuations_are_the_best_of_all_beams():
+    logits = torch.randn(2, 3, 9, generator=torch.Generator().manual_seed(1))
+    values = torch.tensor([[0.0, -1.0, -math.inf], [-2.0, -2.5, -3.0]])
+    step = continuations(logits, values, 4)
+    logs = values[..., None] + logits.log_softmax(-1)
+    assert torch.allclose(step.endings, logs[..., EOS])
+    for sentence in range(2):
+        every = [(logs[sentence, k, v].item(), k, v) for k in range(3) for v in range(EOS + 1, 9)]
+        best = sorted(every, reverse=True)[:4]
+        assert step.log_probabilities[sentence].tolist() == pytest.approx([value for value, *_ in best])
+        assert list(zip(step.beams[sentence].tolist(), step.pieces[sentence].tolist(), strict=True)) == [
+            (k, v) for _, k, v in best
+        ]
+
+
+def test_an_ending_counts_where_it_is_among_the_best_or_the_limit_is_reached():
+    step = Continuations(
+        log_probabilities=torch.tensor([[-1.0, -3.0], [-1.0, -1.1]]),
+        beams=torch.zeros(2, 2, dtype=torch.long),
+        pieces=torch.full((2, 2), 5),
+        endings=torch.tensor([[-2.0, -4.0], [-2.0, -4.0]]),
+    )
+    live = Live(torch.full((2, 2, 3), 5), torch.zeros(2, 2), torch.tensor([9, 9]), torch.zeros(2))
+    assert which_end(step, live, 2).tolist() == [[True, False], [False, False]]
+    at_limit = Live(live.pieces, live.log_probabilities, torch.tensor([9, 3]), live.ended)
+    assert which_end(step, at_limit, 2).tolist() == [[True, False], [True, True]]
+
+
+def test_kept_hypotheses_are_ranked_by_score_not_by_log_probability():
+    kept = Kept(torch.tensor([[[BOS, 7]]]), torch.tensor([[-1.0]]), torch.tensor([[-1.0]]))
+    live = Live(torch.tensor([[[BOS, *[5] * 12]]]), torch.zeros(1, 1), torch.tensor([20]), torch.zeros(1))
+    # 13 pieces with EOS: -2 / (18 / 6) ** 1
+    better = keep_best(kept, live, torch.tensor([[-2.0]]), alpha=1.0)
+    assert better.scores.tolist() == [[pytest.approx(-2 / 3)]]
+    assert better.pieces.tolist() == [[[BOS, *[5] * 12]]]
+    worse = keep_best(kept, live, torch.tensor([[-4.0]]), alpha=1.0)
+    assert worse.pieces[0, 0].tolist() == [BOS, 7, *[PAD] * 11]
+
+
+def test_inference_multiplies_as_training_does():
+    generator = torch.Generator().manual_seed(0)
+    x, weight, bias = (torch.randn(*shape, generator=generator) for shape in ((3, 5, 16), (24, 16), (24,)))
+    expected = x @ weight.T + bias
+    assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
+    with torch.inference_mode():
+        assert torch.allclose(linear(x, weight, bias), expected, atol=1e-5)
+        assert torch.allclose(linear(x, weight), x @ weight.T, atol=1e-5)

@@ -1,0 +1,174 @@
+"""`synmt parse` as people run it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from synmt.syntax.conllu import read_parses
+
+ROOT = Path(__file__).parents[1]
+TEXT = "The monkey eats a banana.\n\nDon't stop.\n"
+LINES = TEXT.split("\n")[:-1]
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "synmt", *map(str, arguments)]
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **more}
+
+
+def synmt(*arguments, text=None, **more):
+    given = text.encode() if isinstance(text, str) else text
+    return subprocess.run(command(*arguments), input=given, capture_output=True, env=environment(**more), check=False)
+
+
+def test_text_goes_in_and_trees_come_out(tmp_path):
+    done = synmt("parse", text=TEXT)
+    assert (done.returncode, done.stderr) == (0, b"")
+    (tmp_path / "out.conllu").write_bytes(done.stdout)
+    parses = list(read_parses(tmp_path / "out.conllu", LINES))
+    assert parses[0].relations == ["det", "nsubj", "root", "det", "obj", "punct"]
+    assert [len(parse) for parse in parses] == [6, 0, 4]
+
+
+def test_a_file_is_parsed_once(tmp_path):
+    (tmp_path / "text.en").write_text(TEXT)
+    target = tmp_path / "trees.conllu.gz"
+    done = synmt("parse", tmp_path / "text.en", "-o", target)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"3 lines, 10 words" in done.stderr
+    assert [len(parse) for parse in read_parses(target, LINES)] == [6, 0, 4]
+    again = synmt("parse", tmp_path / "text.en", "-o", target)
+    assert again.returncode == 0
+    assert b"nothing to do" in again.stderr
+    (tmp_path / "text.en").write_text("other\n")
+    refused = synmt("parse", tmp_path / "text.en", "-o", target)
+    assert refused.returncode == 1
+    assert b"made from another text" in refused.stderr
+    assert b"Traceback" not in refused.stderr
+    assert synmt("--quiet", "parse", tmp_path / "text.en", "-o", target, "--overwrite").stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--lang", "xx"], 2, "no compact model for the language 'xx'"),
+        (["--nope"], 2, "No such option"),
+        (["--workers", "0"], 2, "--workers"),
+        (["nowhere.txt"], 1, "nowhere.txt: cannot read the file"),
+        (["--model", "nowhere"], 1, "nowhere: "),
+        (["--lang", "fr", "--model", "official"], 1, "stanza.download('fr')"),
+        (["--device", "nosuch"], 1, "cannot load the Stanza model"),
+    ],
+)
+def test_a_mistake_is_one_message_and_an_exit_code(tmp_path, arguments, code, message):
+    done = synmt("parse", *arguments, text="a\n", STANZA_RESOURCES_DIR=str(tmp_path))
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+def test_text_that_is_not_utf8_is_named_by_its_line():
+    done = synmt("parse", text=b"good\n\xe4\n")
+    assert done.returncode == 1
+    assert b"standard input: line 2 is not UTF-8" in done.stderr
+
+
+def test_debug_shows_the_traceback():
+    assert b"Traceback" in synmt("--debug", "parse", "--lang", "xx").stderr
+
+
+def test_a_line_of_5000_words_is_parsed_and_reported():
+    done = synmt("parse", text="word " * 5000 + "\nAnd on.\n")
+    assert done.returncode == 0
+    assert b"warning: line 1: cut into" in done.stderr
+    assert b"# line = 2\n" in done.stdout
+
+
+def test_a_closed_pipe_ends_the_command_without_complaint():
+    process = subprocess.Popen(
+        command("parse"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    process.stdin.write(b"First line.\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"# line = 1\n"
+    process.stdout.close()
+    process.stdin.write(b"Second line.\n")
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    assert process.wait() == 128 + signal.SIGPIPE
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path, workers):
+    text = "".join(f"The monkey number {number} eats a banana with {number % 97} friends.\n" for number in range(1500))
+    (tmp_path / "text.en").write_text(text)
+    target = tmp_path / "out.conllu"
+    arguments = ("parse", tmp_path / "text.en", "-o", target, "--workers", workers, "--shard-lines", 50)
+    process = subprocess.Popen(command(*arguments), stderr=subprocess.PIPE, env=environment(), start_new_session=True)
+    limit = time.monotonic() + 120
+    while not list((tmp_path / "out.conllu.parts").glob("*.json")):
+        assert time.monotonic() < limit
+        assert process.poll() is None
+        time.sleep(0.1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"interrupted" in errors
+    assert b"Traceback" not in errors
+    assert not target.exists()
+    # Python's own helper process ends a moment after the last of ours
+    while group_lives(process.pid):
+        assert time.monotonic() < limit, "a process goes on working"
+        time.sleep(0.02)
+    done = synmt(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert b"1,500 lines" in done.stderr
+    assert len(list(read_parses(target, text.split("\n")[:-1]))) == 1500
+
+
+def test_ctrl_c_in_a_finalizer_is_not_lost():
+    script = """
+import signal, time, typer
+from synmt.cli import console
+class Dying:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+app = typer.Typer()
+@app.command()
+def go():
+    Dying()
+    time.sleep(20)
+console.run(app)
+"""
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (130, b"synmt: interrupted\n")
+    assert time.monotonic() - began < 15
+
+
+def group_lives(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_help_shows_an_example_and_the_defaults():
+    done = synmt("parse", "--help")
+    assert done.returncode == 0
+    assert b"Example: synmt parse train.en" in done.stdout
+    assert b"[default: compact]" in done.stdout

@@ -1,0 +1,216 @@
+"""CoNLL-U: what is written is read again, what others wrote is read, what is wrong is named."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from synmt.errors import SynmtError
+from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Parse
+from synmt.syntax.surface import depths, leading_words, token_parents
+
+LINE = "The monkey eats a banana"
+MONKEY = Parse(
+    words=LINE.split(),
+    spans=np.array([[0, 3], [4, 10], [11, 15], [16, 17], [18, 24]]),
+    parents=np.array([1, 2, 2, 4, 2]),
+    relations=["det", "nsubj", "root", "det", "obj"],
+    tags=["DET", "NOUN", "VERB", "DET", "NOUN"],
+)
+
+
+def write(folder, text):
+    path = folder / "trees.conllu"
+    path.write_bytes(text.encode())
+    return path
+
+
+def row(number, form, head, relation="dep", misc="_", tag="X"):
+    return f"{number}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
+
+
+def test_a_tree_is_written_in_ten_columns_with_its_places(tmp_path):
+    block = format_conllu(MONKEY, LINE, 7).split("\n")
+    assert block[:2] == ["# line = 7", f"# text = {LINE}"]
+    assert block[2] == "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\tTokenRange=0:3"
+    assert block[4].split("\t")[6:8] == ["0", "root"]
+    assert block[-2:] == ["", ""]
+
+
+def test_words_that_touch_have_no_space_after():
+    parse = flat_parse("a b")
+    touching = Parse(["a", "b"], np.array([[0, 1], [1, 2]]), parse.parents, parse.relations, parse.tags)
+    assert "\tSpaceAfter=No|TokenRange=0:1\n" in format_conllu(touching, "ab", 1)
+    assert "SpaceAfter" not in format_conllu(parse, "a b", 1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LINE,
+        "",
+        " ",
+        "\u3000\u00a0",
+        "  two  spaces ",
+        "tab\tand\rreturn",
+        "U+2028\u2028and\u2029next\x85line",
+        "bell\x07 \x0b \x1c end",
+        "שלום עולם",
+        "a 👩‍👩‍👧 b",
+        "zero\u200bwidth \ufeffmark",
+        "# text = no comment",
+        "1\tx\t_",
+        '"quoted" \\ back',
+        "_ _",
+    ],
+)
+def test_any_line_comes_back_exactly(tmp_path, line):
+    parse = flat_parse(line)
+    block = format_conllu(parse, line, 1)
+    assert len(block.splitlines()) == len(block.split("\n")) - 1, "no character ends a line but the line end"
+    path = write(tmp_path, block + format_conllu(MONKEY, LINE, 2))
+    assert list(read_conllu(path)) == [(line, parse), (LINE, MONKEY)]
+    assert list(read_parses(path, [line, LINE])) == [parse, MONKEY]
+
+
+def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
+    # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first leads
+    rows = row(1, "Wir", 2, "nsubj") + row(2, "gehen", 0, "root") + row("3-4", "zum", "_", "_")
+    rows += row(3, "zu", 5, "case", tag="ADP") + row(4, "dem", 5, "det") + row(5, "Haus", 2, "obl")
+    [(_, parse)] = read_conllu(write(tmp_path, "# text = Wir gehen zum Haus\n" + rows + "\n"))
+    assert parse.words == ["Wir", "gehen", "zum", "Haus"]
+    assert parse.parents.tolist() == [1, 1, 3, 1]
+    assert parse.relations == ["nsubj", "root", "case", "obl"]
+    assert parse.tags[2] == "ADP"
+
+
+def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
+    # all 5 ** 5 ways of giving parents; 5 ** 4 = 625 are trees with one root (Cayley, with the choice of the root)
+    trees = 0
+    for code in range(5**5):
+        parents = [code // 5**word % 5 for word in range(5)]
+        if sum(word == parent for word, parent in enumerate(parents)) != 1 or depths(parents) is None:
+            continue
+        trees += 1
+        for first in range(4):
+            tokens = [range(word, word + 1) for word in range(first)]
+            tokens += [range(first, first + 2)] + [range(word, word + 1) for word in range(first + 2, 5)]
+            joined = token_parents(parents, tokens, leading_words(parents, tokens))
+            assert sum(token == parent for token, parent in enumerate(joined)) == 1
+            assert depths(joined) is not None, (parents, first)
+    assert trees == 625
+
+
+def test_comments_and_empty_nodes_are_skipped_and_a_missing_text_is_spelled(tmp_path):
+    rows = "# sent_id = 1\n" + row(1, "Do", 0, "root", "SpaceAfter=No") + row(2, "n't", 1, "advmod")
+    rows += "2.1\tgo\t_\t_\t_\t_\t_\t_\t1:ccomp\t_\n" + row(3, "!", 1, "punct")
+    [(text, parse)] = read_conllu(write(tmp_path, "# global.columns = ID\n\n\n" + rows))
+    assert text == "Don't !"
+    assert parse.words == ["Do", "n't", "!"]
+    assert parse.spans.tolist() == [[0, 2], [2, 5], [6, 7]]
+
+
+def test_windows_line_ends_are_read(tmp_path):
+    path = write(tmp_path, format_conllu(MONKEY, LINE, 1).replace("\n", "\r\n"))
+    assert list(read_conllu(path)) == [(LINE, MONKEY)]
+
+
+def test_words_are_placed_in_the_given_line_whatever_its_blanks(tmp_path):
+    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    [parse] = read_parses(path, ["  The\u2028monkey eats\ta  banana"])
+    assert parse.spans.tolist() == [[2, 5], [6, 12], [13, 17], [18, 19], [21, 27]]
+
+
+def test_a_token_range_that_has_slipped_is_not_believed(tmp_path):
+    rows = row(1, "a", 0, "root", "TokenRange=1:2") + row(2, "a", 1, "dep", "TokenRange=2:3")
+    [parse] = read_parses(write(tmp_path, rows + "\n"), ["a a"])
+    assert parse.spans.tolist() == [[0, 1], [2, 3]]
+
+
+def test_a_file_without_blocks_for_blank_lines_is_read(tmp_path):
+    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    assert [len(parse) for parse in read_parses(path, ["", LINE, " "])] == [0, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("1\tThe\t_\n", r"line 1: 3 columns.*10, separated by tabs"),
+        (row(1, "The", 3) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 3.*0 to 2"),
+        (row(1, "The", 1) + row(2, "end", 0), r"line 1: token 1 \('The'\) has the head 1"),
+        (row(1, "The", "x"), r"token 1 \('The'\) has the head 'x'.*number"),
+        (row(1, "The", "_"), r"token 1 \('The'\) has the head '_'"),
+        (row(1, "The", 0) + row(2, "end", 0), r"line 2: token 2 \('end'\) is a second root after token 1"),
+        (row(1, "The", 2) + row(2, "end", 1), r"line 1: token 1 \('The'\) is in a cycle"),
+        (row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2), r"line 2: token 2 \('b'\) is in a cycle"),
+        (row(1, "The", 0) + row(3, "end", 1), r"line 2: the ID '3' does not follow.*Expected 2"),
+        (row("x", "The", 0), r"the ID 'x' does not follow"),
+        (row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1), r"a range ends at word 3.*has 2 words"),
+        (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
+        (row(1, "", 0), r"token 1 has an empty column"),
+        ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is no JSON string"),
+    ],
+)
+def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows, message):
+    path = write(tmp_path, rows + "\n")
+    with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1.*" + message):
+        list(read_conllu(path))
+
+
+def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
+    path = write(tmp_path, format_conllu(MONKEY, LINE, 1) + "# text = x\n" + row(1, "x", 5) + "\n")
+    with pytest.raises(SynmtError, match=r"sentence 2, line 10: token 1"):
+        list(read_conllu(path))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "The monkey eats an apple",
+            r"line 1 of the text at token 5 \('banana'\), where the text goes on with 'n apple'",
+        ),
+        ("The monkey", r"at token 3 \('eats'\), where the text has ended"),
+        ("The monkey eats a banana!", r"after its last token, where the text goes on with '!'"),
+        ("", "has 1 sentences, but the text has 0 lines that are not blank"),
+    ],
+)
+def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, line, message):
+    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    with pytest.raises(SynmtError, match=message):
+        list(read_parses(path, [line]))
+
+
+@pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])
+def test_another_number_of_sentences_than_lines_is_told_with_both(tmp_path, blocks, lines):
+    path = write(tmp_path, "".join(format_conllu(MONKEY, LINE, number) for number in range(blocks)))
+    with pytest.raises(SynmtError, match=f"has {blocks} sentences, but the text has {lines} lines"):
+        list(read_parses(path, [LINE] * lines))
+
+
+def test_a_file_that_is_missing_or_not_utf8_is_named(tmp_path):
+    with pytest.raises(SynmtError, match=r"nowhere.conllu: cannot read"):
+        list(read_conllu(tmp_path / "nowhere.conllu"))
+    (tmp_path / "latin.conllu").write_bytes(b"# text = \xe4\n")
+    with pytest.raises(SynmtError, match=r"latin.conllu: line 1 is not UTF-8"):
+        list(read_conllu(tmp_path / "latin.conllu"))
+
+
+@pytest.mark.parametrize(
+    ("name", "sentences"), [("de_gsd-ud-dev", 799), ("en_ewt-ud-dev", 2001), ("en_ewt-ud-test", 2077)]
+)
+def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sentences):
+    source = data_folder / "ud" / f"{name}.conllu.gz"
+    gold = list(read_conllu(source))
+    assert len(gold) == sentences
+    for text, parse in gold:
+        assert sum(word == parent for word, parent in enumerate(parse.parents)) == 1
+        assert depths(parse.parents.tolist()) is not None
+        assert [text[start:end] for start, end in parse.spans] == parse.words
+    path = tmp_path / "again.conllu.gz"
+    with gzip.open(path, "wt", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(format_conllu(parse, text, number) for number, (text, parse) in enumerate(gold, start=1))
+    assert list(read_conllu(path)) == gold
+    assert list(read_parses(source, [text for text, _ in gold])) == [parse for _, parse in gold]

@@ -1,0 +1,198 @@
+"""Where corpora are found: by name, in a folder, by their files; fetched, checked, or asked for."""
+
+import functools
+import gzip
+import hashlib
+
+import pytest
+
+from synmt import controlled, corpora
+from synmt.corpora import resolve_corpus
+from synmt.errors import SynmtError, UsageError
+from synmt.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.recipe import CorpusRecipe, SplitFiles
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Keep the machine's own corpora and cache out of the tests."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SYNMT_DATA", raising=False)
+    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+
+
+@pytest.fixture
+def public(tmp_path, monkeypatch):
+    """Make a small corpus public under an address of the local disk."""
+    folder = tmp_path / "public"
+    folder.mkdir()
+    sums = {}
+    for name in ("train.en", "train.de", "val.en", "val.de"):
+        packed = gzip.compress(f"{name}\n".encode(), mtime=0)
+        (folder / f"{name}.gz").write_bytes(packed)
+        sums[f"{name}.gz"] = hashlib.sha256(packed).hexdigest()
+    known = KnownCorpus(("en", "de"), "train", "val", (), "a test", address=folder.as_uri(), sums=sums)
+    monkeypatch.setitem(KNOWN_CORPORA, "public", known)
+    return folder
+
+
+def write(folder, *names):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text("a\n")
+
+
+def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path, monkeypatch):
+    for folder in (tmp_path / "data" / "tanaka-enja", tmp_path / "cache" / "corpora" / "tanaka-enja"):
+        write(folder, "train.en", "train.ja.gz", "dev.en", "dev.ja")
+    cached = resolve_corpus(CorpusRecipe(name="tanaka-enja"), "en", "ja")
+    assert cached.train.source == tmp_path / "cache" / "corpora" / "tanaka-enja" / "train.en"
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
+    found = resolve_corpus(CorpusRecipe(name="tanaka-enja"), "en", "ja")
+    assert found.train == SplitFiles(
+        source=tmp_path / "data" / "tanaka-enja" / "train.en",
+        target=tmp_path / "data" / "tanaka-enja" / "train.ja.gz",
+    )
+    assert found.valid.source.name == "dev.en"
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN_CORPORA if name != "controlled"])
+def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch):
+    known = KNOWN_CORPORA[name]
+    splits = (known.train, known.valid, *known.test)
+    write(tmp_path / name, *(f"{split}.{language}" for split in splits for language in known.languages))
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    first, second = known.languages[:2]
+    there, back = (resolve_corpus(CorpusRecipe(name=name), *pair) for pair in ((first, second), (second, first)))
+    assert there.train.source == back.train.target
+    assert there.valid.target == back.valid.source
+    assert tuple(back.test) == known.test
+
+
+def test_a_missing_corpus_says_which_files_to_put_where(tmp_path):
+    with pytest.raises(SynmtError) as caught:
+        resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+    message = str(caught.value)
+    for name in ("train.en", "train.de", "newstest2015.en", "newstest2016.de"):
+        assert name in message
+    assert str(tmp_path / "cache" / "corpora" / "nc11") in message
+    assert "https://www.statmt.org/wmt16/translation-task.html" in message
+    assert caught.value.exit_code == 1
+
+
+def test_only_the_files_that_are_missing_are_named(tmp_path, monkeypatch):
+    write(tmp_path / "nc11", "train.en", "train.de", "newstest2015.en", "newstest2015.de", "newstest2016.en")
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    with pytest.raises(SynmtError, match=r"missing: newstest2016\.de\."):
+        resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+
+
+def test_an_unknown_name_gets_the_nearest_known_one():
+    with pytest.raises(UsageError, match="Did you mean 'multi30k'"):
+        resolve_corpus(CorpusRecipe(name="multi3k"), "en", "de")
+
+
+@pytest.mark.parametrize("pair", [("en", "ja"), ("en", "en")])
+def test_a_pair_that_a_corpus_has_not_is_refused(pair):
+    with pytest.raises(UsageError, match=r"multi30k has no pair .* Any two of en, de, fr"):
+        resolve_corpus(CorpusRecipe(name="multi30k"), *pair)
+
+
+# fetching
+
+
+def test_a_public_corpus_is_fetched_once(public, tmp_path):
+    corpus = resolve_corpus(CorpusRecipe(name="public"), "de", "en")
+    cache = tmp_path / "cache" / "corpora" / "public"
+    assert gzip.decompress(corpus.train.source.read_bytes()) == b"train.de\n"
+    assert sorted(path.name for path in cache.iterdir()) == ["train.de.gz", "train.en.gz", "val.de.gz", "val.en.gz"]
+    for path in public.iterdir():
+        path.unlink()
+    assert resolve_corpus(CorpusRecipe(name="public"), "de", "en") == corpus
+
+
+def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
+    (public / "val.de.gz").write_bytes(b"another file")
+    with pytest.raises(SynmtError, match=r"val\.de\.gz is not the one that synmt knows: its SHA-256 is [0-9a-f]{64}"):
+        resolve_corpus(CorpusRecipe(name="public"), "en", "de")
+    assert not list((tmp_path / "cache").rglob("val.de*"))
+
+
+def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tmp_path):
+    (public / "val.de.gz").unlink()
+    with pytest.raises(SynmtError, match=r"cannot fetch file://.*val\.de\.gz") as caught:
+        resolve_corpus(CorpusRecipe(name="public"), "en", "de")
+    assert str(tmp_path / "cache" / "corpora" / "public" / "val.de.gz") in caught.value.do
+
+
+def test_offline_nothing_is_fetched(public, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    monkeypatch.setattr(corpora, "fetch", lambda *_: pytest.fail("fetched"))
+    with pytest.raises(SynmtError, match=f"missing: .*They lie at {public.as_uri()}/.*unset SYNMT_OFFLINE"):
+        resolve_corpus(CorpusRecipe(name="public"), "en", "de")
+
+
+def test_the_checksums_of_multi30k_are_those_of_the_real_files(data_folder):
+    known = KNOWN_CORPORA["multi30k"]
+    splits = (known.train, known.valid, *known.test)
+    assert set(known.sums) == {f"{split}.{language}.gz" for split in splits for language in known.languages}
+    for name, expected in known.sums.items():
+        assert hashlib.sha256((data_folder / "multi30k" / name).read_bytes()).hexdigest() == expected
+
+
+# the controlled corpus
+
+
+def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypatch):
+    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
+    monkeypatch.setattr(controlled, "generate", small)
+    corpus = resolve_corpus(CorpusRecipe(name="controlled"), "en", "de")
+    assert len(corpus.train.source.read_text().splitlines()) == 9
+    assert corpus.train.source_parses.read_text().count("# text = ") == 9
+    assert corpus.test["test"].labels.read_text().count("\n") == 8 + 1
+    monkeypatch.setattr(controlled, "generate", lambda: pytest.fail("made twice"))
+    assert resolve_corpus(CorpusRecipe(name="controlled"), "en", "de") == corpus
+    back = resolve_corpus(CorpusRecipe(name="controlled"), "de", "en")
+    assert back.train.source == corpus.train.target
+    assert back.train.source_parses is None
+
+
+# folders and files
+
+
+@pytest.mark.parametrize("valid", ["valid", "val", "dev"])
+def test_a_folder_has_its_splits_by_name(tmp_path, valid):
+    folder = tmp_path / "my corpus"
+    names = ["train.en.gz", "train.de", f"{valid}.en", f"{valid}.de", "test.en", "test.de", "test_2.en", "test_2.de"]
+    write(folder, *names, "train.en.conllu", "test_2.labels.tsv")
+    corpus = resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
+    assert corpus.name == "my_corpus"
+    assert corpus.train.source_parses == folder / "train.en.conllu"
+    assert corpus.valid.target == folder / f"{valid}.de"
+    assert list(corpus.test) == ["test", "test_2"]
+    assert corpus.test["test_2"].labels == folder / "test_2.labels.tsv"
+
+
+def test_a_folder_without_some_files_names_all_of_them(tmp_path):
+    write(tmp_path / "mine", "train.en", "test.en")
+    with pytest.raises(UsageError) as caught:
+        resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "de")
+    for name in ("train.de", "valid.en", "valid.de", "test.de"):
+        assert f"no {name} and no {name}.gz" in str(caught.value)
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(UsageError, match="nowhere: the folder"):
+        resolve_corpus(CorpusRecipe(folder=tmp_path / "nowhere"), "en", "de")
+
+
+def test_files_that_are_missing_are_named_all_at_once(tmp_path):
+    write(tmp_path, "a.en", "a.de")
+    good = SplitFiles(source=tmp_path / "a.en", target=tmp_path / "a.de")
+    bad = SplitFiles(source=tmp_path / "b.en", target=tmp_path / "a.de", source_parses=tmp_path / "b.conllu")
+    recipe = CorpusRecipe(train=good, valid=good, test={"news": bad})
+    with pytest.raises(UsageError) as caught:
+        resolve_corpus(recipe, "en", "de")
+    assert "b.en: the file of corpus.test.news.source is missing" in str(caught.value)
+    assert "b.conllu: the file of corpus.test.news.source_parses is missing" in str(caught.value)
+    assert resolve_corpus(CorpusRecipe(train=good, valid=good), "en", "de").train == good

@@ -1,0 +1,348 @@
+"""Parsing with the shipped model: one tree a line, the same whatever stands beside it."""
+
+import gzip
+import json
+import pickle
+import shutil
+import types
+
+import numpy as np
+import pytest
+
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax import parsers, stanza_lines, stanza_models
+from synmt.syntax.parsers import StanzaParser
+from synmt.syntax.single_root import greedy_tree, quickly
+from synmt.syntax.stanza_lines import LONGEST, batches
+from synmt.syntax.surface import depths
+
+LINES = [
+    "The monkey eats a banana.",
+    "The boy next to the girls orders a long book that nobody in the old house has read.",
+    "I don't know. She does!",
+    "Stop",
+    'He said: "it\'s 3.5% of $1,000" (see www.example.org).',
+]
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return StanzaParser("en", device="cpu")
+
+
+def assert_is_a_tree(parse, line):
+    assert [line[start:end] for start, end in parse.spans] == parse.words
+    assert [word for word, parent in enumerate(parse.parents) if word == parent] == [parse.relations.index("root")]
+    assert depths(parse.parents.tolist()) is not None
+    assert len(parse.relations) == len(parse.tags) == len(parse.words)
+
+
+def test_a_sentence_gets_its_tree(parser):
+    [parse] = parser.parse(LINES[:1])
+    assert parse.words == ["The", "monkey", "eats", "a", "banana", "."]
+    assert parse.parents.tolist() == [1, 2, 2, 4, 2, 2]
+    assert parse.relations == ["det", "nsubj", "root", "det", "obj", "punct"]
+    assert parse.tags == ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
+    assert parse.spans[4].tolist() == [18, 24]
+
+
+def test_a_line_alone_equals_the_line_among_others_in_any_order(parser):
+    alone = [parser.parse([line])[0] for line in LINES]
+    assert parser.parse(LINES) == alone
+    assert parser.parse(LINES[::-1]) == alone[::-1]
+    assert StanzaParser("en", device="cpu", batch_words=1).parse(LINES) == alone
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Two dogs\u2028run\x85in\x0bthe\rpark\twith \x1c a \x00 ball.",
+        "  Leading and trailing blanks.  ",
+        "A sentence. Another one? A third!",
+        "שלום עולם, this is mixed.",
+        "An emoji 👩‍👩‍👧 here 🙂.",
+        "a\u200bb \ufeffc",
+        "-",
+        "don't can't won't gonna",
+        "<b>&quot;tags&quot;</b> &amp; http://a.b/c?d=e#f",
+    ],
+)
+def test_one_line_gives_one_tree_on_its_own_characters(parser, line):
+    failures = []
+    [parse] = parser.parse([line], on_failure=lambda *failure: failures.append(failure))
+    assert_is_a_tree(parse, line)
+    assert not failures
+    neighbours = parser.parse(["Before it.", line, "After it."])
+    assert neighbours[1] == parse
+    assert [len(neighbours[0]), len(neighbours[2])] == [3, 3]
+
+
+def test_lines_without_a_visible_character_have_no_words(parser):
+    assert [len(parse) for parse in parser.parse(["", "   ", "\t\u2028\x85", "\x00\x07", "a"])] == [0, 0, 0, 0, 1]
+    assert parser.parse([]) == []
+
+
+def test_equal_lines_are_parsed_once(monkeypatch):
+    asked = []
+    parser = StanzaParser("en", device="cpu")
+    monkeypatch.setattr(parser, "_analyse", lambda batch: asked.extend(batch) or fakes(batch))
+    parses = parser.parse(["a", "b", "a", "", "a"])
+    assert sorted(asked) == ["a", "b"]
+    assert [parse.words for parse in parses] == [["a"], ["b"], ["a"], [], ["a"]]
+
+
+def fakes(batch):
+    return [(stanza_lines.flat_parse(line), "") for line in batch]
+
+
+def test_a_line_of_5000_words_is_one_tree_in_pieces_and_reported(parser):
+    line = " ".join(["The monkey eats bananas"] * 1250)
+    failures = []
+    parses = parser.parse(["A dog.", line], on_failure=lambda *failure: failures.append(failure))
+    assert len(parses[1]) == 5000
+    assert_is_a_tree(parses[1], line)
+    assert parses[1].relations.count("parataxis") >= 5000 // LONGEST - 1
+    [(index, reason)] = failures
+    assert index == 1
+    assert reason == f"cut into 13 pieces of at most {LONGEST} words"
+    assert parses[0] == parser.parse(["A dog."])[0]
+
+
+def test_a_long_run_without_blanks_gets_a_flat_tree_and_a_reason(parser):
+    failures = []
+    line = "x" * 100_000 + " end"
+    [parse] = parser.parse([line], on_failure=lambda *failure: failures.append(failure))
+    assert parse.parents.tolist() == [0, 0]
+    assert parse.relations == ["root", "dep"]
+    assert failures == [(0, "1,000 or more characters without a blank")]
+
+
+@pytest.mark.parametrize("error", [MemoryError("none left"), RuntimeError("CUDA out of memory"), ValueError("odd")])
+def test_a_failing_batch_is_halved_until_one_line_is_left_and_that_one_is_flat(monkeypatch, error):
+    sizes = []
+
+    def analyse(batch):
+        sizes.append(len(batch))
+        if "poison line" in batch:
+            raise error
+        return fakes(batch)
+
+    parser = StanzaParser("en", device="cpu")
+    monkeypatch.setattr(parser, "_analyse", analyse)
+    failures = []
+    lines = ["a", "b", "poison line", "c", "poison line"]
+    parses = parser.parse(lines, on_failure=lambda *failure: failures.append(failure))
+    assert [parse.words for parse in parses] == [["a"], ["b"], ["poison", "line"], ["c"], ["poison", "line"]]
+    assert sizes[0] == 4
+    assert [index for index, _ in failures] == [2, 4]
+    assert str(error) in failures[0][1]
+
+
+def test_a_parser_that_fails_on_every_line_stops(monkeypatch):
+    def analyse(batch):
+        raise RuntimeError("device lost")
+
+    parser = StanzaParser("en", device="cpu")
+    monkeypatch.setattr(parser, "_analyse", analyse)
+    with pytest.raises(SynmtError, match=r"fails on every line.*device lost"):
+        parser.parse([f"line {number}" for number in range(20)])
+
+
+def test_an_interruption_in_disguise_is_no_failure_of_a_line(monkeypatch):
+    def analyse(batch):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    parser = StanzaParser("en", device="cpu")
+    monkeypatch.setattr(parser, "_analyse", analyse)
+    with pytest.raises(KeyboardInterrupt):
+        parser.parse(["a"])
+
+
+def test_parsing_leaves_threads_and_random_numbers_as_they_were(parser):
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        before = torch.random.get_rng_state()
+        StanzaParser("en", device="cpu").parse(LINES)
+        assert torch.equal(torch.random.get_rng_state(), before)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_batches_have_like_lengths_and_long_lines_stand_alone():
+    lines = ["a b c"] * 4 + ["a " * 600, "one"]
+    found = list(batches(lines, 6))
+    assert sorted(line for batch in found for line in batch) == sorted(lines)
+    assert ["a " * 600] in found
+    assert all(sum(line.count(" ") + 1 for line in batch) <= 6 for batch in found if len(batch) > 1)
+
+
+def test_the_quick_search_finds_the_best_tree_with_one_root():
+    # all 4 ** 3 = 64 trees of four words with one root, each scored; peaked and flat scores, so that every path is used
+    from stanza.models.common.chuliu_edmonds import chuliu_edmonds, chuliu_edmonds_one_root
+
+    generator = np.random.default_rng(0)
+    trees = list(trees_of_four())
+    assert len(trees) == 64
+    used = []
+    for _ in range(200):
+        scores = np.log(generator.dirichlet(np.full(5, 0.7), size=5)).astype(np.float32)
+        before = scores.copy()
+        search = quickly(chuliu_edmonds, lambda table: used.append("weighted") or chuliu_edmonds_one_root(table))
+        heads = search(scores)
+        assert np.array_equal(scores, before)
+        used.append("greedy" if greedy_tree(scores) is not None else "searched")
+        best = max(trees, key=lambda tree: sum(scores[word, head] for word, head in enumerate(tree, start=1)))
+        assert heads[1:].tolist() == best
+    assert set(used) == {"greedy", "searched", "weighted"}
+
+
+def trees_of_four():
+    for code in range(5**4):
+        heads = [code // 5**word % 5 for word in range(4)]
+        parents = [word if head == 0 else head - 1 for word, head in enumerate(heads)]
+        itself = any(head == word + 1 for word, head in enumerate(heads))
+        if not itself and heads.count(0) == 1 and depths(parents) is not None:
+            yield heads
+
+
+def stanza_sentence(words, tokens):
+    """Make what Stanza gives: words (head, relation, tag) and tokens (start, end, number of words)."""
+    made = [types.SimpleNamespace(head=head, deprel=relation, upos=tag) for head, relation, tag in words]
+    parts = [types.SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
+    return types.SimpleNamespace(words=made, tokens=parts)
+
+
+def test_a_multiword_token_of_stanza_becomes_one_word():
+    # "zum Haus", after a line of 3 characters
+    words = [(3, "case", "ADP"), (3, "det", "DET"), (0, "root", "NOUN")]
+    sentence = stanza_sentence(words, [(5, 8, 2), (9, 13, 1)])
+    first = stanza_sentence([(0, "root", "X")], [(0, 3, 1)])
+    (_, _), (parse, _) = stanza_lines.parses_of(["abc", "zum Haus"], [first, sentence])
+    assert parse.words == ["zum", "Haus"]
+    assert parse.parents.tolist() == [1, 1]
+    assert parse.relations == ["case", "root"]
+    assert parse.tags == ["ADP", "NOUN"]
+
+
+def test_several_sentences_of_a_line_hang_on_the_first_root():
+    one = stanza_sentence([(2, "det", "DET"), (0, "root", "NOUN")], [(0, 1, 1), (2, 3, 1)])
+    two = stanza_sentence([(0, "root", "VERB"), (1, "punct", "PUNCT")], [(4, 5, 1), (5, 6, 1)])
+    [(parse, reason)] = stanza_lines.parses_of(["a b c."], [one, two])
+    assert parse.parents.tolist() == [1, 1, 1, 2]
+    assert parse.relations == ["det", "root", "parataxis", "punct"]
+    assert reason == ""
+
+
+def test_a_line_in_which_stanza_sees_nothing_is_flat_and_reported():
+    [(parse, reason)] = stanza_lines.parses_of(["a b"], [])
+    assert parse.words == ["a", "b"]
+    assert "sees no word" in reason
+
+
+def test_the_identity_names_files_by_hash_and_no_place(parser, tmp_path):
+    shutil.copytree(stanza_models.COMPACT, tmp_path / "copy")
+    elsewhere = StanzaParser("en", model=str(tmp_path / "copy"), device="cpu")
+    assert elsewhere.fingerprint == parser.fingerprint
+    assert len(parser.fingerprint) == 12
+    assert set(parser.identity["files"]) == {f"en/{part}/compact.pt" for part in ("tokenize", "pos", "depparse")}
+    again = StanzaParser.from_identity(json.loads(json.dumps(elsewhere.identity)), device="cpu")
+    assert (again.fingerprint, again.model) == (parser.fingerprint, str(tmp_path / "copy"))
+    shutil.rmtree(tmp_path / "copy")
+    with pytest.raises(SynmtError, match=r"copy.*not found"):
+        StanzaParser.from_identity(elsewhere.identity)
+
+
+def test_a_parser_travels_to_another_process_without_its_models(parser):
+    parser.parse(["a"])
+    sent = pickle.dumps(parser)
+    assert len(sent) < 10_000
+    assert pickle.loads(sent).parse(LINES[:1]) == parser.parse(LINES[:1])
+
+
+def test_trees_of_an_unknown_parser_cannot_be_made_again():
+    with pytest.raises(SynmtError, match=r"'udpipe', which cannot be run"):
+        StanzaParser.from_identity({"backend": "udpipe", "language": "en"})
+
+
+def test_a_language_without_compact_model_is_refused_with_what_there_is():
+    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--model official --lang xx"):
+        StanzaParser("xx")
+
+
+def test_a_missing_official_model_says_how_to_get_it_online_and_offline(monkeypatch, tmp_path):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
+    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    with pytest.raises(SynmtError) as error:
+        StanzaParser("fr", model="official")
+    message = str(error.value)
+    assert "stanza.download('fr')" in message
+    assert "--download" in message
+    assert f"copy resources.json and the folder fr from there into {tmp_path}" in message
+
+
+def test_offline_nothing_is_fetched_even_when_asked(monkeypatch, tmp_path):
+    import stanza
+
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    monkeypatch.setattr(stanza, "download", lambda *args, **options: pytest.fail("went to the network"))
+    with pytest.raises(SynmtError, match=r"SYNMT_OFFLINE forbids the network"):
+        StanzaParser("fr", model="official", download=True)
+
+
+def test_official_models_are_fetched_only_where_the_user_allows_it(monkeypatch, tmp_path):
+    import stanza
+
+    def fetch(language, *, model_dir, **options):
+        shutil.copytree(stanza_models.COMPACT, model_dir, dirs_exist_ok=True)
+
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
+    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    monkeypatch.setattr(stanza, "download", fetch)
+    with pytest.raises(SynmtError, match=r"not found"):
+        StanzaParser("en", model="official")
+    assert len(StanzaParser("en", model="official", download=True, device="cpu").parse(LINES[:1])[0]) == 6
+
+
+def test_a_folder_that_holds_no_model_or_a_broken_one_is_named(tmp_path):
+    with pytest.raises(SynmtError, match=r"nowhere.*resources.json"):
+        StanzaParser("en", model=str(tmp_path / "nowhere"))
+    shutil.copytree(stanza_models.COMPACT, tmp_path / "broken")
+    (tmp_path / "broken" / "en" / "depparse" / "compact.pt").write_bytes(b"broken")
+    with pytest.raises(SynmtError, match=r"broken: cannot load the Stanza model"):
+        StanzaParser("en", model=str(tmp_path / "broken")).parse(["a"])
+    (tmp_path / "broken" / "en" / "depparse" / "compact.pt").unlink()
+    with pytest.raises(SynmtError, match=r"compact.pt.*not found"):
+        StanzaParser("en", model=str(tmp_path / "broken")).parse(["a"])
+    (tmp_path / "broken" / "resources.json").write_text("{")
+    with pytest.raises(SynmtError, match=r"not a list of models"):
+        StanzaParser("en", model=str(tmp_path / "broken"))
+
+
+def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_folder):
+    import stanza
+
+    with gzip.open(data_folder / "multi30k" / "val.en.gz", "rt", encoding="utf-8", newline="\n") as stream:
+        lines = [line.rstrip("\n") for line in stream][:200]
+    with parsers._apart():
+        pipeline = stanza.Pipeline(
+            "en",
+            dir=str(stanza_models.COMPACT),
+            download_method=None,
+            tokenize_no_ssplit=True,
+            device="cpu",
+            verbose=False,
+        )
+        documents = [pipeline(line) for line in lines]
+    same = total = 0
+    for parse, document in zip(parser.parse(lines), documents, strict=True):
+        words = [word for sentence in document.sentences for word in sentence.words]
+        assert parse.words == [word.text for word in words]
+        expected = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
+        total += len(words)
+        same += int((parse.parents == expected).sum())
+    assert same >= 0.995 * total, f"{same} of {total} parents are those of the pipeline"

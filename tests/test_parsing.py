@@ -1,0 +1,305 @@
+"""Files of trees: whole or not at all, resumed after any interruption, the same with any number of workers."""
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parsing import parse_file, parse_stream, read_summary
+from synmt.syntax.shards import Recent, put_together, shards_of, write_shard
+
+ROOT = Path(__file__).parents[1]
+
+
+class FlatParser:
+    """A parser without a model: a line with `poison` fails, one with `stop` ends the run."""
+
+    def __init__(self, name="flat", slow=0.0):
+        self.name, self.slow, self.asked = name, slow, []
+
+    @property
+    def identity(self):
+        return {"backend": "flat", "name": self.name}
+
+    @property
+    def fingerprint(self):
+        return f"{self.name:0>12}"
+
+    def processes(self):
+        return 2
+
+    def parse(self, lines, *, on_failure=None):
+        self.asked.append(list(lines))
+        time.sleep(self.slow)
+        for index, line in enumerate(lines):
+            if "poison" in line and on_failure:
+                on_failure(index, "poisoned")
+            if line == "stop":
+                raise KeyboardInterrupt
+            if line == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+        return [flat_parse(line) for line in lines]
+
+
+LINES = [f"line {number % 7} of {number}" for number in range(23)] + ["", "dup", "x\u2028y\x85z", "dup", "poison", " "]
+LINES += ["dup", "poison", "line 0 of 0", "the end"]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "text.en"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8", newline="\n")
+    return path
+
+
+def run(source, target, parser=None, **options):
+    return list(parse_file(source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}))
+
+
+def everything(folder, name):
+    return {path.name.removeprefix(name): path.read_bytes() for path in folder.iterdir() if path.name.startswith(name)}
+
+
+def test_every_line_has_its_tree_in_its_place(source, tmp_path):
+    steps = run(source, tmp_path / "a.conllu")
+    assert list(read_parses(tmp_path / "a.conllu", LINES)) == [flat_parse(line) for line in LINES]
+    assert [step.state for step in steps] == ["parsed"] * 9 + ["finished"]
+    assert sum(step.lines for step in steps[:-1]) == steps[-1].lines == len(LINES) == 33
+    text = (tmp_path / "a.conllu").read_text(encoding="utf-8")
+    assert [line for line in text.split("\n") if line.startswith("# line")] == [f"# line = {n}" for n in range(1, 34)]
+
+
+def test_the_summary_says_what_was_made_from_what(source, tmp_path):
+    run(source, tmp_path / "a.conllu")
+    summary = read_summary(tmp_path / "a.conllu")
+    assert summary is not None
+    assert (summary.parser, summary.fingerprint) == ({"backend": "flat", "name": "flat"}, "00000000flat")
+    assert (summary.lines, summary.failures) == (33, 2)
+    assert summary.words == sum(len(flat_parse(line)) for line in LINES)
+    failures = (tmp_path / "a.conllu.failures.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in failures] == [
+        {"line": LINES.index("poison") + 1, "reason": "poisoned"},
+        {"line": len(LINES) - 2, "reason": "poisoned"},
+    ]
+    assert not (tmp_path / "a.conllu.parts").exists()
+
+
+def test_a_repeated_line_is_parsed_once(source, tmp_path):
+    parser = FlatParser()
+    run(source, tmp_path / "a.conllu", parser)
+    asked = [line for lines in parser.asked for line in lines]
+    assert asked.count("dup") == asked.count("poison") == asked.count("line 0 of 0") == 1
+
+
+def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_together(monkeypatch, tmp_path):
+    # a memory of three lines, lines that come again after 1 to 6 others
+    monkeypatch.setattr("synmt.syntax.shards._REMEMBERED", 3)
+    lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + ["", " ", "", " "]
+    shards = list(shards_of(lines, 7))
+    assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
+    for shard in shards:
+        write_shard(FlatParser(), shard, tmp_path)
+    (tmp_path / "all.conllu").write_text("".join(made.block for made in put_together(tmp_path, len(shards))))
+    assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
+
+
+def test_the_memory_of_lines_is_bounded(monkeypatch):
+    monkeypatch.setattr("synmt.syntax.shards._REMEMBERED", 2)
+    recent = Recent()
+    for name in ("a", "b"):
+        recent.remember(name, name)
+    assert recent.find("a") == "a"
+    recent.remember("c", "c")
+    recent.remember("x" * 1000, "long")
+    assert [recent.find(name) for name in ("a", "b", "c", "x" * 1000)] == ["a", None, "c", None]
+
+
+def test_packed_trees_do_not_depend_on_the_hour(source, tmp_path):
+    run(source, tmp_path / "a.conllu.gz")
+    run(source, tmp_path / "b.conllu.gz")
+    assert (tmp_path / "a.conllu.gz").read_bytes() == (tmp_path / "b.conllu.gz").read_bytes()
+    assert len(gzip.decompress((tmp_path / "a.conllu.gz").read_bytes()).decode().split("\n\n")) == 34
+
+
+def test_workers_give_the_same_files_as_one_process(source, tmp_path):
+    run(source, tmp_path / "one", workers=1)
+    run(source, tmp_path / "two", workers=2)
+    assert everything(tmp_path, "one") == everything(tmp_path, "two")
+
+
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(source, tmp_path):
+    run(source, tmp_path / "whole")
+    steps = parse_file(source, tmp_path / "broken", FlatParser(), shard_lines=4, workers=1)
+    assert [next(steps).state for _ in range(3)] == ["parsed"] * 3
+    steps.close()
+    assert not (tmp_path / "broken").exists()
+    damaged = tmp_path / "broken.parts" / "000002.conllu"
+    damaged.write_text(damaged.read_text()[:-20])
+    states = [step.state for step in run(source, tmp_path / "broken")]
+    assert sorted(states) == ["finished", "kept", "kept"] + ["parsed"] * 7
+    assert everything(tmp_path, "whole") == everything(tmp_path, "broken")
+
+
+def test_ctrl_c_leaves_the_finished_shards(tmp_path):
+    (tmp_path / "text").write_text("a\nb\nstop\n")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "text", tmp_path / "out", shard_lines=1)
+    assert sorted(path.name for path in (tmp_path / "out.parts").glob("*.json")) == ["000001.json", "000002.json"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on_and_ends_with_the_same_files(source, tmp_path, workers):
+    run(source, tmp_path / "whole")
+    script = (
+        "if __name__ == '__main__':\n"
+        "    import sys; sys.path.insert(0, 'tests')\n"
+        "    from test_parsing import FlatParser, run\n"
+        f"    run(*sys.argv[1:], FlatParser(slow=0.1), workers={workers})\n"
+    )
+    (tmp_path / "go.py").write_text(script)
+    started = [sys.executable, str(tmp_path / "go.py"), str(source), str(tmp_path / "killed")]
+    process = subprocess.Popen(started, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True)
+    wait_until(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
+    process.kill()
+    process.wait()
+    # the workers see that their parent is gone
+    wait_until(lambda: not group_lives(process.pid))
+    assert not (tmp_path / "killed").exists()
+    states = [step.state for step in run(source, tmp_path / "killed", workers=workers)]
+    assert "kept" in states
+    assert everything(tmp_path, "whole") == everything(tmp_path, "killed")
+
+
+def wait_until(condition, seconds=60):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        time.sleep(0.02)
+
+
+def group_lives(group):
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def test_a_worker_that_is_killed_is_a_message(tmp_path):
+    (tmp_path / "text").write_text("a\nb\nkill\nc\n")
+    with pytest.raises(SynmtError, match=r"worker process was killed.*--workers 1"):
+        run(tmp_path / "text", tmp_path / "out", shard_lines=1, workers=2)
+
+
+def test_a_kill_between_trees_and_summary_is_mended(source, tmp_path):
+    run(source, tmp_path / "whole")
+    steps = parse_file(source, tmp_path / "cut", FlatParser(), shard_lines=4, workers=1)
+    [next(steps) for _ in range(9)]
+    steps.close()
+    (tmp_path / "cut").write_text("half")
+    run(source, tmp_path / "cut")
+    assert everything(tmp_path, "whole") == everything(tmp_path, "cut")
+
+
+def test_a_finished_file_is_not_made_again(source, tmp_path):
+    run(source, tmp_path / "a")
+    parser = FlatParser()
+    [step] = run(source, tmp_path / "a", parser)
+    assert (step.state, step.lines, step.failures) == ("unchanged", 33, 2)
+    assert parser.asked == []
+
+
+def test_a_file_of_another_parser_another_text_or_another_hand_is_not_overwritten_unasked(source, tmp_path):
+    target = tmp_path / "a"
+    run(source, target)
+    with pytest.raises(SynmtError, match=r"a: was made by another parser.*--overwrite"):
+        run(source, target, FlatParser("other"))
+    run(source, target, FlatParser("other"), overwrite=True)
+    assert read_summary(target).parser["name"] == "other"
+    source.write_text("something else\n")
+    with pytest.raises(SynmtError, match=r"made from another text"):
+        run(source, target, FlatParser("other"))
+    run(source, target, FlatParser("other"), overwrite=True)
+    assert not (tmp_path / "a.failures.jsonl").exists()
+    target.write_text("changed")
+    with pytest.raises(SynmtError, match=r"is not as `synmt parse` left it"):
+        run(source, target, FlatParser("other"))
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(SynmtError, match=r"is no finished file of `synmt parse`"):
+        run(source, tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
+    steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
+    next(steps)
+    steps.close()
+    with pytest.raises(SynmtError, match=r"a.parts: holds trees of another parser.*--overwrite"):
+        run(source, tmp_path / "a", FlatParser("other"))
+    states = [step.state for step in run(source, tmp_path / "a", FlatParser("other"), overwrite=True)]
+    assert "kept" not in states
+
+
+def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
+    steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
+    next(steps)
+    with pytest.raises(SynmtError, match=r"another run is writing"):
+        run(source, tmp_path / "a")
+    assert list(steps)[-1].state == "finished"
+
+
+def test_a_text_is_not_overwritten_by_its_trees(source):
+    with pytest.raises(UsageError, match=r"same name"):
+        run(source, source)
+
+
+def test_a_text_that_is_not_utf8_is_named_by_line_and_what_is_done_stays(tmp_path):
+    (tmp_path / "text").write_bytes(b"a\nb\nc\nd\n\xff\n")
+    with pytest.raises(SynmtError, match=r"text: line 5 is not UTF-8"):
+        run(tmp_path / "text", tmp_path / "out", shard_lines=1)
+    assert (tmp_path / "out.parts" / "000002.json").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_empty_text_gives_an_empty_file(tmp_path):
+    (tmp_path / "text").write_text("")
+    [step] = run(tmp_path / "text", tmp_path / "out")
+    assert (step.state, step.lines) == ("finished", 0)
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_a_folder_that_cannot_be_written_is_a_message(source):
+    with pytest.raises(SynmtError, match=r"cannot write"):
+        run(source, "/proc/none/out")
+
+
+def test_a_stream_gives_the_first_tree_before_the_last_line_comes():
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as feed:
+        feed.write(b"first line\nhalf")
+        blocks = parse_stream(stream, FlatParser())
+        assert next(blocks).startswith("# line = 1\n# text = first line\n1\tfirst\t")
+        feed.write(b" line\n\nlast")
+        assert "# line = 2\n# text = half line\n" in next(blocks)
+        feed.close()
+        assert "# line = 4\n# text = last\n" in next(blocks)
+        assert list(blocks) == []
+
+
+def test_a_stream_reports_failures_and_bytes_that_are_not_utf8_by_the_number_of_the_line():
+    failures = []
+    stream = io.BufferedReader(io.BytesIO(b"a\npoison\n"))
+    list(parse_stream(stream, FlatParser(), on_failure=lambda *failure: failures.append(failure)))
+    assert failures == [(2, "poisoned")]
+    with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
+        list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))

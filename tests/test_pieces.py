@@ -1,0 +1,454 @@
+"""Pieces: cutting and joining text, the word of each piece, words without a piece, learning a vocabulary."""
+
+import gzip
+import itertools
+import pickle
+import random
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from synmt.errors import SynmtError
+from synmt.recipe import VocabularyRecipe
+from synmt.syntax.parse import Parse
+from synmt.syntax.pieces import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIALS,
+    UNK,
+    Vocabulary,
+    Words,
+    merge_unowned,
+    straddles,
+    word_of,
+)
+from synmt.syntax.vocabulary import draw, train_vocabulary
+
+NAMES = [
+    "monkey",
+    "banana",
+    "apple",
+    "tree",
+    "girl",
+    "boy",
+    "river",
+    "stone",
+    "bird",
+    "house",
+    "garden",
+    "letter",
+    "window",
+    "farmer",
+    "teacher",
+]
+VERBS = [
+    "eats",
+    "sees",
+    "takes",
+    "likes",
+    "finds",
+    "wants",
+    "throws",
+    "washes",
+    "counts",
+    "paints",
+    "brings",
+    "carries",
+]
+LINES = [
+    f"The {a} {verb} a {b}." for a, verb, b in itertools.product(NAMES, VERBS, NAMES) if (a < b) == (len(verb) > 4)
+]
+
+ODD_TEXTS = [
+    "The monkey eats a banana.",
+    "  two  blanks  ",
+    "ﬁne ½ cup, ＦＵＬＬ width",
+    "e\u0301te\u0301 soft\u00adhyphen",
+    "zero\u200bwidth \u200b \u200bblank",
+    "😀 a 👩‍👩‍👧 monkey😀eats",
+    "مرحبا بالعالم",
+    "bell\x07 tab\there \x00nul",
+    "two\u2028lines\x85next",
+    "<s> <unk> </s> <pad> <0x41>",
+    "日本語の文です。",
+    "don't can't, (it's) -- \"so\"!",
+]
+
+
+def vocabulary(**settings) -> Vocabulary:
+    return train_vocabulary(LINES, VocabularyRecipe(**{"size": 400, **settings}))
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram", "identity", "no bytes", "word"])
+def any_vocabulary(request) -> Vocabulary:
+    settings = {
+        "bpe": {},
+        "unigram": {"kind": "unigram"},
+        "identity": {"normalization": "identity"},
+        "no bytes": {"byte_fallback": False, "size": 150},
+        "word": {"kind": "word"},
+    }
+    return vocabulary(**settings[request.param])
+
+
+def words_of(text: str) -> np.ndarray:
+    """Cut a text as parsers do: runs of letters, and every other visible character alone."""
+    spans, start = [], None
+    for index, character in enumerate([*text, " "]):
+        if start is not None and not character.isalnum():
+            spans.append((start, index))
+            start = None
+        if character.isalnum():
+            start = index if start is None else start
+        elif not character.isspace():
+            spans.append((index, index + 1))
+    return np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
+
+
+def parse_of(parents: list[int], spans=None) -> Parse:
+    count = len(parents)
+    spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
+    relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
+    return Parse([f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations)
+
+
+def is_tree(parents) -> bool:
+    roots = [word for word, parent in enumerate(parents) if word == parent]
+    above = np.arange(len(parents))
+    for _ in parents:
+        above = np.asarray(parents)[above]
+    return len(roots) == 1 and (above == roots[0]).all()
+
+
+def random_tree(count: int, chance: random.Random) -> list[int]:
+    order = chance.sample(range(count), count)
+    parents = [0] * count
+    parents[order[0]] = order[0]
+    for position, word in enumerate(order[1:], start=1):
+        parents[word] = order[chance.randrange(position)]
+    return parents
+
+
+# cutting and joining
+
+
+def test_specials_have_the_numbers_that_the_model_counts_on(any_vocabulary):
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert any_vocabulary.pieces(range(4)) == list(SPECIALS)
+
+
+def test_a_clean_text_comes_back_from_its_pieces(any_vocabulary):
+    text = "The monkey eats a banana."
+    ids = any_vocabulary.encode_ids(text)
+    assert any_vocabulary.decode([BOS, *ids, EOS, PAD]) == text
+    assert any_vocabulary.decode(np.array(ids)) == text
+
+
+def test_bytes_bring_back_every_character():
+    text = "The 😀 monkey 日本語 مرحبا"
+    assert vocabulary().decode(vocabulary().encode_ids(text)) == text
+
+
+@pytest.mark.parametrize("text", [*ODD_TEXTS, "", " ", "\u200b", "\u2028"])
+def test_the_ways_of_cutting_agree(any_vocabulary, text):
+    ids = any_vocabulary.encode(text).ids.tolist()
+    assert any_vocabulary.encode_ids(text) == ids
+    assert any_vocabulary.encode_batch([text, "The monkey", text]) == [
+        ids,
+        any_vocabulary.encode_ids("The monkey"),
+        ids,
+    ]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+def test_spans_are_in_order_and_inside_the_text(any_vocabulary, text):
+    spans = any_vocabulary.encode(text).spans
+    assert (spans[:, 0] <= spans[:, 1]).all()
+    assert (np.diff(spans, axis=0) >= 0).all()
+    assert spans.min() >= 0
+    assert spans.max() <= len(text)
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+def test_every_visible_character_is_in_a_piece_unless_the_vocabulary_normalises_it_away(any_vocabulary, text):
+    spans = any_vocabulary.encode(text).spans
+    covered = {index for start, end in spans.tolist() for index in range(start, end)}
+    missing = {text[index] for index in range(len(text)) if index not in covered and not text[index].isspace()}
+    assert missing <= {"\x07", "\x00", "\u200b"}
+
+
+def test_a_text_of_invisible_characters_has_no_pieces():
+    assert len(vocabulary().encode("\u200b \x07").ids) == 0
+
+
+def test_a_special_spelt_in_a_text_is_no_special(any_vocabulary):
+    ids = any_vocabulary.encode_ids("<pad> <s> </s>")
+    assert not {PAD, BOS, EOS} & set(ids)
+
+
+def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
+    words = Words(["a", "b"])
+    every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    text = " ".join(f"a{character}b" for character in every)
+    assert words.encode(text).ids.tolist() == words.encode_ids(text)
+
+
+# the word of a piece
+
+
+@pytest.mark.parametrize(
+    ("spans", "words", "expected"),
+    [
+        # ▁The ▁mon key ▁eats of "The monkey eats"
+        ([(0, 3), (3, 7), (7, 10), (10, 15)], [(0, 3), (4, 10), (11, 15)], [0, 1, 1, 2]),
+        # a lone blank belongs to the word that follows: "a" "▁" "b"
+        ([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)], [0, 1, 1]),
+        # four bytes of the character at 2
+        (
+            [(0, 1), (1, 2), (2, 2), (2, 2), (2, 2), (2, 3), (3, 5)],
+            [(0, 1), (2, 3), (4, 5)],
+            [0, 1, 1, 1, 1, 1, 2],
+        ),
+        # do|n't cut as ▁don ' t: the first word of a piece has it
+        ([(0, 3), (3, 4), (4, 5)], [(0, 2), (2, 5)], [0, 1, 1]),
+        # text after the last word
+        ([(0, 2), (2, 4)], [(0, 2)], [0, 0]),
+        ([(0, 2)], np.zeros((0, 2), dtype=int), [-1]),
+    ],
+)
+def test_a_piece_belongs_to_the_word_of_its_first_character(spans, words, expected):
+    assert word_of(np.array(spans), np.array(words)).tolist() == expected
+
+
+def test_a_piece_straddles_where_it_has_characters_of_two_words():
+    spans, words = (
+        np.array([(0, 3), (3, 4), (4, 6), (6, 6), (6, 7)]),
+        np.array([(0, 2), (2, 4), (5, 6), (6, 7)]),
+    )
+    assert straddles(spans, words).tolist() == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+def test_every_piece_has_an_owner_and_owners_never_go_back(any_vocabulary, text):
+    spans, words = any_vocabulary.encode(text).spans, words_of(text)
+    owners = word_of(spans, words)
+    assert (owners >= 0).all()
+    assert (np.diff(owners) >= 0).all()
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+def test_a_word_in_a_piece_of_its_own_owns_it(any_vocabulary, text):
+    spans, words = any_vocabulary.encode(text).spans, words_of(text)
+    owners = word_of(spans, words)
+    for (start, end), owner in zip(spans.tolist(), owners.tolist(), strict=True):
+        touched = [w for w, (first, last) in enumerate(words.tolist()) if first < end and start < last]
+        assert not touched or owner == touched[0]
+
+
+def test_owners_do_not_depend_on_how_characters_are_composed():
+    plain, odd = cutter_words("fine cafe\u0301 FULL"), cutter_words("ﬁne café ＦＵＬＬ")
+    assert plain == odd
+    assert sorted(set(plain[1])) == [0, 1, 2]
+
+
+def cutter_words(text: str) -> tuple[list[int], list[int]]:
+    """Cut a text into pieces and find the owner of each among the words between blanks."""
+    cut = vocabulary().encode(text)
+    words = np.array([match.span() for match in re.finditer(r"\S+", text)])
+    return cut.ids.tolist(), word_of(cut.spans, words).tolist()
+
+
+# words without a piece
+
+
+def test_a_word_that_shares_a_piece_passes_its_arcs_on():
+    # cannot|, parents: can <- go, not <- go, go root; the piece ▁cannot has both words
+    parse = parse_of([2, 2, 2], [(0, 3), (3, 6), (7, 9)])
+    spans = np.array([(0, 6), (6, 9)])
+    merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
+    assert merged.words == ["w0", "w2"]
+    assert merged.parents.tolist() == [1, 1]
+    assert owners.tolist() == [0, 1]
+
+
+def test_a_child_that_takes_in_its_parent_takes_its_parents_place():
+    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2 follows
+    parse = parse_of([1, 1, 1], [(0, 3), (3, 6), (7, 9)])
+    spans = np.array([(0, 6), (6, 9)])
+    merged, _ = merge_unowned(parse, spans, word_of(spans, parse.spans))
+    assert merged.parents.tolist() == [0, 0]
+    assert merged.relations == ["root", "r2"]
+
+
+def test_a_grandchild_that_takes_in_its_grandparent_takes_its_place():
+    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays below
+    parse = parse_of([3, 0, 1, 3], [(6, 9), (0, 2), (2, 4), (12, 14)])
+    spans = np.array([(0, 3), (3, 4), (5, 9), (11, 14)])
+    owners = np.array([1, 1, 0, 3])
+    merged, owners = merge_unowned(parse, spans, owners)
+    assert merged.words == ["w0", "w1", "w3"]
+    assert merged.parents.tolist() == [2, 0, 2]
+    assert owners.tolist() == [1, 1, 0, 2]
+
+
+def test_a_word_whose_characters_are_lost_gives_its_children_to_its_parent():
+    # "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
+    parse = parse_of([1, 2, 2], [(0, 1), (2, 3), (4, 5)])
+    spans = np.array([(0, 1), (3, 5)])
+    merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
+    assert merged.parents.tolist() == [1, 1]
+    assert owners.tolist() == [0, 1]
+
+
+def test_a_lost_root_is_replaced_by_its_first_child():
+    parse = parse_of([1, 1, 1], [(0, 1), (2, 3), (4, 5)])
+    spans = np.array([(0, 1), (3, 5)])
+    assert merge_unowned(parse, spans, word_of(spans, parse.spans))[0].parents.tolist() == [0, 0]
+
+
+def test_a_tree_whose_words_all_own_pieces_is_the_same_object():
+    parse = parse_of([1, 1])
+    spans = np.array([(0, 2), (2, 5)])
+    assert merge_unowned(parse, spans, word_of(spans, parse.spans))[0] is parse
+
+
+def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
+    chance = random.Random(5)
+    for _ in range(3000):
+        count = chance.randint(1, 9)
+        lengths = [chance.randint(1, 3) for _ in range(count)]
+        ends = np.cumsum(lengths)
+        parse = parse_of(random_tree(count, chance), np.stack([ends - lengths, ends], 1))
+        cuts = sorted({0, int(ends[-1]), *chance.choices(range(ends[-1] + 1), k=chance.randint(0, 4))})
+        spans = np.array([s for s in itertools.pairwise(cuts) if chance.random() < 0.8]).reshape(-1, 2)
+        owners = word_of(spans, parse.spans)
+        merged, after = merge_unowned(parse, spans, owners)
+        assert is_tree(merged.parents)
+        assert merged.relations.count("root") == 1
+        assert merged.relations[int(np.flatnonzero(merged.parents == np.arange(len(merged)))[0])] == "root"
+        if len(spans):
+            assert set(after.tolist()) == set(range(len(merged)))
+            assert [merged.words[w] for w in after] == [parse.words[w] for w in owners]
+
+
+def test_merging_keeps_who_is_above_whom_for_words_far_from_the_merged_one():
+    # a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
+    parse = parse_of([0, 0, 1, 2, 3])
+    spans = np.array([(0, 2), (2, 5), (8, 11), (11, 14)])
+    assert merge_unowned(parse, spans, np.array([0, 1, 3, 4]))[0].parents.tolist() == [0, 0, 1, 2]
+
+
+# learning
+
+
+def test_a_vocabulary_is_always_the_same_from_the_same_lines(any_vocabulary):
+    if isinstance(any_vocabulary, Words):
+        assert vocabulary(kind="word").to_bytes() == any_vocabulary.to_bytes()
+    assert vocabulary(kind="unigram").to_bytes() == vocabulary(kind="unigram").to_bytes()
+
+
+def test_a_vocabulary_survives_storing_and_pickling(any_vocabulary, tmp_path):
+    any_vocabulary.save(tmp_path, "shared")
+    for copy in (Vocabulary.load(tmp_path, "shared"), pickle.loads(pickle.dumps(any_vocabulary))):
+        assert copy.to_bytes() == any_vocabulary.to_bytes()
+        assert copy.encode_ids("The monkey 😀") == any_vocabulary.encode_ids("The monkey 😀")
+        assert len(copy) == len(any_vocabulary)
+
+
+def test_training_is_silent(capfd):
+    vocabulary()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_vocabulary_has_the_size_that_was_asked_for():
+    assert len(vocabulary()) == 400
+    assert len(vocabulary(kind="word", size=12)) == 12
+
+
+def test_bpe_that_asks_for_too_many_pieces_is_told_the_most():
+    with pytest.raises(SynmtError, match=r"vocabulary\.size is 8000, but the text yields only \d+ pieces"):
+        train_vocabulary(LINES[:20], VocabularyRecipe(size=8000))
+
+
+def test_the_most_that_bpe_names_works():
+    with pytest.raises(SynmtError) as caught:
+        train_vocabulary(LINES[:20], VocabularyRecipe(size=8000))
+    most = int(caught.value.do.split("vocabulary.size=")[1].split()[0])
+    assert len(train_vocabulary(LINES[:20], VocabularyRecipe(size=most))) == most
+
+
+def test_unigram_takes_what_there_is():
+    assert 260 < len(train_vocabulary(LINES[:20], VocabularyRecipe(size=8000, kind="unigram"))) < 8000
+
+
+def test_a_size_below_the_characters_is_told_the_least():
+    with pytest.raises(SynmtError, match=r"vocabulary\.size is 100, but characters and bytes alone need \d+"):
+        train_vocabulary(LINES, VocabularyRecipe(size=100))
+
+
+def test_no_text_teaches_nothing():
+    with pytest.raises(SynmtError, match="no text"):
+        train_vocabulary(["", "  "], VocabularyRecipe())
+
+
+def test_rare_words_are_unknown():
+    words = train_vocabulary(["a a b", "c c c"], VocabularyRecipe(kind="word", min_frequency=2))
+    assert words.pieces(words.encode_ids("a b c")) == ["a", "<unk>", "c"]
+    assert words.pieces([4, 5]) == ["c", "a"]
+
+
+def test_lines_are_drawn_with_equal_chance_and_repeatably():
+    assert draw(iter("abc"), 5) == ["a", "b", "c"]
+    assert draw(map(str, range(1000)), 10) == draw(map(str, range(1000)), 10)
+    hits = np.zeros(20)
+    for seed in range(4000):
+        hits[[int(n) for n in draw(map(str, range(20)), 5, seed=seed)]] += 1
+    # 1000 each, with a standard deviation of √(4000 · 0.25 · 0.75) = 27
+    assert (abs(hits - 1000) < 5 * 27).all()
+
+
+@pytest.mark.parametrize("stored", [b"", b"nonsense", b"a\nb\n", b"\xff\xfe"])
+@pytest.mark.parametrize("suffix", [".model", ".words"])
+def test_a_broken_vocabulary_is_named(tmp_path, suffix, stored):
+    (tmp_path / f"shared{suffix}").write_bytes(stored)
+    with pytest.raises(SynmtError, match="shared"):
+        Vocabulary.load(tmp_path, "shared")
+
+
+def test_a_missing_vocabulary_is_named(tmp_path):
+    with pytest.raises(SynmtError, match=r"shared\.model: the vocabulary is missing"):
+        Vocabulary.load(tmp_path, "shared")
+
+
+# real text
+
+
+def test_gold_words_of_a_treebank_all_get_their_pieces(data_folder):
+    from synmt.syntax.conllu import read_conllu
+
+    sentences = list(read_conllu(data_folder / "ud" / "en_ewt-ud-test.conllu.gz"))
+    cutter = train_vocabulary([text for text, _ in sentences], VocabularyRecipe(size=4000))
+    straddling = pieces = 0
+    for text, parse in sentences:
+        spans = cutter.encode(text).spans
+        owners = word_of(spans, parse.spans)
+        assert (owners >= 0).all()
+        assert (np.diff(owners) >= 0).all()
+        merged, after = merge_unowned(parse, spans, owners)
+        assert is_tree(merged.parents)
+        assert set(after.tolist()) == set(range(len(merged)))
+        straddling += int(straddles(spans, parse.spans).sum())
+        pieces += len(spans)
+    assert len(sentences) > 2000
+    assert straddling / pieces < 0.02
+
+
+def test_captions_come_back_from_their_pieces(data_folder):
+    with gzip.open(data_folder / "multi30k" / "val.de.gz", "rt", encoding="utf-8") as stream:
+        lines = stream.read().split("\n")[:-1]
+    cutter = train_vocabulary(lines, VocabularyRecipe(size=2000, character_coverage=1.0))
+    for line in lines:
+        assert cutter.decode(cutter.encode_ids(line)) == " ".join(line.split())

@@ -1,0 +1,567 @@
+"""The prepared corpus: filters, rows, trees beside them, interruption, reading back, bad input."""
+
+import gzip
+import json
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synmt import annotating, encoding
+from synmt.annotating import annotate, annotation_name, describe_files
+from synmt.corpora import Corpus, resolve_corpus
+from synmt.corpus import FORMAT, PreparedCorpus, is_complete
+from synmt.corpus_table import corpus_table
+from synmt.errors import SynmtError, UsageError
+from synmt.filtering import REASONS, judge_pairs
+from synmt.hashing import stored_sha256
+from synmt.preparing import prepare, prepared_folder
+from synmt.recipe import CorpusRecipe, FilterRecipe, Recipe, SplitFiles
+from synmt.recipe_file import check_recipe
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.parse import Parse
+from synmt.syntax.pieces import SentencePieces
+
+PAIRS = [
+    ("The monkey eats a banana.", "Der Affe isst eine Banane."),
+    ("The girl sees the monkey.", "Das Mädchen sieht den Affen."),
+    ("", "Nichts."),
+    ("Bananas!", "Bananen!"),
+    ("The monkey eats a banana.", "Der Affe isst eine Banane."),
+    ("One two three four five six seven eight nine ten.", "Zehn."),
+    ("A girl eats.", "Ein Mädchen isst."),
+    ("Zero\u200bwidth \u2028 monkey", "Affe 😀"),
+    ("The boy sees a tree.", " "),
+    ("The boy sees a tree.", "Der Junge sieht einen Baum."),
+]
+VALID = [("The girl eats.", "Das Mädchen isst."), ("Monkey.", ""), ("A tree.", "Ein Baum.")]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    for module in (encoding, annotating):
+        monkeypatch.setattr(module, "SHARD_LINES", 4)
+
+
+def recipe_of(**sections) -> Recipe:
+    given = {
+        "name": "small",
+        "source": "en",
+        "target": "de",
+        "corpus": {"name": "controlled"},
+        "vocabulary": {"size": 600, "kind": "unigram"},
+        "model": {"embeddings": "separate"},
+    }
+    return check_recipe({**given, **sections}, where="test")
+
+
+def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:
+    folder.mkdir(parents=True, exist_ok=True)
+    splits = {"train": train, "valid": valid}
+    for split, pairs in splits.items():
+        for side, language in enumerate(("en", "de")):
+            text = "".join(f"{pair[side]}\n" for pair in pairs)
+            (folder / f"{split}.{language}").write_bytes(text.encode())
+    return resolve_corpus(CorpusRecipe(folder=folder), "en", "de")
+
+
+def prepared(tmp_path: Path, corpus: Corpus | None = None, **sections) -> PreparedCorpus:
+    folder = tmp_path / "prepared"
+    for _ in prepare(recipe_of(**sections), corpus or corpus_of(tmp_path / "text"), folder):
+        pass
+    return PreparedCorpus.open(folder)
+
+
+def tree_of(line: str) -> Parse:
+    """Hang every word on the one before it."""
+    spans = np.array([match.span() for match in re.finditer(r"\w+|[^\w\s\x07]", line)]).reshape(-1, 2)
+    count = len(spans)
+    return Parse(
+        words=[line[start:end] for start, end in spans.tolist()],
+        spans=spans,
+        parents=np.maximum(np.arange(count) - 1, 0),
+        relations=["root", *["next"] * (count - 1)][:count],
+        tags=["X"] * count,
+    )
+
+
+def trees_for(corpus: Corpus, folder: Path) -> dict[str, Path]:
+    paths = {}
+    for split in ("train", "valid"):
+        lines = corpus.splits()[split].source.read_bytes().decode().split("\n")[:-1]
+        paths[split] = folder / f"{split}.trees.conllu"
+        blocks = (format_conllu(tree_of(line), line, number) for number, line in enumerate(lines, start=1))
+        paths[split].write_text("".join(blocks), encoding="utf-8")
+    return paths
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# filters
+
+
+def reasons(pairs, **filters) -> list[str]:
+    codes = np.concatenate(list(judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"))))
+    return [REASONS[code] for code in codes]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, {2: "empty", 8: "empty"}),
+        ({"max_words": 5}, {2: "empty", 5: "too long (words)", 8: "empty"}),
+        ({"max_words": 4}, {i: "too long (words)" for i in (0, 1, 4, 5, 9)} | {2: "empty", 8: "empty"}),
+        ({"max_ratio": 10.0}, {2: "empty", 8: "empty"}),
+        ({"max_ratio": 9.9}, {2: "empty", 5: "ratio", 8: "empty"}),
+        ({"duplicates": True}, {2: "empty", 4: "duplicate", 8: "empty"}),
+    ],
+)
+def test_a_pair_is_dropped_for_its_first_reason(filters, expected):
+    assert reasons(PAIRS, **filters) == [expected.get(index, "kept") for index in range(len(PAIRS))]
+
+
+def test_a_pair_is_a_duplicate_only_when_both_sides_are():
+    pairs = [("a", "b"), ("a", "c"), ("b", "b"), ("a b", ""), ("a", "b"), ("ab", "b"), ("a", "c")]
+    expected = ["kept", "kept", "kept", "empty", "duplicate", "kept", "duplicate"]
+    assert reasons(pairs, duplicates=True) == expected
+
+
+def test_duplicates_are_found_across_chunks_as_by_a_set(monkeypatch):
+    monkeypatch.setattr("synmt.filtering._CHUNK", 7)
+    random = np.random.default_rng(3)
+    pairs = [(str(a), str(b)) for a, b in random.integers(0, 12, (500, 2))]
+    seen: set[tuple[str, str]] = set()
+    expected = []
+    for pair in pairs:
+        expected.append("duplicate" if pair in seen else "kept")
+        seen.add(pair)
+    assert reasons(pairs, duplicates=True) == expected
+
+
+def test_a_pair_in_a_wrong_language_is_dropped():
+    pytest.importorskip("py3langid", reason="needs the extra `language`")
+    english = "The government has decided to build a new school in this town."
+    german = "Die Regierung hat beschlossen, in dieser Stadt eine neue Schule zu bauen."
+    pairs = [(english, german), (english, english), (german, german), (german, english)]
+    assert reasons(pairs, language=True) == ["kept", "language", "language", "language"]
+
+
+def test_a_language_that_cannot_be_told_is_refused():
+    pytest.importorskip("py3langid", reason="needs the extra `language`")
+    with pytest.raises(UsageError, match="cannot tell the language 'tlh'"):
+        list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
+
+
+def test_the_language_filter_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    with pytest.raises(SynmtError, match=r"py3langid.*pip install 'synmt\[language\]'"):
+        list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "de")))
+
+
+# rows
+
+
+@pytest.mark.parametrize("kind", ["unigram", "word"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joint):
+    data = prepared(tmp_path, vocabulary={"size": 600, "kind": kind, "joint": joint})
+    source, target = data.vocabularies
+    assert (source is target) == joint
+    rows = data.split("train").rows(range(len(data.split("train"))))
+    assert [row.line for row in rows] == [0, 1, 3, 4, 5, 6, 7, 9]
+    for row in rows:
+        assert row.source.tolist() == source.encode_ids(PAIRS[row.line][0])
+        assert row.target.tolist() == target.encode_ids(PAIRS[row.line][1])
+        assert row.parse is None
+
+
+def test_rows_come_in_the_order_asked_for_across_shards(tmp_path, small_shards):
+    split = prepared(tmp_path).split("train")
+    assert [row.line for row in split.rows(np.array([7, 0, 3, 3]))] == [9, 0, 4, 4]
+    assert split.rows([]) == []
+    with pytest.raises(IndexError):
+        split.rows([8])
+    with pytest.raises(IndexError):
+        split.rows([-1])
+
+
+def test_lengths_are_those_of_the_rows(tmp_path, small_shards):
+    split = prepared(tmp_path).split("train")
+    rows = split.rows(range(len(split)))
+    assert split.source_lengths.tolist() == [len(row.source) for row in rows]
+    assert split.target_lengths.tolist() == [len(row.target) for row in rows]
+    assert split.source_lengths.dtype == np.int32
+
+
+def test_a_split_can_go_to_another_process(tmp_path, small_shards):
+    split = prepared(tmp_path).split("train")
+    assert [row.line for row in pickle.loads(pickle.dumps(split)).rows([6, 2])] == [7, 3]
+
+
+def test_validation_keeps_every_pair_that_has_a_loss(tmp_path):
+    data = prepared(tmp_path, filters={"max_words": 10, "max_ratio": 1.1, "max_pieces": 3})
+    rows = data.split("valid").rows(range(len(data.split("valid"))))
+    assert [row.line for row in rows] == [0, 2]
+    assert max(len(row.source) for row in rows) == 3
+    assert rows[0].source.tolist() == data.vocabularies[0].encode_ids(VALID[0][0])[:3]
+    assert data.facts["splits"]["valid"]["cut"] >= 1
+
+
+def test_training_pairs_with_too_many_pieces_are_dropped_and_counted(tmp_path):
+    lengths = prepared(tmp_path / "all").split("train")
+    longest = np.maximum(lengths.source_lengths, lengths.target_lengths)
+    limit = int(np.median(longest))
+    data = prepared(tmp_path / "short", filters={"max_pieces": limit})
+    counts = data.facts["splits"]["train"]["reasons"]
+    assert counts["too long (pieces)"] == (longest > limit).sum() > 0
+    assert counts["kept"] == len(data.split("train")) == (longest <= limit).sum()
+
+
+def test_a_line_that_normalises_to_nothing_counts_as_empty(tmp_path):
+    corpus = corpus_of(tmp_path / "text", train=[*PAIRS, ("\u200b", "Nichts.")], valid=[*VALID, ("a", "\u200b")])
+    data = prepared(tmp_path, corpus)
+    assert data.facts["splits"]["train"]["reasons"]["empty"] == 3
+    assert data.facts["splits"]["valid"]["reasons"]["empty"] == 2
+
+
+@pytest.mark.parametrize("shards", ["one", "many"])
+def test_counts_add_up(tmp_path, shards, request):
+    if shards == "many":
+        request.getfixturevalue("small_shards")
+    train = prepared(tmp_path, filters={"duplicates": True, "max_words": 9}).facts["splits"]["train"]
+    assert train["lines"] == len(PAIRS) == sum(train["reasons"].values())
+    assert train["reasons"] == {
+        "kept": 6,
+        "empty": 2,
+        "too long (words)": 1,
+        "ratio": 0,
+        "duplicate": 1,
+        "language": 0,
+        "too long (pieces)": 0,
+    }
+    # words between blanks of lines 0, 1, 3, 6, 7, 9; U+2028 is a blank
+    assert train["words"] == [5 + 5 + 1 + 3 + 2 + 5, 5 + 5 + 1 + 3 + 2 + 5]
+    assert train["shards"] == (3 if shards == "many" else 1)
+
+
+def test_the_folder_does_not_say_where_or_when_it_was_made(tmp_path):
+    first = prepared(tmp_path / "here")
+    second = prepared(tmp_path / "there" / "deeper", corpus_of(tmp_path / "elsewhere" / "text"))
+    assert contents(first.folder) == contents(second.folder)
+    assert str(tmp_path).encode() not in b"".join(contents(first.folder).values())
+
+
+# trees
+
+
+def test_trees_stand_beside_their_rows(tmp_path, small_shards):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    parses = trees_for(corpus, tmp_path)
+    parser = describe_files(parses)
+    list(annotate(data.folder, corpus, parses, parser=parser))
+    name = annotation_name("source", parser)
+    assert data.annotations()[name]["relations"] == ["next", "root"]
+    split = data.split("train", name)
+    for row in split.rows(range(len(split))):
+        expected = tree_of(PAIRS[row.line][0])
+        assert len(row.word_of) == len(row.source)
+        assert set(row.word_of.tolist()) == set(range(len(row.parse)))
+        if len(row.parse) == len(expected):
+            assert row.parse.parents.tolist() == expected.parents.tolist()
+            assert row.parse.relations == expected.relations
+            assert row.parse.tags == expected.tags
+    monkey = split.rows([0])[0]
+    spelled = [piece.strip("▁") for piece in data.vocabularies[0].pieces(monkey.source)]
+    words = ["".join(np.array(spelled, dtype=object)[monkey.word_of == word]) for word in range(6)]
+    assert words == ["The", "monkey", "eats", "a", "banana", "."]
+
+
+def test_trees_of_a_cut_side_have_no_words_behind_the_cut(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
+    parses = trees_for(corpus, tmp_path)
+    list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}))
+    row = data.split("valid", annotation_name("source", {"parser": "chain"})).rows([0])[0]
+    # "The girl eats." is three words between blanks; the full stop shares the last one
+    assert row.word_of.tolist() == [0, 1, 2]
+    assert row.parse.parents.tolist() == [0, 0, 1]
+
+
+def test_trees_of_the_target_side(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    backwards = Corpus(
+        "x", "de", "en", *(SplitFiles(source=f.target, target=f.source) for f in (corpus.train, corpus.valid)), {}
+    )
+    parses = trees_for(backwards, tmp_path)
+    list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}, side="target"))
+    row = data.split("train", annotation_name("target", {"parser": "chain"})).rows([0])[0]
+    assert len(row.word_of) == len(row.target)
+    assert len(row.parse) == 6
+
+
+def test_annotations_of_several_parsers_live_side_by_side(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    parses = trees_for(corpus, tmp_path)
+    before = contents(data.folder)
+    for parser in ({"parser": "a"}, {"parser": "b"}):
+        list(annotate(data.folder, corpus, parses, parser=parser))
+    assert len(data.annotations()) == 2
+    assert {name: content for name, content in contents(data.folder).items() if name in before} == before
+
+
+def test_what_is_counted_of_trees(tmp_path):
+    corpus = corpus_of(tmp_path / "text", train=[("don't a\u200b", "x")], valid=[("don't", "x")])
+    data = prepared(tmp_path, corpus, vocabulary={"kind": "word"})
+    # don | ' | t | a and the invisible character as its own word
+    parses = trees_for(corpus, tmp_path)
+    list(annotate(data.folder, corpus, parses, parser={}))
+    counts = data.annotations()[annotation_name("source", {})]["counts"]["train"]
+    assert counts == {"words": 5, "pieces": 2, "straddling": 2, "characters": 7, "unowned": 0, "merged": 3}
+
+
+def test_characters_that_are_in_no_word_have_no_owner(tmp_path):
+    text = [("b \x07 a", "x"), ("b a", "y")]
+    corpus = corpus_of(tmp_path / "text", train=text, valid=text)
+    data = prepared(tmp_path, corpus, vocabulary={"kind": "unigram", "size": 300})
+    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
+    counts = data.annotations()[annotation_name("source", {})]["counts"]["train"]
+    assert (counts["unowned"], counts["characters"]) == (1, 5)
+
+
+def test_the_table_shows_every_number(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus, filters={"duplicates": True})
+    parses = trees_for(corpus, tmp_path)
+    list(annotate(data.folder, corpus, parses, parser={}))
+    table = {row[0]: row[1:] for row in corpus_table(data, annotation_name("source", {}))}
+    assert table["lines"] == ["10", "3"]
+    assert table["kept"] == ["7", "2"]
+    assert table["dropped: empty"] == ["2", "1"]
+    assert table["dropped: duplicate"] == ["1", "0"]
+    assert "dropped: ratio" not in table
+    assert table["joint vocabulary, pieces"] == [f"{len(data.vocabularies[0]):,}", ""]
+    split = data.facts["splits"]["train"]
+    assert table["source (en): pieces per word"][0] == f"{split['pieces'][0] / split['words'][0]:.2f}"
+    assert float(table["source trees: pieces per word of the tree"][0]) >= 1
+
+
+# again, interrupted, changed
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+import test_preparing as own
+from synmt import annotating, encoding
+encoding.SHARD_LINES = annotating.SHARD_LINES = 4
+left = int(sys.argv[2])
+replace = os.replace
+def replace_or_die(*names):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    replace(*names)
+os.replace = replace_or_die
+own.run_all(Path(sys.argv[1]))
+"""
+
+
+def run_all(tmp_path: Path) -> Path:
+    """Prepare and annotate."""
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
+    return data.folder
+
+
+def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
+    whole = contents(run_all(tmp_path / "whole"))
+    names = [name for name in whole if not name.endswith("lock")]
+    # kept, vocabulary, 3 + 1 shards, corpus; 3 + 1 shards of trees, annotation
+    assert len(names) == 12
+    for moment in range(len(names)):
+        folder = tmp_path / f"killed-{moment}"
+        command = [sys.executable, "-c", _KILLED, str(folder), str(moment)]
+        paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+        killed = subprocess.run(command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True)
+        assert killed.returncode == -9, killed.stderr
+        assert contents(folder / "prepared") != whole
+        assert contents(run_all(folder)) == whole
+
+
+def test_a_finished_corpus_is_not_made_again(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    assert list(prepare(recipe_of(), corpus, data.folder)) == []
+
+
+def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    name = prepared_folder(tmp_path, recipe_of(), corpus)
+    assert name.name.startswith("text-en-de-")
+    assert prepared_folder(tmp_path, recipe_of(training={"max_steps": 3}, name="other"), corpus) == name
+    assert prepared_folder(tmp_path, recipe_of(filters={"max_words": 9}), corpus) != name
+    assert prepared_folder(tmp_path, recipe_of(vocabulary={"size": 9}), corpus) != name
+    other = corpus_of(tmp_path / "other" / "text", train=PAIRS[:3])
+    assert prepared_folder(tmp_path, recipe_of(), other) != name
+
+
+def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr("synmt.hashing._LARGE", 3)
+    path = tmp_path / "large"
+    path.write_text("1234")
+    first = stored_sha256(path)
+    monkeypatch.setattr("synmt.hashing.sha256", lambda _: pytest.fail("read again"))
+    assert stored_sha256(path) == first
+    monkeypatch.undo()
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    path.write_text("12345")
+    assert stored_sha256(path) != first
+
+
+# bad input
+
+
+def test_sides_of_different_length_are_told_with_both_counts(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    corpus.train.target.write_text("nur eine\n")
+    corpus.valid.source.write_text("one\ntwo\n")
+    with pytest.raises(SynmtError) as caught:
+        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+    assert re.search(r"train\.en has 10 lines, .*train\.de has 1\b", str(caught.value))
+    assert re.search(r"valid\.en has 2 lines, .*valid\.de has 3\b", str(caught.value))
+
+
+def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path):
+    with pytest.raises(SynmtError, match=r"leave nothing .*too long \(words\): 5.*empty: 2"):
+        prepared(
+            tmp_path,
+            corpus_of(tmp_path / "text", train=[p for p in PAIRS if len(p[0].split()) in (0, 5, 10)]),
+            filters={"max_words": 2},
+        )
+
+
+def test_a_corpus_of_which_no_piece_is_left_says_why(tmp_path):
+    with pytest.raises(SynmtError, match=r"leave nothing .*too long \(pieces\): 8"):
+        prepared(tmp_path, filters={"max_pieces": 1})
+    assert not is_complete(tmp_path / "prepared")
+
+
+def test_an_empty_corpus_is_an_error(tmp_path):
+    with pytest.raises(SynmtError, match="it has no lines"):
+        prepared(tmp_path, corpus_of(tmp_path / "text", train=[]))
+
+
+def test_a_validation_text_without_words_is_an_error(tmp_path):
+    with pytest.raises(SynmtError, match="no line of the validation text"):
+        prepared(tmp_path, corpus_of(tmp_path / "text", valid=[("", "x")]))
+
+
+def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    corpus.train.source.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n")
+    with pytest.raises(SynmtError, match=r"train\.en: line 9 is not UTF-8"):
+        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+
+
+def test_a_line_of_five_thousand_words_is_dropped(tmp_path):
+    long = " ".join(["word"] * 5000)
+    data = prepared(tmp_path, corpus_of(tmp_path / "text", train=[*PAIRS, (long, "x"), ("x", long)]))
+    assert data.facts["splits"]["train"]["reasons"]["too long (words)"] == 2
+
+
+def test_an_unfinished_folder_is_not_opened(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "nowhere"):
+        with pytest.raises(SynmtError, match="no finished prepared corpus"):
+            PreparedCorpus.open(folder)
+
+
+def test_another_format_is_refused(tmp_path):
+    data = prepared(tmp_path)
+    path = data.folder / "corpus.json"
+    path.write_text(json.dumps({**data.facts, "format": 99}))
+    with pytest.raises(SynmtError, match=f"prepared in format 99. This synmt reads format {FORMAT}"):
+        PreparedCorpus.open(data.folder)
+
+
+@pytest.mark.parametrize("damage", [b"", b"ARROW1 but no more"])
+def test_a_broken_shard_is_named(tmp_path, damage):
+    data = prepared(tmp_path)
+    (data.folder / "train-00000.arrow").write_bytes(damage)
+    with pytest.raises(SynmtError, match=r"train-00000\.arrow: not a complete file"):
+        data.split("train")
+
+
+def test_a_missing_shard_is_named(tmp_path):
+    data = prepared(tmp_path)
+    (data.folder / "train-00000.arrow").unlink()
+    with pytest.raises(SynmtError, match=r"train-00000\.arrow"):
+        data.split("train")
+
+
+def test_parses_that_are_not_there_are_named(tmp_path):
+    with pytest.raises(SynmtError, match=r"prepared without the parses parse-source-123\. It has: none"):
+        prepared(tmp_path).split("train", "parse-source-123")
+
+
+@pytest.mark.parametrize("change", ["too many", "too few"])
+def test_trees_for_other_lines_are_refused_each_time(tmp_path, change, small_shards):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    parses = trees_for(corpus, tmp_path)
+    extra = format_conllu(tree_of("One more."), "One more.", 99)
+    whole = parses["train"].read_text()
+    parses["train"].write_text(whole + extra if change == "too many" else whole[: whole.rindex("# line")])
+    for _ in range(2):
+        with pytest.raises(SynmtError, match=r"train\.trees\.conllu"):
+            list(annotate(data.folder, corpus, parses, parser={}))
+    assert data.annotations() == {}
+
+
+def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    data = prepared(tmp_path, corpus)
+    corpus = corpus_of(tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS])
+    with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
+        list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
+
+
+def test_two_processes_do_not_write_the_same_corpus(tmp_path):
+    corpus = corpus_of(tmp_path / "text")
+    first = prepare(recipe_of(), corpus, tmp_path / "prepared")
+    next(first)
+    with pytest.raises(SynmtError, match="another process is writing this corpus"):
+        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+    list(first)
+    assert is_complete(tmp_path / "prepared")
+
+
+# real text
+
+
+def test_captions_are_prepared_and_read_back(tmp_path, data_folder, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(data_folder))
+    corpus = resolve_corpus(CorpusRecipe(name="multi30k"), "en", "fr")
+    data = prepared(tmp_path, corpus, vocabulary={"size": 8000})
+    assert isinstance(data.vocabularies[0], SentencePieces)
+    split = data.split("train")
+    with gzip.open(corpus.train.source, "rt", encoding="utf-8", newline="\n") as stream:
+        lines = stream.read().split("\n")[:-1]
+    assert len(split) == len(lines) == 29000
+    for row in split.rows(np.random.default_rng(1).integers(0, 29000, 500)):
+        assert data.vocabularies[0].decode(row.source) == " ".join(lines[row.line].split())

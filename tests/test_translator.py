@@ -1,0 +1,209 @@
+"""Lines in, lines out: order, blank lines, long lines, trees, and how text is taken in."""
+
+import io
+import itertools
+from dataclasses import replace
+
+import pytest
+import torch
+from small import random_batch, small_model
+from small_run import PASCAL, TEXT, make_run
+
+from synmt.decode.source import parser_difference
+from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.windows import arriving, batches, windows
+from synmt.errors import SynmtError, UsageError
+from synmt.recipe import DecodingRecipe
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.pieces import SPECIALS, Words
+
+LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs") / "plain", parser=False)
+
+
+@pytest.fixture(scope="module")
+def pascal(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("runs") / "pascal", PASCAL)
+
+
+def texts(translations):
+    return [translation.text for translation in translations]
+
+
+def test_each_line_gets_one_line_in_its_order(plain):
+    translations = list(Translator.load(plain).translate(LINES))
+    assert [translation.line for translation in translations] == list(range(1, len(LINES) + 1))
+    filled = [bool(translation.candidates) for translation in translations]
+    assert filled == [bool(line.strip()) for line in LINES]
+    assert all("\n" not in translation.text for translation in translations)
+    assert translations[1].text == translations[-1].text
+    assert len({translation.text for translation in translations}) > 4
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_the_batch_size_changes_no_translation(plain, batch_size):
+    expected = list(Translator.load(plain, n_best=3).translate(LINES))
+    found = list(Translator.load(plain, n_best=3, batch_size=batch_size).translate(LINES))
+    for one, other in zip(found, expected, strict=True):
+        assert [c.text for c in one.candidates] == [c.text for c in other.candidates]
+        assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
+
+
+def test_candidates_come_best_first(plain):
+    for translation in Translator.load(plain, n_best=4).translate(TEXT):
+        scores = [candidate.score for candidate in translation.candidates]
+        assert len(scores) == 4
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_more_candidates_than_beams_are_refused(plain):
+    with pytest.raises(UsageError, match="a beam of 2 has no 3 best translations"):
+        Translator.load(plain, beam_size=2, n_best=3)
+
+
+def test_a_window_is_translated_before_the_next_one_is_read(plain):
+    translator = Translator.load(plain)
+    read = []
+
+    def taken():
+        for number in range(3):
+            read.append(number)
+            yield [TEXT[number]]
+
+    first = next(iter(translator.translate_windows(taken())))
+    assert len(first) == 1
+    assert read == [0]
+
+
+def test_a_long_line_is_translated_in_part_and_says_so(plain):
+    translator = Translator.load(plain)
+    line = " ".join(["monkey"] * 5000)
+    translator.max_pieces = len(translator.source.encode_ids("monkey monkey"))
+    [long, short, exact] = translator.translate([line, "A dog.", "monkey monkey"])
+    assert long.dropped == len(translator.source.encode_ids(line)) - translator.max_pieces > 4000
+    assert (short.dropped, exact.dropped) == (0, 0)
+    assert long.text == exact.text != ""
+
+
+def test_trees_are_parsed_on_the_fly_or_taken_as_given(pascal):
+    translator = Translator.load(pascal)
+    parsed = list(translator.translate(LINES))
+    assert texts(Translator.load(pascal).translate(LINES, translator._parser.parse(LINES))) == texts(parsed)
+    # other trees, other translations
+    flat = texts(Translator.load(pascal).translate(LINES, map(flat_parse, LINES)))
+    assert flat != texts(parsed)
+    assert [bool(text) for text in flat] == [bool(text) for text in texts(parsed)]
+
+
+@pytest.mark.parametrize("max_pieces", [1, 4, 9])
+def test_the_tree_of_a_cut_line_is_cut_with_it(tmp_path, max_pieces):
+    run = make_run(tmp_path / "cut", PASCAL, max_pieces=max_pieces)
+    assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
+
+
+@pytest.mark.parametrize(("trees", "message"), [(2, "there are only 2 trees"), (4, "more trees than lines, 3")])
+def test_trees_and_lines_are_as_many(pascal, trees, message):
+    parses = [flat_parse(line) for line in TEXT[:trees]]
+    with pytest.raises(SynmtError, match=message):
+        list(Translator.load(pascal).translate(TEXT[:3], parses))
+
+
+def test_a_run_that_names_no_parser_asks_for_trees(tmp_path):
+    run = make_run(tmp_path / "unnamed", PASCAL, parser=False)
+    with pytest.raises(SynmtError, match=r"does not say which parser makes them.*--parses"):
+        list(Translator.load(run).translate(TEXT))
+    assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
+
+
+def test_another_parser_than_the_training_one_is_remarked_once(tmp_path):
+    run = make_run(tmp_path / "other", PASCAL)
+    run.write_info(parser={**run.info()["parser"], "stanza": "0.9"})
+    remarks = []
+    translator = Translator.load(run, remark=remarks.append, batch_size=1)
+    list(translator.translate(TEXT * 3))
+    assert len(remarks) == 1
+    assert "not the one that the model was trained with: stanza" in remarks[0]
+    assert "instead of 0.9" in remarks[0]
+
+
+def test_the_same_parser_in_another_folder_is_the_same():
+    recorded = {"model": "compact", "language": "en", "files": {"a.pt": "1"}}
+    assert parser_difference(recorded, {**recorded, "model": "/elsewhere"}) == ""
+    assert parser_difference(recorded, {**recorded, "files": {}}) == "other model files"
+
+
+def test_broken_weights_are_no_translation(plain):
+    translator = Translator.load(plain)
+    with torch.no_grad():
+        translator.model.output_weight[7] = float("nan")
+    with pytest.raises(SynmtError, match="no finite probabilities"):
+        list(translator.translate(TEXT))
+
+
+def test_batches_are_translated_in_the_order_of_their_lines():
+    model = small_model().train()
+    _, batch = random_batch(model, [3, 9, 1, 5])
+    words = Words([f"w{number}" for number in range(40 - len(SPECIALS))])
+    settings = DecodingRecipe(beam_size=2)
+    ordered = translate_batches(model, [batch], settings, words)
+    shuffled = replace(batch, lines=(7, 3, 5, 1))
+    found = translate_batches(model, [shuffled], settings, words)
+    assert model.training
+    assert found == [ordered[3], ordered[1], ordered[2], ordered[0]]
+    assert all(text.split()[0].startswith("w") for text in found)
+
+
+def test_a_line_end_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch):
+    translator = Translator.load(plain)
+    newline = next(n for n in range(len(translator.target)) if translator.target.pieces([n]) == ["<0x0A>"])
+    decode = translator.target.decode
+    assert decode([newline]) == "\n"
+    monkeypatch.setattr(translator.target, "decode", lambda ids: decode([*ids, newline, *ids]))
+    [translation] = translator.translate([TEXT[0]])
+    assert " " in translation.text
+    assert "\n" not in translation.text
+
+
+class Slow(io.RawIOBase):
+    """A pipe that holds one chunk at a time."""
+
+    def __init__(self, chunks):
+        self.chunks = list(chunks)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        chunk = self.chunks.pop(0) if self.chunks else b""
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([b"a\nb\n", b"c\n"], [["a", "b"], ["c"]]),
+        ([b"a\nb", b"b\nc"], [["a"], ["bb"], ["c"]]),
+        ([b"1\n2\n3\n4\n5\n"], [["1", "2", "3"], ["4", "5"]]),
+        ([b"\n\n", b"\xe2\x80", b"\xa8x\r\n"], [["", ""], ["\u2028x\r"]]),
+        ([], []),
+    ],
+)
+def test_lines_are_taken_as_they_arrive(chunks, expected):
+    stream = io.BufferedReader(Slow(chunks))
+    assert list(arriving(stream, 3, where="pipe")) == expected
+
+
+def test_windows_hold_every_line():
+    assert list(windows("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_batches_hold_like_lengths_and_no_more_than_is_allowed():
+    lengths = [3, 9, 1, 7, 50, 2, 8]
+    made = list(batches(lengths, int, sentences=3, pieces=20))
+    assert made == [[50], [9, 8], [7, 3], [2, 1]]
+    assert sorted(itertools.chain(*made)) == sorted(lengths)
