@@ -30,6 +30,9 @@ TENS = (10, 20, 30, 40, 50)
 UNITS = ("words", "characters")
 """What a length counts: what spaces separate, or characters, for languages written without spaces."""
 
+_EMPTY = "(empty)"
+_SHOWN = 20
+
 
 @dataclass(frozen=True)
 class Grouping:
@@ -166,7 +169,7 @@ def by_label(name: str, values: Sequence[str]) -> Grouping:
         names = sorted(set(values))
     index = {value: position for position, value in enumerate(names)}
     members = np.array([index[value] for value in values], dtype=np.int64)
-    return Grouping(name, "", [value or "(empty)" for value in names], members)
+    return Grouping(name, "", [value or _EMPTY for value in names], members)
 
 
 def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
@@ -204,6 +207,30 @@ def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[st
                 do=did_you_mean(name, labels),
             )
     return {name: labels[name] for name in names}
+
+
+def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) -> BoolArray:
+    """Tell which sentences meet all of the conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
+    chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
+    if not chosen.any():
+        raise UsageError(f"no test sentence has {' and '.join(conditions)}")
+    return chosen
+
+
+def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
+    left, equals, value = condition.partition("=")
+    if not equals:
+        raise UsageError(f"'{condition}' is no condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE")
+    name = left.removesuffix("!")
+    grouping = by_label(name, choose_labels(labels, [name])[name])
+    if (value or _EMPTY) not in grouping.names:
+        some = grouping.names[:_SHOWN] + ["…"] * (len(grouping.names) > _SHOWN)
+        raise UsageError(
+            f"no label '{name}' is '{value}'",
+            allowed=f"Its values: {', '.join(some)}",
+            do=did_you_mean(value, grouping.names),
+        )
+    return (grouping.members == grouping.names.index(value or _EMPTY)) != left.endswith("!")
 
 
 def as_json(table: Table) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from synmt.corpus import Example
+from synmt.errors import SynmtError
 from synmt.syntax.parse import IntArray
 from synmt.syntax.pieces import BOS, EOS, PAD
 from synmt.syntax.signals import Array, Signal
@@ -92,6 +93,12 @@ def collate_signals(examples: Sequence[Example], signals: Sequence[Signal]) -> d
     """Compute signals of the source, EOS included, and pad every axis of length T."""
     if not signals:
         return {}
+    if any(example.parse is None for example in examples):
+        raise SynmtError(
+            f"the model reads {', '.join(signal.name for signal in signals)} of parses, "
+            "but this text was prepared without them",
+            do="Run `synmt train` with its recipe: it parses what is missing",
+        )
     word_ofs = [np.append(example.word_of, -1) for example in examples]
     parses = [example.parse for example in examples]
     return {
@@ -134,7 +141,7 @@ def _pad(arrays: Sequence[Array], value: float = PAD) -> Tensor:
     longest = max(array.shape[-1] for array in arrays)
     shape = (len(arrays), *arrays[0].shape[:-dims], *[longest] * dims)
     kind = np.int64 if np.issubdtype(arrays[0].dtype, np.integer) else np.float32
-    padded = np.full(shape, value, dtype=kind)
+    padded: Array = np.full(shape, value, dtype=kind)
     for row, array in zip(padded, arrays, strict=True):
         row[(..., *[slice(array.shape[-1])] * dims)] = array
     return torch.from_numpy(padded)

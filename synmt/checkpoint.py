@@ -71,7 +71,7 @@ class Run:
         except FileNotFoundError:
             raise SynmtError("is no run folder: it has no run.json", where=str(self.folder)) from None
         except (ValueError, KeyError, TypeError):
-            raise _broken(path, "run.json cannot be read") from None
+            raise broken(path, "run.json cannot be read") from None
         if written != FORMAT:
             raise SynmtError(
                 f"was written in format {written}; this synmt reads format {FORMAT}",
@@ -92,7 +92,7 @@ class Run:
         """Read the recipe that the run was made by."""
         path = self.folder / "recipe.yaml"
         if not path.exists():
-            raise _broken(path, "recipe.yaml is missing")
+            raise broken(path, "recipe.yaml is missing")
         return check_recipe(load_yaml(path), where=str(path))
 
     def write_recipe(self, recipe: Recipe) -> None:
@@ -130,7 +130,7 @@ class Run:
                 where=str(self.folder),
                 do="Go on with the same `synmt train` command, or take what there is with `--checkpoint last`",
             )
-        raise _broken(path, f"{path.name} is missing")
+        raise broken(path, f"{path.name} is missing")
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
@@ -145,7 +145,7 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
             info = json.loads(candidate.read_text(encoding="utf-8"))
         except ValueError:
             continue
-        if info.get("status") == "finished":
+        if isinstance(info, dict) and info.get("status") == "finished":
             finished.append((str(info.get("finished_at")), candidate.parent))
     if not finished:
         raise SynmtError(
@@ -157,14 +157,23 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
     return run
 
 
+def remove_leftovers(run: Run) -> None:
+    """Remove what a process left unfinished when it was killed, under the names that `synmt.files` gives."""
+    for path in run.folder.rglob(".*.????????"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
 def save_checkpoint(
     run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 ) -> None:
     """Write all that training needs to go on from a step."""
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
+        _store(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
         with saying_what_failed(folder):
-            save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
             (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
 
 
@@ -174,9 +183,7 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     tensors = _load(folder / "optimizer.safetensors")
     for name, parameter in model.named_parameters():
         keys = [key for key in tensors if key.rpartition("/")[0] == name]
-        optimizer.state[parameter] = {
-            key.rpartition("/")[2]: tensors[key].to(parameter.device) for key in keys
-        }
+        optimizer.state[parameter] = {key.rpartition("/")[2]: tensors[key].to(parameter.device) for key in keys}
     return read_state(folder)
 
 
@@ -185,15 +192,13 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
     try:
         return json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise _broken(checkpoint, "state.json cannot be read") from None
+        raise broken(checkpoint, "state.json cannot be read") from None
 
 
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the checkpoints of the plan, oldest first, without those that an interruption left."""
     every = (settings.save_every, settings.validate_every, settings.max_steps)
-    return [
-        folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)
-    ]
+    return [folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)]
 
 
 def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:
@@ -214,8 +219,7 @@ def _step(checkpoint: Path) -> int:
 
 def save_weights(model: nn.Module, path: Path) -> None:
     """Write every parameter once, also where two modules share it."""
-    with saying_what_failed(path):
-        save_file({name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}, path)
+    _store({name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}, path)
 
 
 def load_weights(path: Path, model: nn.Module) -> None:
@@ -224,12 +228,12 @@ def load_weights(path: Path, model: nn.Module) -> None:
     parameters = dict(model.named_parameters())
     if tensors.keys() != parameters.keys():
         odd = sorted(tensors.keys() ^ parameters.keys())
-        raise _broken(path, f"its weights are not those of the recipe's model ({odd[0]}, …)")
+        raise broken(path, f"its weights are not those of the recipe's model ({odd[0]}, …)")
     with torch.no_grad():
         for name, parameter in parameters.items():
             if tensors[name].shape != parameter.shape:
                 shapes = f"{tuple(tensors[name].shape)}, the model's {tuple(parameter.shape)}"
-                raise _broken(path, f"{name} has the shape {shapes}")
+                raise broken(path, f"{name} has the shape {shapes}")
             parameter.copy_(tensors[name])
 
 
@@ -252,16 +256,26 @@ def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> di
     }
 
 
+def _store(tensors: dict[str, Tensor], path: Path) -> None:
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise SynmtError(
+            f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
+        ) from error
+
+
 def _load(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except FileNotFoundError:
-        raise _broken(path, "the file is missing") from None
+        raise broken(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
-        raise _broken(path, f"cannot be read ({error})") from None
+        raise broken(path, f"cannot be read ({error})") from None
 
 
-def _broken(path: Path, what: str) -> SynmtError:
+def broken(path: Path, what: str) -> SynmtError:
+    """Say that something in a run folder cannot be used."""
     return SynmtError(
         f"the run folder is broken: {what}",
         where=str(path),

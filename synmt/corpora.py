@@ -149,9 +149,6 @@ def _controlled_folder() -> Path:
     if not folder.is_dir():
         with write_folder_atomically(folder) as unfinished:
             controlled.write_corpus(unfinished, controlled.generate())
-            # the generator names its trees after the split alone; they are those of the English side
-            for path in unfinished.glob("*.conllu"):
-                path.rename(path.with_name(f"{path.name.split('.')[0]}.en.conllu"))
     return folder
 
 

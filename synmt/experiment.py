@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from synmt import __version__
-from synmt.checkpoint import Run, average_weights, regular_checkpoints
+from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_leftovers
 from synmt.corpora import Corpus
 from synmt.corpus import PreparedCorpus
 from synmt.decode.translator import Translator, translate_batches
@@ -71,6 +71,23 @@ def given_trees(recipe: Recipe, files: SplitFiles) -> Path | None:
     return files.source_parses if wanted else None
 
 
+def all_given_trees(recipe: Recipe, corpus: Corpus) -> dict[str, Path]:
+    """Give the trees of every split that the model reads them of; none where its parser makes them.
+
+    Trees of two origins are never mixed: a model does not read in one text what it has not learnt in another.
+    """
+    splits = corpus.splits() if check_variants(recipe).to_run else {"train": corpus.train, "valid": corpus.valid}
+    given = {name: given_trees(recipe, files) for name, files in splits.items()}
+    found = {name: path for name, path in given.items() if path is not None}
+    if found and len(found) < len(given):
+        raise UsageError(
+            f"trees come with {', '.join(found)}, but not with {', '.join(name for name in given if name not in found)}",
+            where="source_parses",
+            do="Name those of every text under corpus, or none: then the recipe's parser makes them all",
+        )
+    return found
+
+
 def make_parser(recipe: Recipe) -> StanzaParser:
     """Make the parser of a recipe; it loads when it first parses."""
     settings = recipe.parser
@@ -84,26 +101,46 @@ def trees_path(data: Path, corpus: Corpus, files: SplitFiles, parser: StanzaPars
     return data / "parses" / f"{corpus.name}-{stem}-{key}.conllu.gz"
 
 
-def begin_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
-    """Make the run folder, or check that the one there is of the same recipe."""
-    if overwrite and run.folder.exists():
-        run.info()
-        shutil.rmtree(run.folder)
+def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
+    """Refuse a folder that holds something else, or the run of another recipe; nothing is written."""
     if not run.exists():
-        if run.folder.exists() and any(run.folder.iterdir()):
+        others = [path for path in run.folder.glob("*") if path.name not in ("lock", "recipe.yaml")]
+        if others:
             raise UsageError("is no run folder, and not empty", where=str(run.folder), do="Choose another name=…")
-        run.write_recipe(recipe)
-        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
         return
     run.info()
-    differing = list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
+    differing = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
     if differing:
         raise UsageError(
             "the run was begun by another recipe: " + "; ".join(differing),
             where=str(run.folder),
             do=f"Give this one another name (name={recipe.name}-2), or begin anew with --overwrite",
         )
-    run.write_recipe(recipe)
+
+
+def has_finished(run: Run, recipe: Recipe) -> bool:
+    """Tell whether a run has done all that its recipe asks for."""
+    return run.exists() and run.info().get("status") == "finished" and run.recipe() == recipe
+
+
+def begin_run(run: Run, recipe: Recipe, parser: Mapping[str, Any] | None, *, overwrite: bool) -> None:
+    """Make a run folder that `check_run` allows ready for training; the caller holds its lock."""
+    if overwrite:
+        _empty(run)
+    remove_leftovers(run)
+    if not run.exists() or run.recipe() != recipe:
+        run.write_recipe(recipe)
+        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
+    run.write_info(parser=parser)
+
+
+def _empty(run: Run) -> None:
+    # run.json goes last: if this is interrupted, the folder is still known as a run
+    for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "lock":
+            path.unlink()
 
 
 def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
@@ -145,9 +182,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
     signals = model.reads("source") + model.learns("source")
     valid = Reader(data.split("valid", prepared.trees), recipe.training, signals)
-    train = Reader(
-        data.split("train", prepared.trees), recipe.training, signals, (), processes.rank, processes.count
-    )
+    train = Reader(data.split("train", prepared.trees), recipe.training, signals, (), processes.rank, processes.count)
     return Trainer(
         run,
         recipe,
@@ -188,7 +223,7 @@ def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> It
     """Translate and score one test set into the run folder; yields 1 for each line."""
     folder = run.test_folder(name)
     references = list(read_lines(files.target))
-    trees = given_trees(recipe, files)
+    trees = given_trees(recipe, files) if check_variants(recipe).to_run else None
     parses = read_parses(trees, read_lines(files.source)) if trees else None
     translator = Translator.load(run, device=recipe.training.device)
     hypotheses = []

@@ -10,9 +10,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError
 
@@ -43,6 +45,23 @@ def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
         yield line[:-1] if line.endswith("\n") else line
 
 
+def arriving(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
+    """Group the lines of a stream as they come in, without waiting for more: at most `size` at once."""
+    waiting: deque[bytes] = deque()
+    lines = decode_lines(iter(waiting.popleft, None), where=where)
+    rest = b""
+    # read1 gives what is there; a plain file has no such method, and never lets one wait
+    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
+    while chunk := read(1 << 16):
+        *complete, rest = (rest + chunk).split(b"\n")
+        waiting.extend(complete)
+        while waiting:
+            yield list(islice(lines, min(size, len(waiting))))
+    if rest:
+        waiting.append(rest)
+        yield list(islice(lines, 1))
+
+
 @contextlib.contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file for reading bytes; `-` is standard input, `.gz` is unpacked."""
@@ -50,7 +69,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         yield sys.stdin.buffer
         return
     try:
-        stream = gzip.open(path, "rb") if str(path).endswith(".gz") else open(path, "rb")
+        stream = (gzip.open if str(path).endswith(".gz") else open)(path, "rb")
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
     with stream:
@@ -82,12 +101,11 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
         with saying_what_failed(path):
             with os.fdopen(handle, "wb") as raw:
                 packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
-                target: IO = packed or raw
-                stream = target if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
-                yield stream
-                stream.flush()
-                if not binary:
-                    stream.detach()
+                target: Any = packed or raw
+                text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
+                yield text or target
+                if text:
+                    text.detach()
                 if packed:
                     packed.close()
                 raw.flush()
@@ -148,9 +166,9 @@ def locked(folder: Path, what: str) -> Iterator[None]:
     except ImportError:  # Windows has no such lock; two runs at once are then for the user to avoid
         yield
         return
-    with saying_what_failed(folder):
-        stream = open(folder / "lock", "w")
-    with stream:
+    with contextlib.ExitStack() as stack:
+        with saying_what_failed(folder):
+            stream = stack.enter_context(open(folder / "lock", "w"))
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

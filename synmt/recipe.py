@@ -62,11 +62,11 @@ class CorpusRecipe(_Section):
 class FilterRecipe(_Section):
     """Which pairs are left out of the training text; valid and test are never filtered."""
 
-    max_words: int = Field(250, ge=1)
+    max_words: int = Field(default=250, ge=1)
     """Longest side of a pair, in words between spaces."""
-    max_pieces: int = Field(512, ge=1)
+    max_pieces: int = Field(default=512, ge=1)
     """Longest side of a pair, in subword pieces."""
-    max_ratio: float = Field(0.0, ge=0)
+    max_ratio: float = Field(default=0.0, ge=0)
     """Largest ratio of the longer to the shorter side, in words; 0 does not look."""
     duplicates: bool = False
     """Leave out a pair that has been seen before."""
@@ -83,7 +83,7 @@ class ParserRecipe(_Section):
     """The Stanza package, such as `ewt` or `combined`."""
     device: str = "auto"
     """auto, cpu or cuda."""
-    workers: int = Field(0, ge=0)
+    workers: int = Field(default=0, ge=0)
     """Processes that parse side by side; 0 takes one for each core, or one on a GPU."""
     gold: bool = False
     """Take the trees that lie beside the text (train.en.conllu, …) instead, for the test sets too."""
@@ -94,19 +94,19 @@ class VocabularyRecipe(_Section):
 
     kind: Literal["bpe", "unigram", "word"] = "bpe"
     """Byte-pair encoding, the unigram model, or words between spaces."""
-    size: int = Field(8000, ge=8)
+    size: int = Field(default=8000, ge=8)
     """Number of pieces; for words, the largest number that is kept."""
     joint: bool = True
     """One vocabulary for both sides, or one each."""
     byte_fallback: bool = True
     """Unknown characters become bytes, not the unknown piece."""
-    min_frequency: int = Field(1, ge=1)
+    min_frequency: int = Field(default=1, ge=1)
     """Whole words only: rarer ones are unknown."""
     normalization: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
     """SentencePiece's rule for characters before it cuts them."""
-    character_coverage: float = Field(0.9995, gt=0, le=1)
+    character_coverage: float = Field(default=0.9995, gt=0, le=1)
     """Share of the characters that are pieces of their own; 1 for small alphabets."""
-    training_lines: int = Field(2_000_000, ge=1)
+    training_lines: int = Field(default=2_000_000, ge=1)
     """At most so many lines, drawn at random, teach the vocabulary."""
 
 
@@ -117,21 +117,21 @@ class ModelRecipe(_Section):
     """The kind of network."""
     size: Literal["tiny", "small", "base", "big"] = "base"
     """tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16."""
-    encoder_layers: int = Field(6, ge=1)
+    encoder_layers: int = Field(default=6, ge=1)
     """Layers of the encoder."""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(default=6, ge=1)
     """Layers of the decoder."""
-    model_dim: int = Field(512, ge=2)
+    model_dim: int = Field(default=512, ge=2)
     """Width of every layer's input and output."""
-    feedforward_dim: int = Field(2048, ge=1)
+    feedforward_dim: int = Field(default=2048, ge=1)
     """Width inside the feed-forward sub-layer."""
-    heads: int = Field(8, ge=1)
+    heads: int = Field(default=8, ge=1)
     """Attention heads of every layer."""
-    dropout: float = Field(0.1, ge=0, lt=1)
+    dropout: float = Field(default=0.1, ge=0, lt=1)
     """On embeddings and on every sub-layer's output."""
-    attention_dropout: float = Field(0.0, ge=0, lt=1)
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     """On attention weights."""
-    activation_dropout: float = Field(0.0, ge=0, lt=1)
+    activation_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
     """Layer norm after each residual sum, as in the papers, or before each sub-layer."""
@@ -190,29 +190,29 @@ class SyntaxRecipe(_Section):
 class TrainingRecipe(_Section):
     """How the model learns."""
 
-    max_steps: int = Field(100_000, ge=1)
+    max_steps: int = Field(default=100_000, ge=1)
     """Updates."""
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: int = Field(default=4096, ge=1)
     """Largest batch: sentences times the longest side in pieces."""
-    batch_sentences: int = Field(0, ge=0)
+    batch_sentences: int = Field(default=0, ge=0)
     """Largest batch in sentences; 0 does not look."""
-    accumulate: int = Field(1, ge=1)
+    accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
-    learning_rate: float = Field(7e-4, gt=0)
+    learning_rate: float = Field(default=7e-4, gt=0)
     """The peak for `inverse_sqrt`, the factor for `noam`, the rate itself for `constant`."""
     schedule: Literal["inverse_sqrt", "noam", "constant"] = "inverse_sqrt"
     """How the learning rate moves after warm-up."""
-    warmup: int = Field(8000, ge=0)
+    warmup: int = Field(default=8000, ge=0)
     """Steps until the learning rate peaks."""
     betas: tuple[float, float] = (0.9, 0.98)
     """Adam's decay rates."""
-    epsilon: float = Field(1e-9, gt=0)
+    epsilon: float = Field(default=1e-9, gt=0)
     """Adam's epsilon."""
-    weight_decay: float = Field(0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay (AdamW)."""
-    clip_norm: float = Field(0.0, ge=0)
+    clip_norm: float = Field(default=0.0, ge=0)
     """Largest norm of the gradient; 0 does not clip."""
-    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """Probability given to all pieces alike (Szegedy et al., 2016)."""
     precision: Literal["float32", "bf16", "fp16"] = "float32"
     """Autocast; the weights stay float32."""
@@ -220,23 +220,23 @@ class TrainingRecipe(_Section):
     """Compile the model with `torch.compile`."""
     device: str = "auto"
     """auto, cpu or cuda."""
-    seed: int = Field(1, ge=0)
+    seed: int = Field(default=1, ge=0)
     """Of the weights, the dropout and the order of the data."""
-    log_every: int = Field(50, ge=1)
+    log_every: int = Field(default=50, ge=1)
     """Steps between lines of the log."""
-    validate_every: int = Field(1000, ge=1)
+    validate_every: int = Field(default=1000, ge=1)
     """Steps between validations."""
-    save_every: int = Field(1000, ge=1)
+    save_every: int = Field(default=1000, ge=1)
     """Steps between checkpoints; a validation saves too."""
-    keep: int = Field(1, ge=1)
+    keep: int = Field(default=1, ge=1)
     """So many of the last checkpoints are kept."""
-    average: int = Field(1, ge=1)
+    average: int = Field(default=1, ge=1)
     """The final model is the mean of so many of the last checkpoints."""
-    validation_beam_size: int = Field(1, ge=0)
+    validation_beam_size: int = Field(default=1, ge=0)
     """Beam of the translations whose BLEU a validation reports; 0 leaves BLEU out."""
     best: Literal["loss", "bleu"] = "loss"
     """What makes a checkpoint the best one, and what early stopping watches."""
-    patience: int = Field(0, ge=0)
+    patience: int = Field(default=0, ge=0)
     """Stop after so many validations without a better one; 0 never stops early."""
     use: Literal["best", "last", "average"] = "best"
     """The weights that translate the test sets, and that `translate` takes."""
@@ -253,15 +253,15 @@ class TrainingRecipe(_Section):
 class DecodingRecipe(_Section):
     """How translations are searched for."""
 
-    beam_size: int = Field(4, ge=1)
+    beam_size: int = Field(default=4, ge=1)
     """Hypotheses kept for each sentence; 1 is greedy."""
-    length_penalty: float = Field(0.6, ge=0)
+    length_penalty: float = Field(default=0.6, ge=0)
     """alpha of Wu et al. (2016): a score is divided by ((5 + length) / 6) ** alpha."""
-    max_length_ratio: float = Field(1.5, gt=0)
+    max_length_ratio: float = Field(default=1.5, gt=0)
     """A translation has at most so many pieces for each source piece, …"""
-    max_length_extra: int = Field(20, ge=0)
+    max_length_extra: int = Field(default=20, ge=0)
     """… and so many more."""
-    batch_size: int = Field(64, ge=1)
+    batch_size: int = Field(default=64, ge=1)
     """Sentences that are translated side by side."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -73,7 +73,7 @@ def pair_lengths(split: Split) -> IntArray:
     return np.stack((split.source_lengths, split.target_lengths), 1).astype(np.int64) + 1
 
 
-def prefetch(items: Iterator[T], ahead: int = 4) -> Iterator[T]:
+def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
     """Take items in a thread, a few ahead, so that reading and computing overlap."""
     ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
     stop = threading.Event()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from synmt.batch import Batch
-from synmt.checkpoint import Run, drop_checkpoints, load_checkpoint, save_checkpoint
+from synmt.checkpoint import Run, broken, drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.device import autocast, peak_memory
 from synmt.errors import SynmtError
 from synmt.loss import smoothed_cross_entropy
@@ -83,6 +84,8 @@ class State:
     best_value: float = math.inf
     waited: int = 0
     scaler: dict[str, Any] = field(default_factory=dict)
+    unlogged: list[dict[str, Any]] = field(default_factory=list)
+    """Steps since the last record, so that the next one tells of them too when training goes on."""
 
 
 class Trainer:
@@ -117,6 +120,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = State()
         self.stop_requested = False
+        self._meter = _Meter(device)
         if self.settings.compile:
             self.model.compile(dynamic=True)
 
@@ -124,26 +128,26 @@ class Trainer:
         """Go on from the newest checkpoint, where there is one; returns the step."""
         steps = self.run.checkpoints()
         if steps:
-            self.state = State(**load_checkpoint(steps[-1], self.model, self.optimizer))
+            self.state = _state(load_checkpoint(steps[-1], self.model, self.optimizer), steps[-1])
             self.scaler.load_state_dict(self.state.scaler)
+            self._meter.steps = [_Step(**step) for step in self.state.unlogged]
         return self.state.step
 
     def train(self) -> Iterator[Record]:
         """Train until max_steps, patience or a request to stop, and yield what happens."""
-        meter = _Meter(self.device)
+        self._meter.start()
         stream = prefetch(self.train_reader.forever(Position(self.state.epoch, self.state.batch)))
         try:
             while (reason := self._reason_to_stop()) is None:
                 batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
-                meter.add(self.update(batches))
+                self._meter.add(self.update(batches))
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
                 if self.state.step % self.settings.log_every == 0:
-                    yield meter.record(self.state.step)
+                    yield self._meter.record(self.state.step)
                 yield from self._validate_and_save()
         finally:
             stream.close()
-        if not self.run.checkpoint(self.state.step).exists():
-            self._save()
+        self._save()
         yield EndRecord(self.state.step, reason)
 
     def update(self, batches: tuple[Batch, ...]) -> _Step:
@@ -197,9 +201,7 @@ class Trainer:
         targets = batch.target_output.to(self.device)  # (B, T)
         real = targets != PAD  # (B, T)
         weight = self.model.output_weight
-        return smoothed_cross_entropy(
-            states[real], weight, targets[real], smoothing=self.settings.label_smoothing
-        )
+        return smoothed_cross_entropy(states[real], weight, targets[real], smoothing=self.settings.label_smoothing)
 
     def _step_optimizer(self, rate: float) -> float:
         self.processes.sum_gradients(self.model)
@@ -215,9 +217,9 @@ class Trainer:
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
         if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
-            record = self._validated()
+            # before the checkpoint: what is logged after the newest one is dropped, what is missing is lost
+            yield self._validated()
             self._save()
-            yield record
         elif self.state.step % self.settings.save_every == 0:
             self._save()
 
@@ -242,8 +244,10 @@ class Trainer:
     def _save(self) -> None:
         if self.processes.rank:
             return
-        state = replace(self.state, scaler=self.scaler.state_dict())
-        save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
+        unlogged = [asdict(step) for step in self._meter.steps]
+        state = replace(self.state, scaler=self.scaler.state_dict(), unlogged=unlogged)
+        if not self.run.checkpoint(state.step).exists():
+            save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
 
 
@@ -277,19 +281,24 @@ class _Meter:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self._clear()
+        self.steps: list[_Step] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin to measure the speed."""
+        self.tokens, self.began = 0, time.monotonic()
 
     def add(self, step: _Step) -> None:
         """Add one step."""
         self.steps.append(step)
+        self.tokens += step.all_tokens
 
     def record(self, number: int) -> StepRecord:
         """Give the means and begin anew."""
         seconds = time.monotonic() - self.began
         tokens = sum(step.tokens for step in self.steps)
         means = {
-            name: sum(step.means[name] * step.tokens for step in self.steps) / tokens
-            for name in self.steps[0].means
+            name: sum(step.means[name] * step.tokens for step in self.steps) / tokens for name in self.steps[0].means
         }
         loss, nll = means.pop("loss"), means.pop("nll")
         record = StepRecord(
@@ -299,15 +308,19 @@ class _Meter:
             losses=means,
             learning_rate=self.steps[-1].learning_rate,
             gradient_norm=self.steps[-1].gradient_norm,
-            tokens_per_second=sum(step.all_tokens for step in self.steps) / seconds,
+            tokens_per_second=self.tokens / seconds,
             memory=peak_memory(self.device),
         )
-        self._clear()
+        self.steps = []
+        self.start()
         return record
 
-    def _clear(self) -> None:
-        self.steps: list[_Step] = []
-        self.began = time.monotonic()
+
+def _state(values: dict[str, Any], checkpoint: Path) -> State:
+    try:
+        return State(**values)
+    except TypeError:
+        raise broken(checkpoint, "state.json is of another synmt") from None
 
 
 def _perplexity(nll: float) -> float:

@@ -13,6 +13,7 @@ from synmt.analysis import (
     by_label,
     by_length,
     choose_labels,
+    choose_sentences,
     collect,
     parse_edges,
     read_labels,
@@ -114,6 +115,44 @@ def test_labels_are_columns_by_their_names(tmp_path):
     assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
     with pytest.raises(UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"):
         choose_labels(labels, ["atractors"])
+
+
+SPLITS = {"split": ["seen", "length", "seen", ""], "attractors": ["0", "0", "1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (["split=seen"], [True, False, True, False]),
+        (["split!=length"], [True, False, True, True]),
+        (["split!=length", "attractors!=0"], [False, False, True, True]),
+        (["split=seen", "attractors=0"], [True, False, False, False]),
+        (["split="], [False, False, False, True]),
+        (["split!=(empty)"], [True, True, True, False]),
+    ],
+)
+def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expected):
+    assert choose_sentences(SPLITS, conditions).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        (["split"], r"'split' is no condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
+        (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
+        (["split=lenght"], r"no label 'split' is 'lenght'\. .*: \(empty\), length, seen\. Did you mean 'length'\?"),
+        (["attractors=3"], r"no label 'attractors' is '3'\. Its values: 0, 1, 2\.$"),
+        (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),
+    ],
+)
+def test_a_condition_that_chooses_nothing_is_refused(conditions, message):
+    with pytest.raises(UsageError, match=message):
+        choose_sentences(SPLITS, conditions)
+
+
+def test_of_many_values_the_first_are_named():
+    with pytest.raises(UsageError, match=r"Its values: 0, 1, .*, 19, …\.$"):
+        choose_sentences({"id": [str(number) for number in range(30)]}, ["id=x"])
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import typer
@@ -113,11 +114,53 @@ def test_a_file_of_labels_goes_before_those_of_the_run(runs):
 
 
 def test_a_label_that_names_each_sentence_is_left_out_unless_asked_for(runs, monkeypatch):
-    monkeypatch.setattr("synmt.cli.analyze.TOO_MANY", 2)
+    # by its name the command would be found, not the module that holds it
+    monkeypatch.setattr(sys.modules["synmt.cli.analyze"], "TOO_MANY", 2)
     result = run("--by-label")
     assert "label 'id' has 3 values and is left out" in result.stderr
     assert "attractors" in result.stdout
     assert len(report("--by-label", "--label", "id")["tables"][0]["rows"]) == 3
+
+
+def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
+    found = report("--by-label", "--by-length", "--where", "attractors=1", "--baseline", runs / "plain")
+    length, attractors, ids = found["tables"]
+    assert found["where"] == ["attractors=1"]
+    assert [row["group"] for row in attractors["rows"]] == ["1"]
+    assert [row["group"] for row in ids["rows"]] == ["x", "z"]
+    assert length["rows"][0]["sentences"] == 2
+    expected = score_system([GOOD[0], GOOD[2]], [REFERENCES[0], REFERENCES[2]], tokenize="intl", lowercase=True)
+    poor = score_system([POOR[0], POOR[2]], [REFERENCES[0], REFERENCES[2]], tokenize="intl", lowercase=True)
+    for table in found["tables"]:
+        assert (table["all"]["sentences"], table["all"]["share"]) == (2, 1)
+        assert table["all"]["system"]["score"] == expected["bleu"].value
+        assert table["all"]["baseline"]["score"] == poor["bleu"].value
+
+
+def test_the_title_names_the_conditions(runs):
+    result = run("--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z")
+    assert result.stdout.splitlines()[0] == "pascal, test set test, where attractors!=0 and id=z"
+    assert ["1", "1", "100.0%"] in [line.split()[:3] for line in result.stdout.splitlines()]
+    assert report("--by-length")["where"] == []
+
+
+def test_a_plot_names_the_conditions(runs, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("synmt.plots.save_plot", lambda table, path, **names: drawn.append((table.by, table.unit)))
+    run("--by-length", "--where", "id=x", "--plot", "a.png")
+    run("--by-label", "--label", "id", "--where", "id=x", "--plot", "a.png")
+    assert drawn == [("source length", "words, where id=x"), ("id, where id=x", "")]
+
+
+def test_conditions_read_the_labels_of_a_file(runs):
+    path = runs / "own.tsv"
+    path.write_text("kind\na\nb\nb\n")
+    folder = runs / "plain" / "tests" / "test"
+    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
+    files += ["--source", folder / "source.txt"]
+    assert report(path, "--by-length", *files, "--where", "kind=b")["tables"][0]["all"]["sentences"] == 2
+    assert report("--by-label", path, *files, "--where", "kind!=b")["tables"][0]["all"]["sentences"] == 1
+    assert "there are no labels with hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
 
 
 def test_files_need_no_run(runs):
@@ -145,6 +188,12 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs):
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
+        (["--where", "id=x"], "nothing to group by"),
+        (["--by-length", "--label", "id", "--where", "id=x"], "labels were given, but not asked for"),
+        (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
+        (["--by-length", "--where", "attractors=3"], "no label 'attractors' is '3'. Its values: 0, 1."),
+        (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
+        (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
         (["--by-label", "--plot", "x.png"], "Tables asked for: attractors, id"),
         (["--by-length", "--plot", "x.bmp"], "names no picture format"),

@@ -31,7 +31,7 @@ def slow_middles(parse, word_of):
 
 
 def slow_pascal(terms, middles, variance, combine, shape):
-    """N = (q · k / √d) · D with D_tj = exp(-(j - p_t)² / 2σ²) / √(2πσ²), softmax, values; keys of padding are left out."""
+    """N = (q · k / √d) · D with D_tj = exp(-(j - p_t)² / 2σ²) / √(2πσ²), softmax, values; without padding."""
     batch, heads, length, size = terms.q.shape
     output = torch.zeros(batch, heads, length, size, dtype=torch.float64)
     for b in range(batch):
@@ -73,7 +73,9 @@ def test_parent_only_takes_both_pieces_around_a_middle():
 
 
 @pytest.mark.parametrize("variance", [1, 4, 25])
-@pytest.mark.parametrize(("combine", "shape"), [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")])
+@pytest.mark.parametrize(
+    ("combine", "shape"), [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")]
+)
 def test_pascal_equals_loops_over_the_equation_on_random_trees(variance, combine, shape):
     random = np.random.default_rng(variance)
     trees, word_ofs = [], []
@@ -93,7 +95,9 @@ def test_pascal_equals_loops_over_the_equation_on_random_trees(variance, combine
     terms = Terms(torch.zeros(3, length, 8), q, k, v, mask)
     pascal = Pascal(PLACE, variance=variance, combine=combine, shape=shape)
     output = attend(pascal.edit(terms, Syntax({"parent_middle": signal})))
-    expected = slow_pascal(terms, [slow_middles(*pair) for pair in zip(trees, word_ofs, strict=True)], variance, combine, shape)
+    expected = slow_pascal(
+        terms, [slow_middles(*pair) for pair in zip(trees, word_ofs, strict=True)], variance, combine, shape
+    )
     real = mask[:, 0, 0, :, None].unsqueeze(1)
     torch.testing.assert_close(output.detach() * real, expected, rtol=1e-6, atol=1e-6)
 

@@ -28,7 +28,11 @@ def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path
 
 
 def test_a_recipe_extends_another_and_says_only_what_differs(tmp_path):
-    write(tmp_path, "base.yaml", "name: b\nsource: en\ntarget: de\ncorpus: {name: multi30k}\ntraining: {warmup: 5, seed: 3}\n")
+    write(
+        tmp_path,
+        "base.yaml",
+        "name: b\nsource: en\ntarget: de\ncorpus: {name: multi30k}\ntraining: {warmup: 5, seed: 3}\n",
+    )
     over = write(tmp_path, "over.yaml", "extends: base.yaml\ntraining: {seed: 4}\nmodel: {size: tiny, heads: 8}\n")
     recipe = load_recipe(over)
     assert (recipe.name, recipe.training.warmup, recipe.training.seed) == ("over", 5, 4)

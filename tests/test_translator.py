@@ -11,8 +11,9 @@ from small_run import PASCAL, TEXT, make_run
 
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
-from synmt.decode.windows import arriving, batches, windows
+from synmt.decode.windows import batches, windows
 from synmt.errors import SynmtError, UsageError
+from synmt.files import arriving
 from synmt.recipe import DecodingRecipe
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.pieces import SPECIALS, Words

@@ -278,6 +278,7 @@ def test_two_variants_in_a_layer_take_consecutive_heads():
     both = attention(x, batch.source.mask[:, None, None], syntax)
     first, second = attention.variants
     for variant, heads in ((first, slice(0, 4)), (second, slice(4, 12))):
-        attention.variants = torch.nn.ModuleList([variant.__class__(Place("source", 1, 4, 16, 4), variance=variant.variance)])
+        widened = type(variant)(Place("source", 1, 4, 16, 4), variance=variant.variance)
+        attention.variants = torch.nn.ModuleList([widened])
         alone = attention(x, batch.source.mask[:, None, None], syntax)
         torch.testing.assert_close(both[..., heads], alone[..., heads])

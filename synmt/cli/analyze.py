@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from synmt.cli import console
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis import Evidence, Grouping, Row, Table
+    from synmt.analysis import Evidence, Grouping, Table
     from synmt.metrics import Metric, MetricOptions
     from synmt.outputs import Outputs
 
@@ -23,11 +23,18 @@ TOO_MANY = 50
 
 Labels = Annotated[
     Path | None,
-    typer.Argument(metavar="LABELS.tsv", help="For --by-label: tab-separated, a row of names first."),
+    typer.Argument(metavar="LABELS.tsv", help="For --by-label and --where: tab-separated, a row of names first."),
 ]
 ByLength = Annotated[bool, typer.Option("--by-length", help="Group by the length of the source.")]
 ByLabel = Annotated[bool, typer.Option("--by-label", help="Group by labels: of the file given, else of the run.")]
 Label = Annotated[list[str] | None, typer.Option(help="A column of the labels (again for more); else all.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (again for more: all must hold).",
+    ),
+]
 Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
 Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
 Baseline = Annotated[Path | None, typer.Option(metavar="RUN|FILE", help="What to compare with: a run or translations.")]
@@ -53,6 +60,7 @@ def analyze(
     by_length: ByLength = False,
     by_label: ByLabel = False,
     label: Label = None,
+    where: Where = None,
     run: Run = None,
     test: Test = None,
     baseline: Baseline = None,
@@ -71,11 +79,12 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
-    Example: [bold]synmt analyze --by-label labels.tsv --label attractors --json[/]
+    Example: [bold]synmt analyze --by-label labels.tsv --label attractors --where split!=length --json[/]
     """
+    from synmt.cli.grouped_tables import print_json, print_tables
     from synmt.metrics import make_metric
 
-    _check_request(by_length, by_label, labels, label)
+    _check_request(by_length, by_label, labels, label, where)
     if plot:
         from synmt.plots import check_plot
 
@@ -83,24 +92,59 @@ def analyze(
     outputs = _read_outputs(run, test, hypotheses, references, source)
     options = _scoring(outputs, tokenize, lowercase)
     chosen = make_metric(metric, options)
-    groupings = [_length_grouping(outputs, buckets, unit)] if by_length else []
-    groupings += _label_groupings(outputs, labels, label) if by_label else []
+    labelled = _read_labels(outputs, labels) if by_label or where else {}
+    read = _Sentences(outputs, _read_baseline(outputs, baseline), labelled, tuple(where or ()))
+    about = _only(read) if where else read
+    groupings = [_length_grouping(about.outputs, buckets, unit)] if by_length else []
+    groupings += _label_groupings(about.labels, label) if by_label else []
     if plot:
         _check_one(groupings, plot)
-    other = _read_baseline(outputs, baseline)
-    tables = _tabulate(groupings, chosen, outputs, other, options.lowercase)
-    if as_json:
-        _print_json(tables, chosen, outputs, other)
-    else:
-        _print_tables(tables, chosen, outputs, other)
+    tables = _tabulate(groupings, chosen, about, options.lowercase)
+    show = print_json if as_json else print_tables
+    show(tables, chosen, about.outputs, about.other, about.where)
     if plot:
-        _draw(tables[0], plot, outputs, other)
+        _draw(tables[0], plot, about)
 
 
-def _check_request(by_length: bool, by_label: bool, labels: Path | None, label: list[str] | None) -> None:
+@dataclass(frozen=True)
+class _Sentences:
+    """What the tables are about.
+
+    other: the baseline, for the same sentences.
+    labels: the columns by their names, a value for each sentence; empty where none are needed.
+    where: the conditions that the sentences meet.
+    """
+
+    outputs: Outputs
+    other: Outputs | None
+    labels: dict[str, list[str]]
+    where: tuple[str, ...]
+
+
+def _only(read: _Sentences) -> _Sentences:
+    """Leave out the sentences that do not meet the conditions."""
+    from synmt.analysis import choose_sentences
+
+    chosen = choose_sentences(read.labels, read.where)
+
+    def keep(lines: list[str]) -> list[str]:
+        return list(compress(lines, chosen))
+
+    def part(of: Outputs) -> Outputs:
+        return replace(
+            of, source=keep(of.source), reference=keep(of.reference), hypothesis=keep(of.hypothesis), labels=None
+        )
+
+    labels = {name: keep(values) for name, values in read.labels.items()}
+    return _Sentences(part(read.outputs), part(read.other) if read.other else None, labels, read.where)
+
+
+def _check_request(
+    by_length: bool, by_label: bool, labels: Path | None, label: list[str] | None, where: list[str] | None
+) -> None:
     if not by_length and not by_label:
         raise UsageError("nothing to group by", do="Ask for `--by-length`, `--by-label` or both")
-    if not by_label and (labels or label):
+    if not by_label and (label or (labels and not where)):
         raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
 
 
@@ -155,16 +199,21 @@ def _length_grouping(outputs: Outputs, buckets: str, unit: str) -> Grouping:
     return analysis.by_length(outputs.source, edges=edges, unit=unit)
 
 
-def _label_groupings(outputs: Outputs, labels: Path | None, wanted: list[str] | None) -> list[Grouping]:
-    from synmt import analysis
+def _read_labels(outputs: Outputs, labels: Path | None) -> dict[str, list[str]]:
+    from synmt.analysis import read_labels
 
     path = labels or outputs.labels
     if path is None:
         raise UsageError(
             f"there are no labels with {outputs.test or outputs.system}",
-            do="Give a file: `synmt analyze --by-label LABELS.tsv`",
+            do="Give a file: `synmt analyze LABELS.tsv …`",
         )
-    columns = analysis.read_labels(path, len(outputs.reference))
+    return read_labels(path, len(outputs.reference))
+
+
+def _label_groupings(columns: dict[str, list[str]], wanted: list[str] | None) -> list[Grouping]:
+    from synmt import analysis
+
     if wanted:
         columns = analysis.choose_labels(columns, wanted)
     groupings = [analysis.by_label(name, values) for name, values in columns.items()]
@@ -174,63 +223,18 @@ def _label_groupings(outputs: Outputs, labels: Path | None, wanted: list[str] | 
             values = f"{len(grouping.names):,} values"
             console.remark(f"label '{grouping.by}' has {values} and is left out; see it with --label {grouping.by}")
     if not few:
-        raise UsageError("no label has few enough values to show all", where=str(path), do="Choose with `--label`")
+        raise UsageError("no label has few enough values to show all", do="Choose with `--label`")
     return few
 
 
-def _tabulate(
-    groupings: list[Grouping], metric: Metric, outputs: Outputs, other: Outputs | None, lowercase: bool
-) -> list[Table]:
+def _tabulate(groupings: list[Grouping], metric: Metric, about: _Sentences, lowercase: bool) -> list[Table]:
     from synmt.analysis import collect, tabulate
 
     def evidence(of: Outputs) -> Evidence:
         return collect(metric, of.hypothesis, of.reference, lowercase=lowercase)
 
-    system, baseline = evidence(outputs), evidence(other) if other else None
+    system, baseline = evidence(about.outputs), evidence(about.other) if about.other else None
     return [tabulate(grouping, system, baseline) for grouping in groupings]
-
-
-def _print_tables(tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None) -> None:
-    against = f" against {other.system}" if other else ""
-    print(f"{outputs.system}{against}" + (f", test set {outputs.test}" if outputs.test else ""))
-    for table in tables:
-        name = f"{table.by} ({table.unit})" if table.unit else table.by
-        columns = ["sentences", "share", metric.title]
-        columns += ["baseline", "difference"] if other else []
-        if not table.unit:
-            columns += ["exact match", "baseline", "difference"] if other else ["exact match"]
-        rows = [_cells(row, exact=not table.unit, compared=other is not None) for row in (*table.rows, table.total)]
-        print()
-        console.table("", [name, *columns], rows, to_stdout=True)
-    print(f"\n{metric.title}|{metric.signature}")
-    if not metric.higher_is_better:
-        print(f"{metric.title}: lower is better")
-
-
-def _cells(row: Row, *, exact: bool, compared: bool) -> list[str]:
-    results = [row.system, row.baseline, row.difference][: 3 if compared else 1]
-    cells = [row.group, f"{row.count:,}", f"{row.share:.1%}"]
-    for position, result in enumerate(results):
-        sign = "+" if position == 2 else ""
-        cells.append(format(result.score, sign + ".2f") if result else "-")
-    for position, result in enumerate(results if exact else []):
-        sign = "+" if position == 2 else ""
-        cells.append(format(result.accuracy, sign + ".1%") if result else "-")
-    return cells
-
-
-def _print_json(tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None) -> None:
-    from synmt.analysis import as_json
-
-    report: dict[str, Any] = {
-        "system": outputs.system,
-        "baseline": other.system if other else None,
-        "test": outputs.test or None,
-        "metric": metric.title,
-        "signature": metric.signature,
-        "tables": [as_json(table) for table in tables],
-    }
-    print(json.dumps(report, ensure_ascii=False, indent=2))
 
 
 def _check_one(groupings: list[Grouping], plot: Path) -> None:
@@ -243,9 +247,13 @@ def _check_one(groupings: list[Grouping], plot: Path) -> None:
         )
 
 
-def _draw(table: Table, plot: Path, outputs: Outputs, other: Outputs | None) -> None:
+def _draw(table: Table, plot: Path, about: _Sentences) -> None:
+    from synmt.cli.grouped_tables import restriction
     from synmt.plots import save_plot
 
     replaced = plot.exists()
-    save_plot(table, plot, system=outputs.system, baseline=other.system if other else None)
+    # a figure is seen without the table's title
+    rest = restriction(about.where)
+    named = replace(table, unit=table.unit + rest) if table.unit else replace(table, by=table.by + rest)
+    save_plot(named, plot, system=about.outputs.system, baseline=about.other.system if about.other else None)
     console.remark(f"plot: {plot}" + (" (replaced)" if replaced else ""))

@@ -40,6 +40,8 @@ def run(app: typer.Typer) -> None:
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     sys.unraisablehook = _interrupt_again
+    # whoever asks it to end gets what Ctrl-C gets: everything put away, and 130
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         code = _guarded(app)(standalone_mode=False)
         sys.stdout.flush()
@@ -131,7 +133,14 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
         shown.add_column(name, justify="left" if index == 0 else "right")
     for row in rows:
         shown.add_row(*row)
-    Console(stderr=not to_stdout, width=wide, highlight=False).print(shown)
+    out = Console(stderr=not to_stdout, width=wide, highlight=False, markup=False)
+    # rich would leave with 1 by itself; `run` knows what a closed pipe is
+    out.on_broken_pipe = _raise_again
+    out.print(shown)
+
+
+def _raise_again() -> None:
+    raise
 
 
 Advance = Callable[[float], None]

@@ -46,16 +46,14 @@ def prepare_for(recipe: Recipe, data: Path, *, parses: bool) -> Prepared:
 def _trees(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[dict[str, Path], Mapping[str, Any], bool]:
     """Find or make the trees of train and valid; say what made them, and whether that was our parser."""
     from synmt.annotating import describe_files
-    from synmt.experiment import given_trees, make_parser
+    from synmt.experiment import all_given_trees, make_parser
 
     splits = {"train": corpus.train, "valid": corpus.valid}
-    given = {name: given_trees(recipe, files) for name, files in splits.items()}
-    if all(given.values()):
-        paths = {name: path for name, path in given.items() if path is not None}
+    if given := all_given_trees(recipe, corpus):
+        paths = {name: given[name] for name in splits}
         return paths, describe_files(paths), False
     parser = make_parser(recipe)
-    paths = {name: given[name] or _parse(recipe, corpus, files, parser, data) for name, files in splits.items()}
-    return paths, parser.identity, True
+    return {name: _parse(recipe, corpus, files, parser, data) for name, files in splits.items()}, parser.identity, True
 
 
 def _parse(recipe: Recipe, corpus: Corpus, files: SplitFiles, parser: StanzaParser, data: Path) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,33 +37,41 @@ def train(
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
     from synmt.checkpoint import Run
-    from synmt.cli.stages import prepare_for
-    from synmt.experiment import begin_run, check_variants
-    from synmt.files import locked
+    from synmt.experiment import check_run, check_variants, has_finished
     from synmt.parallel import join_processes
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    needs = check_variants(loaded)
+    check_variants(loaded)
     processes = join_processes()
     run = Run(runs / loaded.name)
     if processes.rank:
         console.configure(quiet=True, debug=False)
-    with processes.first_alone():
-        if processes.rank == 0:
-            begin_run(run, loaded, overwrite=overwrite)
-        prepared = prepare_for(loaded, data, parses=needs.parses)
-        if processes.rank == 0:
-            run.write_info(parser=prepared.parser)
-    if run.info().get("status") == "finished" and run.info().get("steps", 0) >= loaded.training.max_steps:
+    check_run(run, loaded, overwrite=overwrite)
+    finished = not overwrite and has_finished(run, loaded)
+    processes.wait()
+    if finished:
         console.remark(f"{run.folder} has finished already, after {run.info()['steps']:,} steps")
-    elif processes.rank:
-        _train(run, loaded, prepared, processes)
     else:
-        with locked(run.folder, "this run"):
-            _train(run, loaded, prepared, processes)
+        _prepare_and_train(run, loaded, data, processes, overwrite)
     if processes.rank == 0:
         _tell_scores(run)
+
+
+def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processes, overwrite: bool) -> None:
+    from synmt.cli.stages import prepare_for
+    from synmt.experiment import begin_run, check_variants
+    from synmt.files import locked
+
+    with ExitStack() as stack:
+        with processes.first_alone():
+            # before the run is begun: a recipe whose data are missing may still be changed
+            prepared = prepare_for(recipe, data, parses=check_variants(recipe).parses)
+            if processes.rank == 0:
+                run.folder.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(locked(run.folder, "this run"))
+                begin_run(run, recipe, prepared.parser, overwrite=overwrite)
+        _train(run, recipe, prepared, processes)
 
 
 def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> None:

@@ -134,8 +134,7 @@ def _progress(source: str) -> Iterator[console.Advance]:
 def _windows(translator: Translator, source: str, parses: Path | None) -> Iterator[list[Translation]]:
     from itertools import chain, tee
 
-    from synmt.decode.windows import arriving
-    from synmt.files import open_binary
+    from synmt.files import arriving, open_binary
     from synmt.syntax.conllu import read_parses
 
     where = "standard input" if source == "-" else source

@@ -13,8 +13,8 @@ its words from a few thousand pairs, so what remains in its errors is structure,
     attractors   2 to 4 of them, where training has 0 and 1, in sentences no longer than trained ones
     length       23 to 30 words, where training has at most 22
 
-Longer sentences have 0 or 1 attractors: to see what attractors alone do, compare 2, 3 and 4 with the sentences of
-the other splits that are no longer than these.
+Longer sentences have 0 or 1 attractors: to see what attractors alone do, leave them out, by
+`synmt analyze --by-label --label attractors --where split!=length`.
 
 A sentence is new in one respect only. Every sentence comes once, in one split. The test set does not change with
 the size of the training set.
@@ -76,14 +76,14 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
 
 
 def write_corpus(folder: Path, examples: dict[str, list[Example]]) -> None:
-    """Write each part as `.en`, `.de` and `.conllu`, a sentence a line, and the labels of the test set."""
+    """Write each part as `.en` and `.de`, a sentence a line, and `.en.conllu`, and the labels of the test set."""
     with saying_what_failed(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for part, members in examples.items():
         _write(folder / f"{part}.en", (f"{each.source}\n" for each in members))
         _write(folder / f"{part}.de", (f"{each.target}\n" for each in members))
         trees = (format_conllu(each.parse, each.source, line) for line, each in enumerate(members, start=1))
-        _write(folder / f"{part}.conllu", trees)
+        _write(folder / f"{part}.en.conllu", trees)
     if "test" not in examples:
         return
     rows = [LABELS, *((each.phenomenon, str(each.attractors), each.split) for each in examples["test"])]

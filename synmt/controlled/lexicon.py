@@ -2,7 +2,7 @@
 
 kinds: one letter for each class a noun belongs to, which decide what can be said of it.
     p person   a animal   t thing   l place   f food   r is written   d is switched   o opens and shuts
-    h fits in a hand   k may be called mine
+    h fits in a hand   k may be called mine   g may be called old   y may be called young
 """
 
 from __future__ import annotations
@@ -87,18 +87,18 @@ class Preposition:
 
 _NOUNS = """
 boy boys Junge Jungen m p weak
-girl girls Mädchen Mädchen n p
-man men Mann Männer m p
-woman women Frau Frauen f p
-child children Kind Kinder n pk
-teacher teachers Lehrer Lehrer m pk
-student students Student Studenten m pk weak
-neighbour neighbours Nachbar Nachbarn m pk weak
-doctor doctors Arzt Ärzte m pk
-aunt aunts Tante Tanten f pk
-sister sisters Schwester Schwestern f pk
-queen queens Königin Königinnen f p
-prince princes Prinz Prinzen m p weak
+girl girls Mädchen Mädchen n py
+man men Mann Männer m pgy
+woman women Frau Frauen f pgy
+child children Kind Kinder n pyk
+teacher teachers Lehrer Lehrer m pgyk
+student students Student Studenten m pgyk weak
+neighbour neighbours Nachbar Nachbarn m pgyk weak
+doctor doctors Arzt Ärzte m pgyk
+aunt aunts Tante Tanten f pgyk
+sister sisters Schwester Schwestern f pgyk
+queen queens Königin Königinnen f pgy
+prince princes Prinz Prinzen m pgy weak
 dog dogs Hund Hunde m ak
 cat cats Katze Katzen f ak
 horse horses Pferd Pferde n ak
@@ -158,8 +158,8 @@ hope hopes hoped hoped - | hoffen hofft hoffte gehofft - haben | clause p -
 """
 
 _ADJECTIVES = """
-old alt patl
-young jung pa
+old alt gatl
+young jung ya
 small klein patl
 big groß patl
 happy glücklich pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +38,7 @@ class SelfAttention(nn.Module):
         if syntax is None or not self.variants:
             return attend(terms, dropout)
         outputs, first = [], 0
-        for variant in self.variants:
+        for variant in cast(list[Variant], self.variants):
             last = first + variant.place.heads
             outputs.append(attend(variant.edit(terms.heads(first, last), syntax), dropout))
             first = last

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -184,7 +185,8 @@ class Transformer(Seq2Seq):
 
     def start(self, memory: Memory) -> TransformerState:
         """Begin decoding with one beam for each sentence."""
-        source = [layer.cross_attention.keys_values(memory.states) for layer in self.decoder]
+        layers = cast(list[DecoderLayer], self.decoder)
+        source = [layer.cross_attention.keys_values(memory.states) for layer in layers]
         return TransformerState(memory.mask[:, None, None], source, [Cache() for _ in self.decoder])
 
     def step(self, state: TransformerState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:

@@ -77,6 +77,6 @@ class Variant(nn.Module):
         return memory
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
-        """Add an auxiliary loss, the sum over the batch; it is weighted here and normalised with the translation loss."""
+        """Add an auxiliary loss, the sum over the batch; it is weighted here and normalised like translation."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
         syntax.losses[name] = self.loss_weight * loss

@@ -25,6 +25,10 @@ _WORTH_A_SECOND_PROCESS = 3
 """Shards: a process needs some seconds to load the models."""
 
 
+_WINDOW = 1000
+"""Lines of a stream that are parsed together, at most."""
+
+
 @dataclass(frozen=True)
 class ParseProgress:
     """What one step of `parse_file` has done.
@@ -117,29 +121,12 @@ def parse_stream(
     on_failure: takes the number of a line, from 1, and the reason why its tree is flat or pieced together.
     """
     number = 1
-    for lines in _arriving(stream, where):
+    for lines in files.arriving(stream, _WINDOW, where=where):
         report = None if on_failure is None else lambda index, why, first=number: on_failure(first + index, why)
         parses = parser.parse(lines, on_failure=report)
         pairs = enumerate(zip(parses, lines, strict=True), start=number)
         yield "".join(format_conllu(parse, line, index) for index, (parse, line) in pairs)
         number += len(lines)
-
-
-def _arriving(stream: BinaryIO, where: str) -> Iterator[list[str]]:
-    """Group the lines of a stream as they come in, without waiting for more."""
-    queue: deque[bytes] = deque()
-    lines = files.decode_lines(iter(queue.popleft, None), where=where)
-    rest = b""
-    # read1 gives what is there; a plain file has no such method, and never lets one wait
-    read = getattr(stream, "read1", stream.read)
-    while chunk := read(1 << 16):
-        *complete, rest = (rest + chunk).split(b"\n")
-        queue.extend(complete)
-        if complete:
-            yield list(islice(lines, len(complete)))
-    if rest:
-        queue.append(rest)
-        yield list(islice(lines, 1))
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:

@@ -30,7 +30,7 @@ def work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pat
         raise exists_already("exists, and is no finished file of `synmt parse`", target)
     with files.saying_what_failed(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _lock(folder):
+    with files.locked(folder, "these trees"):
         if state.exists() and state.read_text() != fingerprint:
             if not overwrite:
                 raise exists_already("holds trees of another parser, from a run that was interrupted", folder)
@@ -40,18 +40,3 @@ def work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pat
             stream.write(fingerprint)
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # Windows has no such lock; two runs at once are then for the user to avoid
-        yield
-        return
-    with open(folder / "lock", "w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SynmtError("another run is writing these trees", where=str(folder), do="Wait for it to end") from None
-        yield

@@ -1,0 +1,122 @@
+"""Runs the command in children of one process, which loads torch once, and kills them at chosen moments.
+
+Reads a list of scenes as JSON from standard input, plays them in order and writes what became of each. A scene has
+`arguments` of the command, and perhaps one of
+
+    kill: [event, number]     kill -9 at this event, counted from 1 (see `EVENTS`)
+    rename: text              kill -9 before the first file takes a name that contains the text
+    signal: number            send the signal when the first step has been logged
+    full: step                let the disk be full after this step
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+from collections import Counter
+
+import synmt.checkpoint
+import synmt.cli.stages
+import synmt.experiment
+import synmt.log
+import synmt.training
+from synmt.cli import main
+
+EVENTS = ("rename", "renamed", "sync", "remove", "update", "log", "write")
+happened: Counter[str] = Counter()
+
+
+def play(scene):
+    """Run one scene in a child; gives its exit code (negative: the signal), standard error and events."""
+    errors, write_end = os.pipe()
+    facts, facts_end = os.pipe()
+    child = os.fork()
+    if not child:
+        os.dup2(write_end, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.close(errors)
+        act(scene, facts_end)
+    os.close(write_end)
+    os.close(facts_end)
+    said = b""
+    with open(errors, "rb", buffering=0) as stream:
+        while chunk := stream.read(1 << 16):
+            said += chunk
+            if "signal" in scene and b"step " in said:
+                os.kill(child, scene.pop("signal"))
+    with open(facts, "rb") as stream:
+        counted = stream.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return {"code": code, "errors": said.decode(), "events": json.loads(counted or b"{}")}
+
+
+def act(scene, facts_end):
+    """Be the child."""
+    lie_in_wait(scene)
+    sys.argv = ["synmt", *scene["arguments"]]
+    sys.stdin = open(os.devnull)
+    code = 1
+    try:
+        main()
+    except SystemExit as leaving:
+        code = leaving.code or 0
+    finally:
+        sys.stderr.flush()
+        with open(facts_end, "w") as stream:
+            json.dump(happened, stream)
+        os._exit(code)
+
+
+def lie_in_wait(scene):
+    """Put a counter, and the trap, into every place where a file changes."""
+
+    def reach(event):
+        happened[event] += 1
+        if scene.get("kill") == [event, happened[event]]:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def replace(old, new, replace=os.replace):
+        if "rename" in scene and scene["rename"] in str(new):
+            os.kill(os.getpid(), signal.SIGKILL)
+        reach("rename")
+        replace(old, new)
+        reach("renamed")
+
+    def save_file(tensors, path, save_file=synmt.checkpoint.save_file):
+        save_file(tensors, path)
+        with open(path, "r+b") as stream:
+            whole = stream.read()
+            stream.truncate(len(whole) // 2)
+            reach("write")
+            stream.seek(0)
+            stream.write(whole)
+
+    def update(trainer, batches, update=synmt.training.Trainer.update):
+        done = update(trainer, batches)
+        if scene.get("full") == trainer.state.step:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        reach("update")
+        return done
+
+    def counting(function, event):
+        def call(*arguments, **options):
+            reach(event)
+            return function(*arguments, **options)
+
+        return call
+
+    os.replace = replace
+    os.fsync = counting(os.fsync, "sync")
+    shutil.rmtree = counting(shutil.rmtree, "remove")
+    if "full" not in scene:
+        synmt.checkpoint.save_file = save_file
+    synmt.training.Trainer.update = update
+    synmt.log.Log.write = counting(synmt.log.Log.write, "log")
+
+
+if __name__ == "__main__":
+    json.dump([play(scene) for scene in json.load(sys.stdin)], sys.stdout)

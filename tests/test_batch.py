@@ -1,0 +1,122 @@
+"""What a batch holds: limits, order, padding, shifting, and what it says where there are no parses."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY, MONKEY_WORD_OF, random_example
+
+from synmt.batch import collate, collate_signals, collate_source, token_batches
+from synmt.corpus import Example
+from synmt.errors import SynmtError
+from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.syntax.signals import PARENT_MIDDLE, Signal
+
+MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), MONKEY, MONKEY_WORD_OF)
+
+
+def lengths(sentences=200, seed=0):
+    return np.random.default_rng(seed).integers(2, 30, (sentences, 2))
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 30, 100, 10_000])
+@pytest.mark.parametrize("batch_sentences", [0, 1, 7])
+@pytest.mark.parametrize("seed", [None, (3, 4)])
+def test_every_sentence_comes_once_and_limits_hold(batch_tokens, batch_sentences, seed):
+    sizes = lengths()
+    batches = token_batches(sizes, batch_tokens=batch_tokens, batch_sentences=batch_sentences, seed=seed)
+    assert sorted(np.concatenate(batches)) == list(range(200))
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * sizes[batch].max() <= batch_tokens
+        assert not batch_sentences or len(batch) <= batch_sentences
+
+
+def test_a_batch_is_as_full_as_its_limit_allows():
+    sizes = np.full((10, 2), 5)
+    assert [len(batch) for batch in token_batches(sizes, batch_tokens=20)] == [4, 4, 2]
+
+
+def test_a_sentence_longer_than_the_limit_is_a_batch_of_its_own():
+    sizes = np.array([[3, 3], [50, 2], [3, 3]])
+    assert [batch.tolist() for batch in token_batches(sizes, batch_tokens=10)] == [[2, 0], [1]]
+
+
+def test_an_empty_corpus_has_no_batches():
+    assert token_batches(np.zeros((0, 2), int), batch_tokens=10) == []
+    assert token_batches(np.zeros((0, 2), int), batch_tokens=10, seed=(1,)) == []
+
+
+def test_a_seed_fixes_the_order_and_another_one_changes_it():
+    def order(seed):
+        return [batch.tolist() for batch in token_batches(lengths(), batch_tokens=100, seed=seed)]
+
+    assert order((1, 0)) == order((1, 0))
+    assert order((1, 0)) != order((1, 1))
+    assert order((1, 0)) != order((2, 0))
+
+
+def test_without_a_seed_the_longest_come_first():
+    sizes = lengths()
+    longest = [sizes[batch, 1].max() for batch in token_batches(sizes, batch_tokens=100)]
+    assert longest == sorted(longest, reverse=True)
+
+
+def test_targets_are_shifted_by_one_and_padded():
+    one, other = Example(7, np.array([5, 6, 7]), np.array([8, 9])), Example(3, np.array([5]), np.array([4, 5, 6]))
+    batch = collate([one, other])
+    assert batch.source.ids.tolist() == [[5, 6, 7, EOS], [5, EOS, PAD, PAD]]
+    assert batch.source.mask.tolist() == [[True] * 4, [True, True, False, False]]
+    assert batch.target_input.tolist() == [[BOS, 8, 9, PAD], [BOS, 4, 5, 6]]
+    assert batch.target_output.tolist() == [[8, 9, EOS, PAD], [4, 5, 6, EOS]]
+    assert batch.target_tokens == 7
+    assert batch.lines == (7, 3)
+    assert (batch.source_signals, batch.target_signals) == ({}, {})
+
+
+def test_a_source_without_pieces_is_its_end():
+    assert collate_source([np.array([], int), np.array([4])]).ids.tolist() == [[EOS, PAD], [4, EOS]]
+
+
+def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
+    short = Example(1, np.array([4]), np.array([4]), replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
+    middles = collate_signals([MONKEY_PAIR, short], [PARENT_MIDDLE])["parent_middle"]
+    # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
+    assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
+    assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("shape", ["T", "TT", "GTT"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
+def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, kind):
+    def compute(parse, word_of):
+        size = {"T": (), "TT": (len(word_of),), "GTT": (3, len(word_of))}[shape]
+        return np.arange(np.prod((*size, len(word_of)))).reshape(*size, len(word_of)).astype(kind)
+
+    random = np.random.default_rng(0)
+    examples = [random_example(words, random) for words in (4, 1, 6)]
+    padded = collate_signals(examples, [Signal("it", needs="parents", compute=compute, pad=7.0)])["it"]
+    longest = max(len(example.source) for example in examples) + 1
+    assert padded.shape == (3, *{"T": (), "TT": (longest,), "GTT": (3, longest)}[shape], longest)
+    assert padded.dtype == (torch.int64 if np.issubdtype(kind, np.integer) else torch.float32)
+    for example, row in zip(examples, padded, strict=True):
+        expected = compute(None, np.append(example.word_of, -1))
+        inside = (..., *[slice(expected.shape[-1])] * min(expected.ndim, 2))
+        np.testing.assert_array_equal(row[inside].numpy(), expected)
+        rest = row.clone().float()
+        rest[inside] = 7
+        assert (rest == 7).all()
+
+
+def test_a_corpus_without_parses_is_no_riddle():
+    plain = replace(MONKEY_PAIR, parse=None, word_of=None)
+    with pytest.raises(SynmtError, match=r"reads parent_middle of parses, but this text was prepared without them"):
+        collate([MONKEY_PAIR, plain], [PARENT_MIDDLE])
+    assert collate([plain]).source_signals == {}
+
+
+def test_a_batch_moves_with_all_that_is_in_it():
+    batch = collate([MONKEY_PAIR], [PARENT_MIDDLE]).to(torch.device("meta"))
+    tensors = [batch.source.ids, batch.source.mask, batch.target_input, batch.target_output]
+    assert {tensor.device.type for tensor in [*tensors, *batch.source_signals.values()]} == {"meta"}
+    assert batch.lines == (0,)

@@ -1,0 +1,99 @@
+"""How a recipe becomes a model: which layers and heads a variant gets, and what is refused."""
+
+import json
+
+import pytest
+import torch
+from small import model_recipe, small_model
+
+from synmt.errors import UsageError
+from synmt.model.build import place_variants, variant_class, variant_names
+from synmt.model.variants.pascal import Pascal
+from synmt.recipe import SyntaxRecipe
+
+
+def place(*variants, side="source"):
+    """Place variants in a model of two layers with four heads."""
+    return place_variants(model_recipe(), SyntaxRecipe.model_validate_json(json.dumps({"variants": variants})), side)
+
+
+def pascal(**options):
+    return {"name": "pascal", **options}
+
+
+def test_no_variant_makes_a_plain_model():
+    assert place() == [[], []]
+    assert small_model().variants == {"source": (), "target": ()}
+
+
+def test_layers_count_from_one_and_all_means_every_free_head():
+    first, second = place(pascal(layers=[2]))
+    assert first == []
+    assert [(v.place.side, v.place.layer, v.place.heads, v.place.head_dim) for v in second] == [("source", 2, 4, 4)]
+
+
+def test_each_variant_takes_the_first_heads_that_are_free():
+    first, second = place(pascal(layers=[1, 2], heads=1), pascal(layers=[1], heads=2), pascal(layers=[1]))
+    assert [variant.place.heads for variant in first] == [1, 2, 1]
+    assert [variant.place.heads for variant in second] == [1]
+
+
+def test_sides_are_kept_apart():
+    assert place(pascal(), side="target") == [[], []]
+
+
+def test_the_weight_of_the_loss_is_the_recipes():
+    ((variant,), _) = place(pascal(loss_weight=0.5))
+    assert variant.loss_weight == 0.5
+
+
+def test_options_reach_the_variant():
+    ((variant,), _) = place(pascal(variance=2.5, ignore=0.25))
+    assert isinstance(variant, Pascal)
+    assert (float(variant.variance), variant.ignore) == (2.5, 0.25)
+
+
+def test_a_name_is_a_file_and_the_class_has_the_same_name():
+    assert "pascal" in variant_names()
+    assert variant_class("pascal") is variant_class("synmt.model.variants.pascal") is Pascal
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ([pascal(heads=5)], "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
+        ([pascal(heads=0)], "pascal wants all heads of layer 1, but 4 of 4 are free"),
+        (
+            [pascal(heads=3), pascal(heads=2)],
+            "syntax.variants[1]: pascal wants 2 heads of layer 1, but 1 of 4 are free",
+        ),
+        ([pascal(), pascal()], "syntax.variants[1]: pascal wants all heads of layer 1, but 0 of 4 are free"),
+        ([pascal(layers=[3])], "there is no layer 3. 1 to 2"),
+        ([pascal(layers=[0])], "there is no layer 0. 1 to 2"),
+        ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
+        ([{"name": "pascla"}], "Did you mean 'pascal'?"),
+        ([{"name": "json.decoder"}], "json.decoder has no class 'Decoder'"),
+        ([{"name": "nowhere.mine"}], "there is no variant 'nowhere.mine'"),
+        ([pascal(varience=2)], "has no option 'varience'. Options of pascal: "),
+        ([pascal(ignore="often")], "syntax.variants[0].ignore: "),
+        ([pascal(ignore=True)], "syntax.variants[0].ignore: "),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(variants, said):
+    with pytest.raises(UsageError) as raised:
+        place(*variants)
+    assert said in str(raised.value)
+
+
+def test_every_misfit_is_reported_at_once():
+    with pytest.raises(UsageError) as raised:
+        place(pascal(layers=[3]), pascal(varience=2, heads=9), {"name": "pascla"})
+    assert [f"syntax.variants[{index}]" in str(raised.value) for index in range(3)] == [True] * 3
+    assert raised.value.exit_code == 2
+
+
+def test_the_same_seed_gives_the_same_weights():
+    one, other, third = small_model(seed=1), small_model(seed=1), small_model(seed=2)
+    pairs = list(zip(one.parameters(), other.parameters(), third.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b, _ in pairs)
+    assert not all(torch.equal(a, c) for a, _, c in pairs)

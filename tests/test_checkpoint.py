@@ -1,0 +1,171 @@
+"""The run folder: what a checkpoint keeps, and what happens to it when a disk or a person interferes."""
+
+import errno
+import json
+import os
+
+import pytest
+import torch
+from small import small_model
+
+from synmt.checkpoint import (
+    Run,
+    drop_checkpoints,
+    find_run,
+    load_checkpoint,
+    read_state,
+    remove_leftovers,
+    save_checkpoint,
+    save_weights,
+)
+from synmt.errors import SynmtError
+from synmt.experiment import begin_run, check_run
+from synmt.recipe import TrainingRecipe
+from synmt.recipe_file import check_recipe
+
+
+@pytest.fixture
+def recipe():
+    return check_recipe({"name": "one", "source": "en", "target": "de", "corpus": {"folder": "text"}}, where="test")
+
+
+def trained(seed=0):
+    """Make a model that has taken one step of Adam."""
+    model = small_model(seed=seed)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    sum(parameter.square().sum() for parameter in model.parameters()).backward()
+    optimizer.step()
+    return model, optimizer
+
+
+def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
+    model, optimizer = trained()
+    state = {"step": 7, "best_value": float("inf"), "learning": 0.1 + 0.2}
+    save_checkpoint(Run(tmp_path), 7, model, optimizer, state)
+    other, empty = trained(seed=5)[0], None
+    empty = torch.optim.AdamW(other.parameters(), lr=0.01)
+    assert load_checkpoint(Run(tmp_path).checkpoint(7), other, empty) == state
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        assert optimizer.state[one].keys() == empty.state[two].keys()
+        assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+def test_a_disk_that_refuses_leaves_the_checkpoint_before(tmp_path, monkeypatch, code, function):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    save_checkpoint(run, 2, model, optimizer, {"step": 2})
+    before = {path: path.read_bytes() for path in run.checkpoint(2).iterdir()}
+
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, refuse)
+        with pytest.raises(SynmtError, match=rf"step-00000004: cannot write: {os.strerror(code)}. Make room"):
+            save_checkpoint(run, 4, model, optimizer, {"step": 4})
+    assert run.checkpoints() == [run.checkpoint(2)]
+    assert {path: path.read_bytes() for path in run.checkpoint(2).iterdir()} == before
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000002"]
+
+
+def test_weights_for_which_there_is_no_room_are_a_message(tmp_path):
+    with pytest.raises(SynmtError, match=r"cannot write .*No such file or directory"):
+        save_weights(small_model(), tmp_path / "gone" / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_a_checkpoint_that_has_been_damaged_is_named(tmp_path, name, damage):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    save_checkpoint(run, 2, model, optimizer, {"step": 2})
+    path = run.checkpoint(2) / name
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(SynmtError, match=r"step-00000002.*the run folder is broken"):
+        load_checkpoint(run.checkpoint(2), model, optimizer)
+
+
+def test_a_state_of_another_version_is_refused(tmp_path):
+    from test_training import make_trainer
+
+    trainer = make_trainer(tmp_path)
+    save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
+    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json is of another synmt"):
+        trainer.resume()
+
+
+def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    save_checkpoint(run, 2, model, optimizer, {"step": 2})
+    kept = sorted(path for path in tmp_path.rglob("*"))
+    (tmp_path / "checkpoints" / ".step-00000004.k2_x8abc").mkdir()
+    (tmp_path / "checkpoints" / ".step-00000004.k2_x8abc" / "model.safetensors").write_bytes(b"half")
+    (tmp_path / ".run.json.abcdefgh").write_text("{")
+    (tmp_path / "tests" / "one").mkdir(parents=True)
+    (tmp_path / "tests" / "one" / ".scores.json.12345678").write_text("{")
+    (tmp_path / ".gitignore").write_text("*")
+    remove_leftovers(run)
+    extra = [tmp_path / "tests", tmp_path / "tests" / "one", tmp_path / ".gitignore"]
+    assert sorted(tmp_path.rglob("*")) == sorted([*kept, *extra])
+
+
+def test_only_what_is_needed_is_kept(tmp_path):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    for step in (2, 4, 6, 8, 9):
+        save_checkpoint(run, step, model, optimizer, {"step": step})
+    drop_checkpoints(run, TrainingRecipe(save_every=2, validate_every=2, keep=2), best_step=2)
+    assert [path.name[-1] for path in run.checkpoints()] == ["2", "6", "8", "9"]
+    assert [path.name[-1] for path in run.checkpoints() if (path / "optimizer.safetensors").exists()] == ["9"]
+
+
+def test_best_last_and_average_are_found(tmp_path):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    run.write_info(status="training")
+    save_checkpoint(run, 2, model, optimizer, {"best_step": 2})
+    save_checkpoint(run, 4, model, optimizer, {"best_step": 2})
+    assert run.weights_of("best") == run.checkpoint(2) / "model.safetensors"
+    assert run.weights_of("last") == run.checkpoint(4) / "model.safetensors"
+    assert read_state(run.checkpoint(4)) == {"best_step": 2}
+    for which in ("average", "final"):
+        with pytest.raises(SynmtError, match="has not finished"):
+            run.weights_of(which)
+    run.write_info(status="finished")
+    with pytest.raises(SynmtError, match=r"broken: model.safetensors is missing"):
+        run.weights_of("final")
+
+
+def test_a_strange_folder_beside_the_runs_is_passed_over(tmp_path):
+    for name, text in {"list": "[]", "torn": "{", "good": '{"format": 1, "status": "finished"}'}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(text, encoding="utf-8")
+    assert find_run(None, tmp_path).name == "good"
+
+
+def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_path, recipe):
+    run = Run(tmp_path / "one")
+    run.folder.mkdir()
+    (run.folder / "lock").touch()
+    run.write_recipe(recipe)
+    check_run(run, recipe, overwrite=False)
+    begin_run(run, recipe, None, overwrite=False)
+    assert run.info()["status"] == "training"
+
+
+def test_a_run_of_another_format_is_not_gone_on_with(tmp_path, recipe):
+    (tmp_path / "run.json").write_text(json.dumps({"format": 99, "synmt": "9.9"}), encoding="utf-8")
+    for overwrite in (False, True):
+        with pytest.raises(
+            SynmtError, match=r"format 99; this synmt reads format 1. Use the synmt that made it \(9.9\)"
+        ):
+            check_run(Run(tmp_path), recipe, overwrite=overwrite)
+
+
+def test_a_run_without_its_recipe_is_broken(tmp_path, recipe):
+    run = Run(tmp_path)
+    run.write_info(status="training")
+    with pytest.raises(SynmtError, match=r"recipe.yaml is missing"):
+        check_run(run, recipe, overwrite=False)

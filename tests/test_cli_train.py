@@ -1,0 +1,282 @@
+"""`synmt train` is killed, interrupted, started twice and given what cannot work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tiny import PASCAL, TRAINING, synmt, write_corpus, write_recipe
+
+from synmt.files import locked
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SYNMT_OFFLINE", "1")
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Make a folder with a tiny corpus and its recipe."""
+    folder = tmp_path_factory.mktemp("train")
+    write_corpus(folder / "text")
+    write_recipe(folder / "tiny.yaml", folder / "text")
+    return folder
+
+
+def play(*scenes):
+    """Have `killing.py` run the scenes one after the other."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", ROOT / "tests" / "killing.py"],
+        input=json.dumps(scenes),
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def scene(place, name, *overrides, **trap):
+    """Train the tiny recipe into runs/NAME."""
+    arguments = [place / "tiny.yaml", f"name={name}", *overrides, "--runs", place / "runs", "--data", place / "data"]
+    return {"arguments": ["train", *map(str, arguments)], **trap}
+
+
+def log_of(folder):
+    """Read the log without what depends on the hour and the machine."""
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in record.items() if k not in ("tokens_per_second", "memory")} for record in records]
+
+
+def assert_same_run(one, other):
+    """Compare all that two runs have learnt, said and translated, bit for bit."""
+    for name in ("model.safetensors", "average.safetensors", "tests/test/hypothesis.txt", "tests/test/scores.json"):
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    assert log_of(one) == log_of(other)
+    assert files_of(one) == files_of(other)
+
+
+def files_of(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# one of each kind at the beginning, in the middle of writing a checkpoint, and towards the end
+MOMENTS = [
+    *[("update", number) for number in (1, 5)],
+    *[("write", number) for number in (4, 7)],
+    *[("log", number) for number in (2, 5)],
+    *[("remove", number) for number in (1, 2)],
+]
+
+
+def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(place):
+    runs = [(f"{event}-{number}", [event, number]) for event, number in MOMENTS]
+    scenes = [scene(place, "whole")]
+    for name, kill in runs:
+        scenes += [scene(place, name, kill=kill), scene(place, name)]
+    # killed over and over: each life begins with what the last one left
+    lives = [["update", 3], ["update", 3], ["rename", 3], ["renamed", 3], ["sync", 7]]
+    scenes += [*[scene(place, "cat", kill=kill) for kill in lives], scene(place, "cat")]
+    whole, *played = play(*scenes)
+    assert whole["code"] == 0, whole["errors"]
+    assert {"update", "write", "log", "remove"} <= whole["events"].keys()
+    for asked, done in zip(scenes[1:], played, strict=True):
+        assert done["code"] == (-signal.SIGKILL if "kill" in asked else 0), (asked, done)
+    for name in [*(name for name, _ in runs), "cat"]:
+        assert_same_run(place / "runs" / "whole", place / "runs" / name)
+    assert not list(place.rglob(".*"))
+
+
+@pytest.fixture(scope="module")
+def stopped(place):
+    """Send both signals to runs of many steps, and start these again."""
+    steps = ("training.max_steps=40", "training.validate_every=20", "training.log_every=2")
+    names = {"interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+    scenes = [scene(place, "long", *steps)]
+    for name, number in names.items():
+        scenes += [scene(place, name, *steps, signal=number), scene(place, name, *steps)]
+    whole, *played = play(*scenes)
+    assert whole["code"] == 0, whole["errors"]
+    return dict(zip(names, zip(played[::2], played[1::2], strict=True), strict=True))
+
+
+@pytest.mark.parametrize("name", ["interrupt", "terminate"])
+def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, stopped, name):
+    asked, again = stopped[name]
+    assert asked["code"] == 130
+    assert "stopping after this step (once more: at once) ..." in asked["errors"]
+    assert "is saved, and the same command goes on from there" in asked["errors"]
+    assert asked["errors"].endswith("synmt: interrupted\n")
+    assert "Traceback" not in asked["errors"]
+    assert again["code"] == 0, again["errors"]
+    assert ", from step " in again["errors"]
+    assert_same_run(place / "runs" / "long", place / "runs" / name)
+
+
+def test_a_kill_while_parsing_or_preparing_is_made_good(place):
+    parsed = ("parser.gold=false",)
+    moments = {"trees": ".conllu.gz", "corpus": "corpus.json"}
+    scenes = [scene(place, "parsed", *parsed)]
+    for name, pattern in moments.items():
+        own = [*parsed, "--data", str(place / f"data-{name}")]
+        scenes += [scene(place, f"killed-{name}", rename=pattern), scene(place, f"killed-{name}")]
+        for each in scenes[-2:]:
+            each["arguments"] = [*each["arguments"][:-2], *own]
+    whole, *played = play(*scenes)
+    assert whole["code"] == 0, whole["errors"]
+    for name, first, again in zip(moments, played[::2], played[1::2], strict=True):
+        assert first["code"] == -signal.SIGKILL, (name, first)
+        assert again["code"] == 0, (name, again)
+        assert_same_run(place / "runs" / "parsed", place / "runs" / f"killed-{name}")
+
+
+def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_is_room(place):
+    full, again = play(scene(place, "full", full=5), scene(place, "full"))
+    assert full["code"] == 1
+    assert "step-00000006" in full["errors"]
+    assert "cannot write" in full["errors"]
+    assert "File too large" in full["errors"]
+    assert "Make room" in full["errors"]
+    assert "Traceback" not in full["errors"]
+    assert again["code"] == 0
+    assert "from step 4 on" in again["errors"]
+    whole = place / "runs" / "whole"
+    if not whole.exists():
+        assert play(scene(place, "whole"))[0]["code"] == 0
+    assert_same_run(whole, place / "runs" / "full")
+
+
+def train(place, *arguments):
+    return synmt("train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
+
+
+def test_two_trainings_in_one_folder_are_refused(place):
+    folder = place / "runs" / "busy"
+    folder.mkdir(parents=True)
+    with locked(folder, "this run"):
+        done = train(place, "tiny.yaml", "name=busy")
+        again = train(place, "tiny.yaml", "name=busy", "--overwrite")
+    assert (done.returncode, again.returncode) == (1, 1)
+    assert b"another process is writing this run" in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["lock"]
+
+
+def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
+    monkeypatch.delenv("SYNMT_DATA", raising=False)
+    done = train(place, ROOT / "recipes" / "nc11-pascal.yaml")
+    assert done.returncode == 1
+    said = done.stderr.decode()
+    for name in ("train.en", "train.de", "newstest2015.en", "newstest2015.de", "newstest2016.en", "newstest2016.de"):
+        assert name in said
+    assert "Put them, plain or with `.gz`, into" in said
+    assert str(Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11") in said
+    assert "SYNMT_DATA" in said
+    assert "Traceback" not in said
+    # nothing has begun, so that another corpus can still be given
+    assert not (place / "runs" / "nc11-pascal").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["training.max_step=100"], 2, "training has no key 'max_step'. Keys: accumulate, "),
+        (["training.max_step=100"], 2, "Did you mean 'max_steps'?"),
+        (["training.max_steps=many"], 2, "training.max_steps: "),
+        (["syntax.variants.0.heads=5"], 2, "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
+        (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. 1 to 1"),
+        (["syntax.variants.0.name=pascall"], 2, "there is no variant 'pascall'"),
+        (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
+        (["model.model_dim=18"], 2, "cannot be shared out among 4 heads"),
+        (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
+        (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
+        (["parser.gold=false", "parser.model=nowhere"], 1, "nowhere"),
+        (["parser.gold=false", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
+        (["source=de", "target=en"], 2, "there are no trees beside this text, but parser.gold asks for them"),
+        (["training.device=toaster"], 2, "there is no device 'toaster'"),
+    ],
+)
+def test_what_cannot_work_is_one_message_and_leaves_no_run(place, arguments, code, said):
+    done = train(place, "tiny.yaml", "name=wrong", *arguments)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+
+
+def test_trees_of_two_origins_are_not_mixed(place):
+    text = place / "text"
+    files = "{{source: {0}.en, target: {0}.de{1}}}".format
+    parses = ", source_parses: {}.en.conllu".format
+    splits = {"train": True, "valid": True, "test": False}
+    train_, valid, test = (files(text / name, parses(text / name) if own else "") for name, own in splits.items())
+    corpus = f"corpus={{train: {train_}, valid: {valid}, test: {{one: {test}}}}}"
+    done = train(place, "tiny.yaml", "name=wrong", corpus, "parser.gold=false")
+    assert done.returncode == 2
+    assert b"trees come with train, valid, but not with one" in done.stderr
+    assert not (place / "runs" / "wrong").exists()
+
+
+def test_trees_that_the_test_set_lacks_are_missed_before_training(tmp_path):
+    text = write_corpus(tmp_path / "text")
+    (text / "test.en.conllu").unlink()
+    done = train(tmp_path, write_recipe(tmp_path / "tiny.yaml", text))
+    assert done.returncode == 2
+    assert b"test.en: there are no trees beside this text" in done.stderr
+    assert not (tmp_path / "runs").exists()
+    # a plain model does not ask for them
+    done = train(tmp_path, tmp_path / "tiny.yaml", "syntax.variants=[]", "training.max_steps=2")
+    assert done.returncode == 0, done.stderr
+
+
+def test_debug_shows_the_traceback(place):
+    done = synmt("--debug", "train", place / "tiny.yaml", "training.max_step=100")
+    assert done.returncode == 2
+    assert b"Traceback" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "said"),
+    [
+        ("train.de", b"Der Affe.\n", 1, "32 lines"),
+        ("train.en", None, 1, "line 2 is not UTF-8"),
+        ("train.en.conllu", b"1\tThe\t_\n", 1, "train.en.conllu"),
+        ("test.de", b"Der Affe.\n", 1, "lines"),
+    ],
+)
+def test_text_that_cannot_be_read_is_named(tmp_path, name, content, code, said):
+    text = write_corpus(tmp_path / "text")
+    if content is None:
+        lines = (text / name).read_bytes().split(b"\n")
+        content = b"\n".join([lines[0], b"b\xe4d", *lines[2:]])
+    (text / name).write_bytes(content)
+    recipe = write_recipe(tmp_path / "bad.yaml", text, training={**TRAINING, "max_steps": 1})
+    done = train(tmp_path, recipe)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr.decode()
+    assert name.split(".")[0] in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+def test_the_help_page_has_an_example():
+    done = synmt("train", "--help")
+    assert done.returncode == 0
+    assert b"Example: synmt train recipes/" in done.stdout
+
+
+def test_a_plain_system_needs_no_parser(place):
+    assert PASCAL["name"] == "pascal"
+    done = train(place, "tiny.yaml", "name=plain", "syntax.variants=[]", "parser.gold=false", "training.max_steps=2")
+    assert done.returncode == 0, done.stderr
+    assert b"parse:" not in done.stderr

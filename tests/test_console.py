@@ -1,0 +1,164 @@
+"""How every command ends: exit codes, one message for a person, and Ctrl-C, SIGTERM and a closed pipe anywhere."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from tiny import synmt
+
+from synmt.cli import app, console
+from synmt.errors import SynmtError, UsageError
+
+COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
+ROOT = Path(__file__).parents[1]
+
+
+def leave_by(monkeypatch, error):
+    """Run a command that raises; gives the exit code."""
+    one = typer.Typer()
+
+    @one.command()
+    def go():
+        raise error
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys, "argv", ["synmt"])
+    with pytest.raises(SystemExit) as left:
+        console.run(one)
+    return left.value.code
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (SynmtError("is broken", where="file", do="Mend it"), 1, "synmt: error: file: is broken. Mend it.\n"),
+        (UsageError("no such key", allowed="a, b"), 2, "synmt: error: no such key. a, b.\n"),
+        (OSError(28, "No space left on device", "/x"), 1, "synmt: error: /x: No space left on device.\n"),
+        (OSError("odd"), 1, "synmt: error: output: odd.\n"),
+        (MemoryError(), 1, "synmt: error: out of memory. Lower the batch size.\n"),
+        (KeyboardInterrupt(), 130, "synmt: interrupted\n"),
+        (typer.Exit(3), 3, ""),
+    ],
+)
+def test_an_error_is_a_message_and_an_exit_code(monkeypatch, capfd, error, code, said):
+    assert leave_by(monkeypatch, error) == code
+    assert capfd.readouterr() == ("", said)
+
+
+def test_our_own_mistakes_keep_their_traceback(monkeypatch):
+    one = typer.Typer()
+
+    @one.command()
+    def go():
+        raise AssertionError("ours")
+
+    monkeypatch.setattr(sys, "argv", ["synmt"])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    with pytest.raises(AssertionError, match="ours"):
+        console.run(one)
+
+
+def test_all_commands_are_there_and_each_has_an_example():
+    assert [command.callback.__name__ for command in app.registered_commands] == COMMANDS
+    for name in COMMANDS:
+        done = synmt(name, "--help")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert f"Example: synmt {name}".encode() in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["trian"], "trian"), (["train"], "Missing argument"), (["score", "--nope"], "--nope"), (["--nope"], "--nope")],
+)
+def test_wrong_usage_leaves_with_2(arguments, said):
+    done = synmt(*arguments)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+
+
+# each command is told to wait in the first thing that it does
+_WAITING = """
+import signal, sys, time
+import synmt.cli.console as console
+import {module} as module
+def wait(*arguments, **options):
+    print("ready", file=sys.stderr, flush=True)
+    time.sleep(60)
+module.{function} = wait
+from synmt.cli import main
+sys.argv = ["synmt", *{arguments!r}]
+main()
+"""
+_FIRST = {
+    "parse": ("synmt.syntax.parsers", "StanzaParser", ["parse"]),
+    "prepare": ("synmt.recipe_file", "load_recipe", ["prepare", "x.yaml"]),
+    "train": ("synmt.recipe_file", "load_recipe", ["train", "x.yaml"]),
+    "translate": ("synmt.checkpoint", "find_run", ["translate"]),
+    "score": ("synmt.metrics", "score", ["score", "-r", "text", "text"]),
+    "analyze": ("synmt.checkpoint", "find_run", ["analyze", "--by-length"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
+    (tmp_path / "text").write_text("A dog.\n")
+    module, function, arguments = _FIRST[name]
+    script = _WAITING.format(module=module, function=function, arguments=arguments)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    number = signal.SIGTERM if name in ("parse", "score") else signal.SIGINT
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe, stderr=pipe
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"ready\n"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, b"synmt: interrupted\n")
+
+
+def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
+    (tmp_path / "text").write_text("A dog.\n" * 3)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "synmt", "score", "-r", "text", "text"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        errors = process.stderr.read()
+    assert errors == b""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+def test_quiet_says_nothing_and_warnings_are_said_all_the_same(monkeypatch, capfd):
+    monkeypatch.setattr(console, "_settings", console._Settings(quiet=True))
+    console.remark("a remark")
+    console.table("title", ["a"], [["b"]])
+    with console.progress("work", 3, "lines", every=0) as advance:
+        advance(3)
+    console.warn("look")
+    assert capfd.readouterr() == ("", "warning: look\n")
+
+
+def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
+    monkeypatch.setattr(console, "_settings", console._Settings())
+    with console.progress("work", 4, "lines", every=0) as advance:
+        advance(1)
+    assert capfd.readouterr().err.startswith("work: 1 of 4 lines, ")
+
+
+def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):
+    monkeypatch.setattr(console, "_settings", console._Settings())
+    console.table("[bold]", ["word"], [["[red]x[/]"]], to_stdout=True)
+    assert "[red]x[/]" in capfd.readouterr().out

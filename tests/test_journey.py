@@ -1,0 +1,283 @@
+"""The whole product on forty sentences: every shipped recipe, and one run from raw text to its analysis."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import MODEL, TRAINING, synmt, write_corpus, write_recipe
+
+from synmt.checkpoint import Run
+from synmt.cli.stages import prepare_for
+from synmt.experiment import (
+    begin_run,
+    check_variants,
+    finish_run,
+    keep_final_weights,
+    make_trainer,
+    translate_test,
+)
+from synmt.parallel import Processes
+from synmt.recipe_file import load_recipe
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+ODD_LINES = [
+    "The boy next to the girls orders a book.",
+    "",
+    "   \t ",
+    "dog " * 5000,
+    "a \x07 bell \x1b[31m and \x00 nothing",
+    "🐒 eats 🍌🍌 👩‍👩‍👧",
+    "القرد يأكل موزة",
+    "one \u2028 line \x85 and \u2029 more",
+    "\u200b\ufeff",
+    "x" * 3000,
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def offline(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SYNMT_OFFLINE", "1")
+        yield
+
+
+@pytest.fixture(scope="module")
+def corpora(tmp_path_factory):
+    """Make a tiny corpus for each pair of languages, asked for by source and target."""
+    folder, made = tmp_path_factory.mktemp("corpora"), {}
+
+    def corpus(source, target):
+        if (source, target) not in made:
+            made[source, target] = write_corpus(folder / f"{source}-{target}", (source, target))
+        return made[source, target]
+
+    return corpus
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Name the folder of trees and prepared corpora that all recipes share."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
+    plain = load_recipe(path)
+    english = plain.source == "en"
+    small = {
+        "corpus": f"{{folder: {corpora(plain.source, plain.target)}}}",
+        "vocabulary.size": 400,
+        # the texts are English and German under any name; the filter has tests of its own
+        "filters.language": "false",
+        "parser.model": "compact",
+        "parser.gold": "false" if english else "true",
+        "parser.workers": 1,
+        **{f"model.{name}": 2 if name.endswith("layers") else value for name, value in MODEL.items()},
+        "model.heads": plain.model.heads,
+        "training.max_steps": 2,
+        "training.batch_tokens": 100,
+        "training.validate_every": 1,
+        "training.device": "cpu",
+        "decoding.max_length_ratio": 0.5,
+        "decoding.max_length_extra": 1,
+    }
+    recipe = load_recipe(path, [f"{key}={value}" for key, value in small.items()])
+    assert recipe.syntax == plain.syntax
+    run = Run(tmp_path / recipe.name)
+    prepared = prepare_for(recipe, data, parses=check_variants(recipe).parses)
+    begin_run(run, recipe, prepared.parser, overwrite=False)
+    trainer = make_trainer(run, recipe, prepared, Processes())
+    untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    assert [record.step for record in trainer.train()][-1] == 2
+    assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
+    assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
+    keep_final_weights(run, recipe)
+    (name, files), *others = prepared.corpus.test.items()
+    assert sum(translate_test(run, recipe, name, files)) == 4
+    finish_run(run, 2)
+    scores = json.loads((run.test_folder(name) / "scores.json").read_text())
+    assert list(scores) == list(recipe.evaluation.metrics)
+    assert (run.test_folder(name) / "hypothesis.txt").read_text().count("\n") == 4
+    assert not others
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Train PASCAL from raw text with the parser that ships, by the command, and leave its messages."""
+    folder = tmp_path_factory.mktemp("project")
+    text = write_corpus(folder / "text")
+    for trees in text.glob("*.conllu"):
+        trees.unlink()
+    parser = {"workers": 1, "device": "cpu"}
+    recipe = write_recipe(folder / "tiny.yaml", text, parser=parser, filters={"max_pieces": 60})
+    write_recipe(folder / "plain.yaml", text, syntax={}, filters={"max_pieces": 60})
+    (folder / "runs").mkdir()
+    done = synmt("train", recipe.name, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "said").write_bytes(done.stderr)
+    return folder
+
+
+def test_training_leaves_all_that_a_run_needs(project):
+    run = project / "runs" / "tiny"
+    names = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
+    assert {"run.json", "recipe.yaml", "log.jsonl", "model.safetensors", "average.safetensors"} <= names
+    assert {f"tests/test/{name}" for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")} <= names
+    assert "checkpoints/step-00000008/optimizer.safetensors" in names
+    assert "checkpoints/step-00000006/optimizer.safetensors" not in names
+    info = json.loads((run / "run.json").read_text())
+    assert (info["status"], info["steps"], info["parser"]["model"]) == ("finished", 8, "compact")
+    kinds = [json.loads(line)["kind"] for line in (run / "log.jsonl").read_text().splitlines()]
+    assert kinds == ["step", "validation", "step", "validation", "end"]
+
+
+def test_training_says_what_it_does(project):
+    said = (project / "said").read_text()
+    for part in ("parse: ", "train: ", "step       3", "valid at 4: loss", "end of training at step 8", "test: bleu"):
+        assert part in said, part
+    assert said.endswith("run: runs/tiny\n")
+
+
+def test_the_three_lines_work_as_they_stand(project):
+    lines = (project / "text" / "test.en").read_text()
+    translated = synmt("translate", text=lines, cwd=project)
+    assert (translated.returncode, translated.stderr) == (0, b"")
+    assert translated.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
+    analysed = synmt("analyze", "--by-length", cwd=project)
+    assert analysed.returncode == 0, analysed.stderr
+    assert b"BLEU" in analysed.stdout
+    (project / "out.de").write_bytes(translated.stdout)
+    scored = synmt("score", "-r", "text/test.de", "out.de", "--json", cwd=project)
+    assert scored.returncode == 0, scored.stderr
+    kept = json.loads((project / "runs/tiny/tests/test/scores.json").read_text())
+    assert f"{kept['bleu']['score']:.2f}"[:4] in scored.stdout.decode()
+
+
+def test_odd_lines_come_out_as_many_as_go_in(project):
+    done = synmt("translate", text="".join(f"{line}\n" for line in ODD_LINES), cwd=project)
+    assert done.returncode == 0, done.stderr
+    translations = done.stdout.decode().split("\n")
+    assert len(translations) == len(ODD_LINES) + 1
+    assert [translations[index] for index in (1, 2)] == ["", ""]
+    warnings = [line for line in done.stderr.decode().splitlines() if "pieces" in line]
+    assert [line.split(" has ")[0] for line in warnings] == ["warning: line 4"]
+    # the same line alone
+    alone = synmt("translate", text=f"{ODD_LINES[5]}\n", cwd=project)
+    assert alone.stdout.decode() == f"{translations[5]}\n"
+
+
+def test_a_run_that_has_moved_translates(project, tmp_path):
+    shutil.copytree(project / "runs" / "tiny", tmp_path / "elsewhere")
+    lines = (project / "text" / "test.en").read_text()
+    done = synmt("translate", "--run", "elsewhere", text=lines, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
+
+
+def snapshot(folder):
+    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_finished_run_says_so_and_stays_as_it_is(project):
+    before = snapshot(project / "runs" / "tiny")
+    done = synmt("train", "tiny.yaml", cwd=project)
+    assert done.returncode == 0
+    assert b"runs/tiny has finished already, after 8 steps" in done.stderr
+    assert b"test: bleu" in done.stderr
+    assert snapshot(project / "runs" / "tiny") == before
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("training.learning_rate=0.02", "training.learning_rate was 0.01, is 0.02"),
+        ("model.feedforward_dim=32", "model.feedforward_dim was 16, is 32"),
+        ("syntax.variants.0.heads=1", "syntax.variants was "),
+    ],
+)
+def test_a_changed_recipe_is_refused_by_its_key(project, override, said):
+    before = snapshot(project / "runs" / "tiny")
+    done = synmt("train", "tiny.yaml", override, cwd=project)
+    assert done.returncode == 2
+    assert said in done.stderr.decode()
+    assert b"name=tiny-2" in done.stderr
+    assert b"--overwrite" in done.stderr
+    assert snapshot(project / "runs" / "tiny") == before
+
+
+@pytest.fixture
+def plain(project):
+    """Train the plain system for four steps, anew for each test."""
+    done = synmt("train", "plain.yaml", "training.max_steps=4", "--overwrite", cwd=project)
+    assert done.returncode == 0, done.stderr
+    yield project / "runs" / "plain"
+    shutil.rmtree(project / "runs" / "plain")
+
+
+def test_more_steps_go_on_where_the_run_has_ended(project, plain):
+    done = synmt("train", "plain.yaml", "training.max_steps=8", cwd=project)
+    assert done.returncode == 0
+    assert b", from step 4 on" in done.stderr
+    assert json.loads((plain / "run.json").read_text())["steps"] == 8
+    whole = synmt("train", "plain.yaml", "name=whole", cwd=project)
+    assert whole.returncode == 0
+    for name in ("model.safetensors", "tests/test/hypothesis.txt"):
+        assert (plain / name).read_bytes() == (project / "runs" / "whole" / name).read_bytes()
+    shutil.rmtree(project / "runs" / "whole")
+
+
+def test_other_weights_are_taken_without_more_training(project, plain):
+    before = (plain / "model.safetensors").read_bytes()
+    done = synmt("train", "plain.yaml", "training.max_steps=4", "training.use=last", cwd=project)
+    assert done.returncode == 0
+    assert (plain / "model.safetensors").read_bytes() != before
+    last = plain / "checkpoints" / "step-00000004" / "model.safetensors"
+    assert (plain / "model.safetensors").read_bytes() == last.read_bytes()
+
+
+def test_overwrite_begins_anew(project, plain):
+    (plain / "checkpoints" / "note").write_text("mine")
+    changed = ("training.max_steps=4", "training.learning_rate=0.02", "--overwrite")
+    done = synmt("train", "plain.yaml", *changed, cwd=project)
+    assert done.returncode == 0
+    assert b", 4 steps" in done.stderr
+    assert not (plain / "checkpoints" / "note").exists()
+    assert "learning_rate: 0.02" in (plain / "recipe.yaml").read_text()
+
+
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_a_folder_that_is_no_run_is_left_alone(project, options):
+    folder = project / "runs" / "mine"
+    folder.mkdir(exist_ok=True)
+    (folder / "thesis.tex").write_text("years of work")
+    done = synmt("train", "tiny.yaml", "name=mine", *options, cwd=project)
+    assert done.returncode == 2
+    assert b"runs/mine: is no run folder, and not empty" in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_has_not_finished_is_not_taken_unasked(project, plain):
+    Run(plain).write_info(status="training")
+    (plain / "model.safetensors").unlink()
+    newest = synmt("translate", text="A dog.\n", cwd=project)
+    assert newest.stdout == synmt("translate", "--run", "runs/tiny", text="A dog.\n", cwd=project).stdout
+    named = synmt("translate", "--run", "runs/plain", text="A dog.\n", cwd=project)
+    assert named.returncode == 1
+    assert b"the run has not finished" in named.stderr
+    assert b"--checkpoint last" in named.stderr
+    last = synmt("translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project)
+    assert (last.returncode, last.stdout.count(b"\n")) == (0, 1)
+
+
+def test_training_stops_early_and_then_has_finished(project):
+    values = {"patience": 1, "max_steps": 400, "validate_every": 2, "learning_rate": 1e-12}
+    recipe = write_recipe(project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values)
+    done = synmt("train", recipe, cwd=project)
+    assert done.returncode == 0
+    assert b": patience" in done.stderr
+    again = synmt("train", recipe, cwd=project)
+    assert b"runs/patient has finished already" in again.stderr
+    shutil.rmtree(project / "runs" / "patient")

@@ -1,0 +1,98 @@
+"""A tiny corpus with gold trees, a recipe for it, and the command run in this process, where torch is loaded already."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from unittest.mock import patch
+
+from synmt import controlled
+from synmt.cli import console, main
+from synmt.yaml import dump_yaml
+
+MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}
+TRAINING = {
+    "max_steps": 8,
+    "batch_tokens": 120,
+    "learning_rate": 0.01,
+    "warmup": 4,
+    "log_every": 3,
+    "validate_every": 4,
+    "save_every": 2,
+    "average": 2,
+    "use": "average",
+    "device": "cpu",
+}
+PASCAL = {"name": "pascal", "layers": [1], "heads": 2, "ignore": 0.3}
+
+
+def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Path:
+    """Write 40 pairs of the controlled corpus as train, valid and test, with their gold trees."""
+    source, target = languages
+    pairs = controlled.generate(train=32, valid=4, test=30)
+    folder.mkdir(parents=True)
+    for split, examples in pairs.items():
+        examples = examples[:4] if split != "train" else examples
+        _write(folder / f"{split}.{source}", (e.source for e in examples))
+        _write(folder / f"{split}.{target}", (e.target for e in examples))
+        trees = controlled.format_conllu
+        blocks = (trees(e.parse, e.source, number) for number, e in enumerate(examples, 1))
+        (folder / f"{split}.{source}.conllu").write_text("".join(blocks), encoding="utf-8")
+    return folder
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def write_recipe(path: Path, corpus: Path, **sections: object) -> Path:
+    """Write the recipe of a tiny PASCAL system that reads gold trees; `sections` replace its own."""
+    recipe: dict[str, object] = {
+        "source": "en",
+        "target": "de",
+        "corpus": {"folder": str(corpus)},
+        "parser": {"gold": True, "workers": 1, "device": "cpu"},
+        "vocabulary": {"kind": "word", "size": 200},
+        "model": MODEL,
+        "syntax": {"variants": [PASCAL]},
+        "training": TRAINING,
+        "decoding": {"beam_size": 2, "max_length_ratio": 1.0, "max_length_extra": 2},
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dump_yaml({**recipe, **sections}), encoding="utf-8")
+    return path
+
+
+def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a person does; gives its exit code, standard output and standard error."""
+    given = text.encode() if isinstance(text, str) else text
+    streams = [io.TextIOWrapper(io.BytesIO(part)) for part in (given, b"", b"")]
+    standard = {"stdin": streams[0], "stdout": streams[1], "argv": ["synmt", *map(str, arguments)]}
+    before = os.getcwd()
+    os.chdir(cwd or before)
+    try:
+        with (
+            patch.multiple(sys, **standard),
+            patch.object(console, "_settings", console._Settings()),
+            contextlib.redirect_stderr(streams[2]),
+        ):
+            code = _exit_code()
+    finally:
+        os.chdir(before)
+    for stream in streams:
+        stream.flush()
+    output, errors = (stream.buffer.getvalue() for stream in streams[1:])  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(arguments, code, output, errors)
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    return 0
