@@ -12,7 +12,7 @@ from torch import Tensor
 
 from synmt.corpus import Example
 from synmt.errors import SynmtError
-from synmt.syntax.parse import IntArray
+from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import BOS, EOS, PAD
 from synmt.syntax.signals import Array, Signal
 
@@ -93,18 +93,21 @@ def collate_signals(examples: Sequence[Example], signals: Sequence[Signal]) -> d
     """Compute signals of the source, EOS included, and pad every axis of length T."""
     if not signals:
         return {}
-    if any(example.parse is None for example in examples):
+    trees = [_tree_of(example, signals) for example in examples]
+    return {
+        signal.name: _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
+        for signal in signals
+    }
+
+
+def _tree_of(example: Example, signals: Sequence[Signal]) -> tuple[Parse, IntArray]:
+    if example.parse is None or example.word_of is None:
         raise SynmtError(
             f"the model reads {', '.join(signal.name for signal in signals)} of parses, "
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
-    word_ofs = [np.append(example.word_of, -1) for example in examples]
-    parses = [example.parse for example in examples]
-    return {
-        signal.name: _pad([signal.compute(p, w) for p, w in zip(parses, word_ofs, strict=True)], signal.pad)
-        for signal in signals
-    }
+    return example.parse, np.append(example.word_of, -1)
 
 
 def token_batches(

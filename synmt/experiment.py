@@ -79,9 +79,10 @@ def all_given_trees(recipe: Recipe, corpus: Corpus) -> dict[str, Path]:
     splits = corpus.splits() if check_variants(recipe).to_run else {"train": corpus.train, "valid": corpus.valid}
     given = {name: given_trees(recipe, files) for name, files in splits.items()}
     found = {name: path for name, path in given.items() if path is not None}
-    if found and len(found) < len(given):
+    without = ", ".join(name for name in given if name not in found)
+    if found and without:
         raise UsageError(
-            f"trees come with {', '.join(found)}, but not with {', '.join(name for name in given if name not in found)}",
+            f"trees come with {', '.join(found)}, but not with {without}",
             where="source_parses",
             do="Name those of every text under corpus, or none: then the recipe's parser makes them all",
         )

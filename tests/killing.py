@@ -58,7 +58,7 @@ def act(scene, facts_end):
     """Be the child."""
     lie_in_wait(scene)
     sys.argv = ["synmt", *scene["arguments"]]
-    sys.stdin = open(os.devnull)
+    sys.stdin = open(os.devnull)  # noqa: SIM115
     code = 1
     try:
         main()

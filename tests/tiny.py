@@ -1,4 +1,4 @@
-"""A tiny corpus with gold trees, a recipe for it, and the command run in this process, where torch is loaded already."""
+"""A tiny corpus with gold trees, a recipe for it, and the command run in this process, where torch is there already."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,9 +139,11 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
     def ask(number: int, frame: Any) -> None:
         trainer.stop_requested = True
         signal.signal(number, old[number])
-        console.remark("stopping after this step (once more: at once) ...")
+        # a signal may come in the middle of a remark, where Python allows no other
+        with suppress(RuntimeError):
+            console.remark("stopping after this step (once more: at once) ...")
 
-    old = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    old: dict[int, Any] = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
