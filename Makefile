@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 # the release to fall back on where PyTorch's own index of CPU builds is out of reach; any torch >= 2.6 that is there is kept
 TORCH ?= torch==2.13.0
 CPU_BUILDS := https://download.pytorch.org/whl/cpu
@@ -15,9 +15,9 @@ CPU_BUILDS := https://download.pytorch.org/whl/cpu
 quickstart: $(VENV)/.plot
 	@$(BIN)/python -m synmt train recipes/quickstart.yaml
 	@echo; echo "A sentence of your own, parsed and translated:"
-	@echo "The boy next to the girls sees the dog." | tee /dev/stderr | $(BIN)/python -m synmt -q translate
-	@echo; $(BIN)/python -m synmt analyze --by-length --plot runs/quickstart/by-length.png
-	@echo; $(BIN)/python -m synmt analyze --by-label --label attractors
+	@echo "The boy next to the girls sees the dog." | tee /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
+	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png
+	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors --where 'split!=length'
 	@cat docs/after-quickstart.txt
 
 test: $(VENV)/.dev

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.files import saying_what_failed, write_atomically
-from synmt.training import EndRecord, Record, ValidationRecord
+from synmt.records import EndRecord, Record, ValidationRecord
 
 
 class Log:

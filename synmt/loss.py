@@ -9,8 +9,8 @@ from torch import Tensor
 
 from synmt.model.linear import product
 
-BLOCK = 1 << 21
-"""Logits held at a time; small enough for the processor's cache, so that no table of logits is ever kept."""
+BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
+"""Logits held at a time: few enough for a processor's cache, enough to keep a GPU busy; never the whole table."""
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -26,7 +26,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         likelihood = states.new_zeros((), dtype=torch.float64)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
-        rows = max(1, BLOCK // pieces)
+        rows = max(1, BLOCKS[states.device.type] // pieces)
         for first in range(0, len(states), rows):
             block = slice(first, first + rows)
             logits = product(states_[block], weight_).to(exact)  # (n, V)

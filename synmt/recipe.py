@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,6 +14,9 @@ SIZES: dict[str, dict[str, int]] = {
     "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
     "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
 }
+
+
+_Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class _Section(BaseModel):
@@ -51,9 +54,10 @@ class CorpusRecipe(_Section):
 
     @model_validator(mode="after")
     def _one_way(self) -> CorpusRecipe:
-        ways = [self.name is not None, self.folder is not None, self.train is not None]
-        if sum(ways) != 1:
-            raise ValueError("give one of `name`, `folder`, or `train` with `valid`")
+        given = [key for key in ("name", "folder", "train") if getattr(self, key) is not None]
+        if len(given) != 1:
+            here = f"; here: {', '.join(given)} (corpus.{given[0]}=null takes one back)" if given else ""
+            raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
         if self.train is not None and self.valid is None:
             raise ValueError("`train` needs `valid` beside it: checkpoints are chosen on it")
         return self
@@ -161,7 +165,9 @@ class ModelRecipe(_Section):
 class VariantRecipe(BaseModel):
     """One variant: where it stands. All other keys are options of the variant itself."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="allow", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     name: str
     """A file of synmt/model/variants, or the dotted path of a module elsewhere."""
@@ -204,7 +210,7 @@ class TrainingRecipe(_Section):
     """How the learning rate moves after warm-up."""
     warmup: int = Field(default=8000, ge=0)
     """Steps until the learning rate peaks."""
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[_Decay, _Decay] = (0.9, 0.98)
     """Adam's decay rates."""
     epsilon: float = Field(default=1e-9, gt=0)
     """Adam's epsilon."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
@@ -110,9 +110,10 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
 def _unknown_key(location: list[str], where: str) -> SynmtError:
     section: Any = Recipe
     for part in location[:-1]:
-        field = section.model_fields.get(part) if hasattr(section, "model_fields") else None
-        section = field.annotation if field is not None else None
-    names = sorted(getattr(section, "model_fields", {}))
+        field = section.model_fields.get(part) if section is not None else None
+        # a part that is no field is the key of a mapping, such as a test set's name
+        section = _section(field.annotation) if field is not None else section
+    names = sorted(section.model_fields) if section is not None else []
     place = ".".join(location[:-1])
     return UsageError(
         f"{place + ' has no' if place else 'a recipe has no'} key '{location[-1]}'",
@@ -120,3 +121,8 @@ def _unknown_key(location: list[str], where: str) -> SynmtError:
         allowed=f"Keys: {', '.join(names)}" if names else "",
         do=did_you_mean(location[-1], names),
     )
+
+
+def _section(annotation: Any) -> Any:
+    """Find the section in a field's type: itself, optional, or the values of a mapping."""
+    return next((kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")), None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
@@ -21,56 +20,16 @@ from torch import Tensor
 
 from synmt.batch import Batch
 from synmt.checkpoint import Run, broken, drop_checkpoints, load_checkpoint, save_checkpoint
-from synmt.device import autocast, peak_memory
+from synmt.device import autocast
 from synmt.errors import SynmtError
 from synmt.loss import smoothed_cross_entropy
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parallel import Processes
 from synmt.recipe import Recipe
+from synmt.records import EndRecord, Meter, Record, Step, ValidationRecord, perplexity
 from synmt.schedule import learning_rate
 from synmt.stream import Position, Reader, prefetch
 from synmt.syntax.pieces import PAD
-
-
-@dataclass(frozen=True)
-class StepRecord:
-    """The mean over the steps since the last record.
-
-    loss: label-smoothed loss of a target piece, in nats; `losses` holds the auxiliary ones, weighted.
-    perplexity: without smoothing.
-    memory: the most held so far, in bytes.
-    """
-
-    step: int
-    loss: float
-    perplexity: float
-    losses: dict[str, float]
-    learning_rate: float
-    gradient_norm: float
-    tokens_per_second: float
-    memory: int
-
-
-@dataclass(frozen=True)
-class ValidationRecord:
-    """Loss in nats for a target piece, without smoothing; BLEU of detokenised text where it is asked for."""
-
-    step: int
-    loss: float
-    perplexity: float
-    bleu: float | None
-    best: bool
-
-
-@dataclass(frozen=True)
-class EndRecord:
-    """Why training stopped: max_steps, patience, or interrupted."""
-
-    step: int
-    reason: str
-
-
-Record = StepRecord | ValidationRecord | EndRecord
 
 
 @dataclass
@@ -120,7 +79,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = State()
         self.stop_requested = False
-        self._meter = _Meter(device)
+        self._meter = Meter(device)
         if self.settings.compile:
             self.model.compile(dynamic=True)
 
@@ -130,7 +89,7 @@ class Trainer:
         if steps:
             self.state = _state(load_checkpoint(steps[-1], self.model, self.optimizer), steps[-1])
             self.scaler.load_state_dict(self.state.scaler)
-            self._meter.steps = [_Step(**step) for step in self.state.unlogged]
+            self._meter.steps = [Step(**step) for step in self.state.unlogged]
         return self.state.step
 
     def train(self) -> Iterator[Record]:
@@ -150,7 +109,7 @@ class Trainer:
         self._save()
         yield EndRecord(self.state.step, reason)
 
-    def update(self, batches: tuple[Batch, ...]) -> _Step:
+    def update(self, batches: tuple[Batch, ...]) -> Step:
         """Make one step from the gradients of a few batches; returns what the log wants to know."""
         self.state.step += 1
         torch.manual_seed(_seed(self.settings.seed, self.state.step, self.processes.rank))
@@ -166,7 +125,7 @@ class Trainer:
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim)
         norm = self._step_optimizer(rate)
         means = {name: value / mine for name, value in sums.items()}
-        return _Step(means, mine, tokens, rate, norm)
+        return Step(means, mine, tokens, rate, norm)
 
     def validate(self) -> float:
         """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
@@ -232,7 +191,7 @@ class Trainer:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
         else:
             self.state.waited += 1
-        return ValidationRecord(self.state.step, loss, _perplexity(loss), bleu, best)
+        return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best)
 
     def _reason_to_stop(self) -> str | None:
         if self.state.step >= self.settings.max_steps:
@@ -265,66 +224,11 @@ def _naming_shape_when_full(batch: Batch) -> Iterator[None]:
         ) from error
 
 
-@dataclass(frozen=True)
-class _Step:
-    """What one step did: means over this process's tokens, tokens of this and of all processes."""
-
-    means: dict[str, float]
-    tokens: int
-    all_tokens: int
-    learning_rate: float
-    gradient_norm: float
-
-
-class _Meter:
-    """Gathers steps until somebody asks for their mean."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self.steps: list[_Step] = []
-        self.start()
-
-    def start(self) -> None:
-        """Begin to measure the speed."""
-        self.tokens, self.began = 0, time.monotonic()
-
-    def add(self, step: _Step) -> None:
-        """Add one step."""
-        self.steps.append(step)
-        self.tokens += step.all_tokens
-
-    def record(self, number: int) -> StepRecord:
-        """Give the means and begin anew."""
-        seconds = time.monotonic() - self.began
-        tokens = sum(step.tokens for step in self.steps)
-        means = {
-            name: sum(step.means[name] * step.tokens for step in self.steps) / tokens for name in self.steps[0].means
-        }
-        loss, nll = means.pop("loss"), means.pop("nll")
-        record = StepRecord(
-            step=number,
-            loss=loss,
-            perplexity=_perplexity(nll),
-            losses=means,
-            learning_rate=self.steps[-1].learning_rate,
-            gradient_norm=self.steps[-1].gradient_norm,
-            tokens_per_second=self.tokens / seconds,
-            memory=peak_memory(self.device),
-        )
-        self.steps = []
-        self.start()
-        return record
-
-
 def _state(values: dict[str, Any], checkpoint: Path) -> State:
     try:
         return State(**values)
     except TypeError:
         raise broken(checkpoint, "state.json is of another synmt") from None
-
-
-def _perplexity(nll: float) -> float:
-    return math.exp(min(nll, 700.0))
 
 
 def _seed(*parts: int) -> int:

@@ -26,7 +26,7 @@ LAYERS = [
     },
     {"checkpoint"},
     {"decode", "metrics", "sacre"},
-    {"stream", "training", "log", "outputs", "analysis", "plots"},
+    {"stream", "records", "training", "log", "outputs", "analysis", "plots"},
     {"experiment"},
     {"cli"},
 ]

@@ -213,6 +213,7 @@ def test_what_cannot_work_is_one_message_and_leaves_no_run(place, arguments, cod
     assert said in done.stderr.decode()
     assert b"Traceback" not in done.stderr
     assert done.stdout == b""
+    assert not (place / "runs" / "wrong").exists()
 
 
 def test_trees_of_two_origins_are_not_mixed(place):

@@ -162,7 +162,7 @@ def test_odd_lines_come_out_as_many_as_go_in(project):
     translations = done.stdout.decode().split("\n")
     assert len(translations) == len(ODD_LINES) + 1
     assert [translations[index] for index in (1, 2)] == ["", ""]
-    warnings = [line for line in done.stderr.decode().splitlines() if "pieces" in line]
+    warnings = [line for line in done.stderr.decode().splitlines() if " pieces; " in line]
     assert [line.split(" has ")[0] for line in warnings] == ["warning: line 4"]
     # the same line alone
     alone = synmt("translate", text=f"{ODD_LINES[5]}\n", cwd=project)

@@ -20,7 +20,7 @@ def draw(rows=17, pieces=11, dim=5):
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("block", [1, 40, 1 << 21])
 def test_equals_the_usual_two_steps_gradients_too(smoothing, block, monkeypatch):
-    monkeypatch.setattr(loss_module, "BLOCK", block)
+    monkeypatch.setitem(loss_module.BLOCKS, "cpu", block)
     states, weight, targets = draw()
     total, nll = smoothed_cross_entropy(states, weight, targets, smoothing=smoothing)
     (3 * total).backward()

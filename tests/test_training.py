@@ -13,9 +13,10 @@ from synmt.corpus import Example
 from synmt.errors import SynmtError
 from synmt.model.build import build
 from synmt.recipe_file import check_recipe
+from synmt.records import EndRecord, StepRecord, ValidationRecord
 from synmt.schedule import learning_rate
 from synmt.stream import Position, Reader, prefetch
-from synmt.training import EndRecord, StepRecord, Trainer, ValidationRecord
+from synmt.training import Trainer
 
 
 class CopyTask:
@@ -299,8 +300,7 @@ def test_prefetch_keeps_order_and_passes_errors_on():
 
     taken = []
     with pytest.raises(KeyError, match="eleven"):
-        for item in prefetch(items()):
-            taken.append(item)
+        taken.extend(prefetch(items()))
     assert taken == list(range(10))
 
 

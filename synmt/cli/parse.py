@@ -86,7 +86,8 @@ def _warn(number: int, reason: str) -> None:
 def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
     from synmt.files import count_lines
 
-    total = count_lines(source) if source != "-" else None
+    # counting the lines of a pipe would use them up
+    total = count_lines(source) if Path(source).is_file() else None
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:
         for step in steps:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from synmt.experiment import Prepared
     from synmt.parallel import Processes
     from synmt.recipe import Recipe
-    from synmt.training import EndRecord, Record, Trainer
+    from synmt.records import EndRecord, Record
+    from synmt.training import Trainer
 
 
 def train(
@@ -37,12 +38,14 @@ def train(
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
     from synmt.checkpoint import Run
+    from synmt.device import choose_device
     from synmt.experiment import check_run, check_variants, has_finished
     from synmt.parallel import join_processes
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
     check_variants(loaded)
+    choose_device(loaded.training.device)
     processes = join_processes()
     run = Run(runs / loaded.name)
     if processes.rank:
@@ -91,7 +94,7 @@ def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -
 
 def _show_training(run: Run, trainer: Trainer) -> EndRecord:
     from synmt.log import Log
-    from synmt.training import EndRecord
+    from synmt.records import EndRecord
 
     began = trainer.resume()
     settings = trainer.settings
@@ -116,7 +119,7 @@ def _show_training(run: Run, trainer: Trainer) -> EndRecord:
 
 
 def _line(record: Record) -> str:
-    from synmt.training import StepRecord, ValidationRecord
+    from synmt.records import StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
         extra = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())

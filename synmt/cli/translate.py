@@ -124,7 +124,8 @@ def _open(output: Path | None) -> Iterator[IO[str]]:
 def _progress(source: str) -> Iterator[console.Advance]:
     from synmt.files import count_lines
 
-    if source == "-" or sys.stdout.isatty():
+    # counting the lines of a pipe would use them up
+    if sys.stdout.isatty() or not Path(source).is_file():
         yield lambda amount: None
         return
     with console.progress("translating", count_lines(source), "lines") as advance:

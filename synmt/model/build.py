@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import json
+import os
 import pkgutil
+import sys
+from collections.abc import Iterator
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -50,9 +55,11 @@ def variant_class(name: str, where: str = "syntax.variants") -> type[Variant]:
     """Find a variant: a file of the catalogue, or the dotted path of a module elsewhere."""
     module_name = name if "." in name else f"{synmt.model.variants.__name__}.{name}"
     try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
+        with _working_folder_importable():
+            module = importlib.import_module(module_name)
+    except (ModuleNotFoundError, TypeError) as error:
+        # a module that is there, but misses another one, says so itself
+        if isinstance(error, ModuleNotFoundError) and not module_name.startswith(str(error.name)):
             raise
         names = variant_names()
         raise UsageError(
@@ -62,15 +69,25 @@ def variant_class(name: str, where: str = "syntax.variants") -> type[Variant]:
             do=did_you_mean(name, names),
         ) from None
     class_name = name.rpartition(".")[2].title().replace("_", "")
+    found = getattr(module, class_name, None)
+    if isinstance(found, type) and issubclass(found, Variant):
+        return found
+    raise UsageError(f"{module_name} has no variant '{class_name}'", where=where)
+
+
+@contextlib.contextmanager
+def _working_folder_importable() -> Iterator[None]:
+    # an installed command does not look for modules where it is called
+    sys.path.append(os.getcwd())
     try:
-        return getattr(module, class_name)
-    except AttributeError:
-        raise UsageError(f"{module_name} has no class '{class_name}'", where=where) from None
+        yield
+    finally:
+        sys.path.remove(os.getcwd())
 
 
 def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]], where: str) -> None:
     kind = variant_class(recipe.name, where)
-    _check_options(kind, recipe, where)
+    options = _checked_options(kind, recipe, where)
     for number in recipe.layers:
         if not 1 <= number <= len(layers):
             raise UsageError(f"there is no layer {number}", where=where, allowed=f"1 to {len(layers)}")
@@ -84,37 +101,43 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
             )
         place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // model.heads)
         try:
-            variant = kind(place, **recipe.options)
+            variant = kind(place, **options)
         except UsageError as error:
             raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
         variant.loss_weight = recipe.loss_weight
         layer.append(variant)
 
 
-def _check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> None:
+def _checked_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
     hints = get_type_hints(kind.__init__)
     parameters = inspect.signature(kind).parameters.values()
     names = sorted(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
     errors: list[SynmtError] = []
+    options = {}
     for name, value in recipe.options.items():
         if name not in names:
-            errors.append(
-                UsageError(
-                    f"{where} has no option '{name}'",
-                    allowed=f"Options of {recipe.name}: {', '.join(names)}",
-                    do=did_you_mean(name, names),
-                )
-            )
-        elif problem := _misfit(hints[name], value):
-            errors.append(UsageError(f"{where}.{name}: {problem}, not {value!r}"))
+            errors.append(_unknown_option(name, names, recipe.name, where))
+            continue
+        try:
+            options[name] = _converted(hints.get(name, Any), value)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"]
+            errors.append(UsageError(f"{where}.{name}: {message[0].lower()}{message[1:]}, not {value!r}"))
     if errors:
         raise all_in_one(errors)
+    return options
 
 
-def _misfit(hint: Any, value: Any) -> str:
-    try:
-        TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(value)
-    except ValidationError as error:
-        message = error.errors()[0]["msg"]
-        return message[0].lower() + message[1:]
-    return ""
+def _converted(hint: Any, value: Any) -> Any:
+    # strict JSON, as for the recipe's own keys: a list is a tuple, but "3" is not a number
+    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return adapter.validate_json(json.dumps(value))
+
+
+def _unknown_option(name: str, names: list[str], variant: str, where: str) -> SynmtError:
+    own = sorted(VariantRecipe.model_fields)
+    return UsageError(
+        f"{where} has no option '{name}'",
+        allowed=f"Options of {variant}: {', '.join(names)}; of every variant: {', '.join(own)}",
+        do=did_you_mean(name, [*names, *own]),
+    )

@@ -59,5 +59,15 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
     return _ONEDNN and x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and x.numel() > 0
 
 
-# the operator is torch.compile's own; a build without oneDNN, such as macOS, has none
-_ONEDNN = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+def _has_onednn() -> bool:
+    # the operator is torch.compile's own: a build without oneDNN has none, and another release may call it otherwise
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        _onednn(torch.ones(1, 1), torch.ones(1, 1))
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return True
+
+
+_ONEDNN = _has_onednn()
