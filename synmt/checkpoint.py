@@ -111,15 +111,32 @@ class Run:
     def weights_of(self, which: str) -> Path:
         """Find the weights `best`, `last` or `average`, or those that the recipe uses (`final`)."""
         steps = self.checkpoints()
-        if which == "final" or (which == "average" and not steps):
+        if which == "final":
             return self._existing(self.weights)
         if which == "average":
-            return self._existing(self.folder / "average.safetensors")
+            return self._averaged()
         if not steps:
             raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
         if which == "last":
             return steps[-1] / "model.safetensors"
-        return self._existing(self.checkpoint(read_state(steps[-1])["best_step"]) / "model.safetensors")
+        best = read_state(steps[-1])["best_step"]
+        if not best:
+            raise SynmtError(
+                "no validation has given a finite value yet, so there is no best checkpoint",
+                where=str(self.folder),
+                do="Take the last one: `training.use=last`, or `--checkpoint last`",
+            )
+        return self._existing(self.checkpoint(best) / "model.safetensors")
+
+    def _averaged(self) -> Path:
+        path = self.folder / "average.safetensors"
+        if path.exists():
+            return path
+        raise SynmtError(
+            "there are no averaged weights",
+            where=str(self.folder),
+            do="They are made when a run with `training.average` above 1 ends. Take `--checkpoint final` or `last`",
+        )
 
     def _existing(self, path: Path) -> Path:
         if path.exists():

@@ -20,10 +20,17 @@ def choose_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise UsageError(f"there is no device '{name}'", allowed="auto, cpu, cuda, cuda:1, …") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError("no GPU is to be seen here", where=f"device {name}", do="Use cpu or auto")
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"there is no device '{name}'", allowed="auto, cpu, cuda, cuda:1, …")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(f"{torch.cuda.device_count()} GPUs are to be seen here", where=f"device {name}", do="Use auto")
     return device
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether a device or the machine had no room; on a CPU torch says so in words only."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:

@@ -20,7 +20,7 @@ from synmt.decode.translator import Translator, translate_batches
 from synmt.device import choose_device
 from synmt.errors import UsageError
 from synmt.files import fingerprint, read_lines, sha256, write_atomically
-from synmt.metrics import score_system
+from synmt.metrics import MetricOptions, make_metric, score_system
 from synmt.model.build import build, place_variants
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parallel import Processes
@@ -61,6 +61,15 @@ def check_variants(recipe: Recipe) -> Needs:
     sides = [place_variants(recipe.model, recipe.syntax, side) for side in ("source", "target")]
     variants = [variant for side in sides for layer in side for variant in layer]
     return Needs(any(v.reads for v in variants), any(v.learns for v in variants))
+
+
+def check_values(recipe: Recipe) -> None:
+    """Try whatever of a recipe can be tried before anything runs: variants, device, metrics."""
+    check_variants(recipe)
+    choose_device(recipe.training.device)
+    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    for name in recipe.evaluation.metrics:
+        make_metric(name, options)
 
 
 def given_trees(recipe: Recipe, files: SplitFiles) -> Path | None:
@@ -105,7 +114,9 @@ def trees_path(data: Path, corpus: Corpus, files: SplitFiles, parser: StanzaPars
 def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     """Refuse a folder that holds something else, or the run of another recipe; nothing is written."""
     if not run.exists():
-        others = [path for path in run.folder.glob("*") if path.name not in ("lock", "recipe.yaml")]
+        # a name with a dot is that of a file which a killed process had not finished
+        ours = ("lock", "recipe.yaml")
+        others = [path for path in run.folder.glob("*") if path.name not in ours and not path.name.startswith(".")]
         if others:
             raise UsageError("is no run folder, and not empty", where=str(run.folder), do="Choose another name=…")
         return
@@ -124,15 +135,24 @@ def has_finished(run: Run, recipe: Recipe) -> bool:
     return run.exists() and run.info().get("status") == "finished" and run.recipe() == recipe
 
 
-def begin_run(run: Run, recipe: Recipe, parser: Mapping[str, Any] | None, *, overwrite: bool) -> None:
+def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
     """Make a run folder that `check_run` allows ready for training; the caller holds its lock."""
     if overwrite:
         _empty(run)
     remove_leftovers(run)
+    # both names are hashes of what is inside
+    reads = {"prepared": prepared.folder.name, "trees": prepared.trees}
+    before = run.info() if run.exists() else {}
+    if any(before.get(key, value) != value for key, value in reads.items()):
+        raise UsageError(
+            "the text, or the parser of its trees, has changed since the run began",
+            where=str(run.folder),
+            do=f"Give this one another name (name={recipe.name}-2), or begin anew with --overwrite",
+        )
     if not run.exists() or run.recipe() != recipe:
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
-    run.write_info(parser=parser)
+    run.write_info(parser=prepared.parser, **reads)
 
 
 def _empty(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ class Log:
         """Append one record."""
         kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
         with saying_what_failed(self.path), open(self.path, "a", encoding="utf-8") as out:
-            out.write(json.dumps({"kind": kind, **asdict(record)}) + "\n")
+            out.write(json.dumps({"kind": kind, **_finite(asdict(record))}, allow_nan=False) + "\n")
         if self._board is not None and not isinstance(record, EndRecord):
             prefix = "validation" if isinstance(record, ValidationRecord) else "training"
             for name, value in _numbers(asdict(record)):
@@ -38,6 +39,11 @@ class Log:
 def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {})}
     return [(k, float(v)) for k, v in flat.items() if isinstance(v, int | float) and k not in ("step", "best")]
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    # JSON has no word for what is not a number, such as the gradient's norm of an fp16 step that overflows
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
 
 
 def _drop_after(path: Path, step: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import datetime
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +25,7 @@ class Processes:
         """Add up numbers over all processes."""
         if self.count == 1:
             return list(values)
-        total = torch.tensor(values, device=_device())
+        total = torch.tensor(values)
         torch.distributed.all_reduce(total)
         return total.tolist()
 
@@ -48,8 +50,7 @@ class Processes:
 
     def wait(self) -> None:
         """Let every process come here before any goes on."""
-        if self.count > 1:
-            torch.distributed.barrier()
+        self.sum(0)
 
 
 def join_processes() -> Processes:
@@ -58,9 +59,8 @@ def join_processes() -> Processes:
         return Processes()
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    # the first process may parse and prepare for days while the others wait, on the CPU
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    torch.distributed.init_process_group(backend, timeout=datetime.timedelta(days=7))
+    atexit.register(torch.distributed.destroy_process_group)
     return Processes(torch.distributed.get_rank(), torch.distributed.get_world_size())
-
-
-def _device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -74,6 +76,13 @@ class Meter:
     def start(self) -> None:
         """Begin to measure the speed."""
         self.tokens, self.began = 0, time.monotonic()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the time of a block out of the speed."""
+        stopped = time.monotonic()
+        yield
+        self.began += time.monotonic() - stopped
 
     def add(self, step: Step) -> None:
         """Add one step."""

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from synmt.batch import Batch
 from synmt.checkpoint import Run, broken, drop_checkpoints, load_checkpoint, save_checkpoint
-from synmt.device import autocast
+from synmt.device import autocast, is_out_of_memory
 from synmt.errors import SynmtError
 from synmt.loss import smoothed_cross_entropy
 from synmt.model.seq2seq import Seq2Seq
@@ -40,7 +40,7 @@ class State:
     epoch: int = 0
     batch: int = 0
     best_step: int = 0
-    best_value: float = math.inf
+    best_value: float | None = None
     waited: int = 0
     scaler: dict[str, Any] = field(default_factory=dict)
     unlogged: list[dict[str, Any]] = field(default_factory=list)
@@ -79,6 +79,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = State()
         self.stop_requested = False
+        self._stopping = False
         self._meter = Meter(device)
         if self.settings.compile:
             self.model.compile(dynamic=True)
@@ -103,7 +104,8 @@ class Trainer:
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
                 if self.state.step % self.settings.log_every == 0:
                     yield self._meter.record(self.state.step)
-                yield from self._validate_and_save()
+                with self._meter.paused():
+                    yield from self._validate_and_save()
         finally:
             stream.close()
         self._save()
@@ -117,13 +119,13 @@ class Trainer:
         mine = sum(batch.target_tokens for batch in batches)
         # all processes stop at the same step, whichever of them was asked to
         tokens, stops = self.processes.sum(mine, int(self.stop_requested))
-        self.stop_requested = stops > 0
+        self._stopping = stops > 0
         sums: dict[str, float] = {"loss": 0.0, "nll": 0.0}
         for batch in batches:
             with _naming_shape_when_full(batch):
                 self._accumulate(batch, tokens, sums)
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim)
-        norm = self._step_optimizer(rate)
+        norm = self._step_optimizer(rate, batches)
         means = {name: value / mine for name, value in sums.items()}
         return Step(means, mine, tokens, rate, norm)
 
@@ -133,7 +135,8 @@ class Trainer:
         total, tokens = 0.0, 0
         with torch.inference_mode(), autocast(self.device, self.settings.precision):
             for batch in self.valid_reader.once():
-                _, nll = self._losses(self.model(batch.to(self.device)).states, batch)
+                with _naming_shape_when_full(batch):
+                    _, nll = self._losses(self.model(batch.to(self.device)).states, batch)
                 total += float(nll)
                 tokens += batch.target_tokens
         return total / max(1, tokens)
@@ -147,14 +150,18 @@ class Trainer:
         for name, value in {"loss": loss, "nll": nll, **output.losses}.items():
             sums[name] = sums.get(name, 0.0) + float(value.detach())
         if not math.isfinite(sums["loss"]):
-            lines = ", ".join(str(line + 1) for line in batch.lines[:20])
-            raise SynmtError(
-                f"the loss of step {self.state.step} is not a finite number",
-                where=f"{self.run.folder}, training lines {lines}",
-                do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
-                "The last checkpoint is kept",
-            )
+            raise self._not_finite("loss", (batch,))
         self.scaler.scale(total / tokens).backward()
+
+    def _not_finite(self, what: str, batches: tuple[Batch, ...]) -> SynmtError:
+        lines = [str(line + 1) for batch in batches for line in batch.lines]
+        more = f" and {len(lines) - 20} more" if len(lines) > 20 else ""
+        return SynmtError(
+            f"the {what} of step {self.state.step} is not a finite number",
+            where=f"{self.run.folder}, training lines {', '.join(lines[:20])}{more}",
+            do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
+            "The last checkpoint is kept",
+        )
 
     def _losses(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
         targets = batch.target_output.to(self.device)  # (B, T)
@@ -162,17 +169,20 @@ class Trainer:
         weight = self.model.output_weight
         return smoothed_cross_entropy(states[real], weight, targets[real], smoothing=self.settings.label_smoothing)
 
-    def _step_optimizer(self, rate: float) -> float:
+    def _step_optimizer(self, rate: float, batches: tuple[Batch, ...]) -> float:
         self.processes.sum_gradients(self.model)
         self.scaler.unscale_(self.optimizer)
         limit = self.settings.clip_norm or math.inf
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
+        # in fp16 the scaler leaves such a step out, and tries a smaller scale
+        if not math.isfinite(norm) and not self.scaler.is_enabled():
+            raise self._not_finite("gradient", batches)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
-        return float(norm)
+        return norm
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
         if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
@@ -186,7 +196,7 @@ class Trainer:
         loss = self.validate()
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
-        best = value < self.state.best_value
+        best = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
         else:
@@ -198,7 +208,8 @@ class Trainer:
             return "max_steps"
         if self.settings.patience and self.state.waited >= self.settings.patience:
             return "patience"
-        return "interrupted" if self.stop_requested else None
+        alone = self.processes.count == 1
+        return "interrupted" if (self.stop_requested if alone else self._stopping) else None
 
     def _save(self) -> None:
         if self.processes.rank:
@@ -214,7 +225,9 @@ class Trainer:
 def _naming_shape_when_full(batch: Batch) -> Iterator[None]:
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
         sentences, source = batch.source.ids.shape
         target = batch.target_input.size(1)
         raise SynmtError(

@@ -72,7 +72,7 @@ def test_a_name_is_a_file_and_the_class_has_the_same_name():
         ([pascal(layers=[0])], "there is no layer 0. 1 to 2"),
         ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
         ([{"name": "pascla"}], "Did you mean 'pascal'?"),
-        ([{"name": "json.decoder"}], "json.decoder has no class 'Decoder'"),
+        ([{"name": "json.decoder"}], "json.decoder has no variant 'Decoder'"),
         ([{"name": "nowhere.mine"}], "there is no variant 'nowhere.mine'"),
         ([pascal(varience=2)], "has no option 'varience'. Options of pascal: "),
         ([pascal(ignore="often")], "syntax.variants[0].ignore: "),
@@ -97,3 +97,28 @@ def test_the_same_seed_gives_the_same_weights():
     pairs = list(zip(one.parameters(), other.parameters(), third.parameters(), strict=True))
     assert all(torch.equal(a, b) for a, b, _ in pairs)
     assert not all(torch.equal(a, c) for a, _, c in pairs)
+
+
+def test_a_module_in_the_working_folder_is_found(tmp_path, monkeypatch):
+    (tmp_path / "lab_of_one.py").write_text(
+        '"""x"""\nfrom synmt.model.variant import Variant\n\n\nclass Kept(Variant):\n    pass\n', encoding="utf-8"
+    )
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "kept.py").write_text("from lab_of_one import Kept\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert variant_class("lab.kept").__name__ == "Kept"
+
+
+def test_an_option_may_be_a_tuple(tmp_path, monkeypatch):
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "many.py").write_text(
+        "from synmt.model.variant import Place, Variant\n\n\nclass Many(Variant):\n"
+        "    def __init__(self, place: Place, *, groups: tuple[str, ...] = ()) -> None:\n"
+        "        super().__init__(place)\n        self.groups = groups\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    first, _ = place({"name": "shop.many", "groups": ["nsubj", "obj"]})
+    assert first[0].groups == ("nsubj", "obj")
+    with pytest.raises(UsageError, match=r"groups: .*string"):
+        place({"name": "shop.many", "groups": [1]})

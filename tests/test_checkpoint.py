@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,10 +20,14 @@ from synmt.checkpoint import (
     save_checkpoint,
     save_weights,
 )
-from synmt.errors import SynmtError
-from synmt.experiment import begin_run, check_run
-from synmt.recipe import TrainingRecipe
+from synmt.corpora import Corpus
+from synmt.errors import SynmtError, UsageError
+from synmt.experiment import Prepared, begin_run, check_run
+from synmt.recipe import SplitFiles, TrainingRecipe
 from synmt.recipe_file import check_recipe
+
+FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
+PREPARED = Prepared(Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), "parse-source-1")
 
 
 @pytest.fixture
@@ -130,9 +136,15 @@ def test_best_last_and_average_are_found(tmp_path):
     assert run.weights_of("best") == run.checkpoint(2) / "model.safetensors"
     assert run.weights_of("last") == run.checkpoint(4) / "model.safetensors"
     assert read_state(run.checkpoint(4)) == {"best_step": 2}
-    for which in ("average", "final"):
-        with pytest.raises(SynmtError, match="has not finished"):
-            run.weights_of(which)
+    with pytest.raises(SynmtError, match="has not finished"):
+        run.weights_of("final")
+    with pytest.raises(SynmtError, match=r"no averaged weights.*training\.average"):
+        run.weights_of("average")
+    (tmp_path / "average.safetensors").touch()
+    assert run.weights_of("average") == tmp_path / "average.safetensors"
+    save_checkpoint(run, 6, model, optimizer, {"best_step": 0})
+    with pytest.raises(SynmtError, match="no validation has given a finite value"):
+        run.weights_of("best")
     run.write_info(status="finished")
     with pytest.raises(SynmtError, match=r"broken: model.safetensors is missing"):
         run.weights_of("final")
@@ -151,8 +163,28 @@ def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_pa
     (run.folder / "lock").touch()
     run.write_recipe(recipe)
     check_run(run, recipe, overwrite=False)
-    begin_run(run, recipe, None, overwrite=False)
+    begin_run(run, recipe, PREPARED, overwrite=False)
     assert run.info()["status"] == "training"
+
+
+def test_a_file_that_a_killed_process_was_writing_is_no_obstacle(tmp_path, recipe):
+    run = Run(tmp_path / "one")
+    run.folder.mkdir()
+    (run.folder / ".recipe.yaml.abcdefgh").touch()
+    check_run(run, recipe, overwrite=False)
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    assert run.info()["status"] == "training"
+
+
+@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"trees": "parse-source-2"}])
+def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, recipe, changed):
+    run = Run(tmp_path / "one")
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    with pytest.raises(UsageError, match=r"text, or the parser of its trees, has changed.*--overwrite"):
+        begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
+    assert run.info()["trees"] == "parse-source-1"
+    begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
 
 
 def test_a_run_of_another_format_is_not_gone_on_with(tmp_path, recipe):

@@ -78,7 +78,7 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path, monkeypatch,
     second = rows("A 2 det", "girl 3 nsubj", "sees. 0 root")
     for split in ("train", "valid"):
         (tmp_path / "text" / f"{split}.en.conllu").write_text(first + second)
-    assert run(monkeypatch, recipe) == 0
+    assert run(monkeypatch, recipe, "parser.gold=true", "--trees") == 0
     shown = capfd.readouterr()
     assert "source trees: pieces that straddle two words" in shown.err
     data = PreparedCorpus.open(tmp_path / shown.out.removesuffix("\n"))

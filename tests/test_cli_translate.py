@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from unittest.mock import patch
 
@@ -236,3 +237,14 @@ def test_the_help_page_has_an_example():
     done = synmt("--help")
     assert done.returncode == 0
     assert b"Example: synmt translate" in done.stdout
+
+
+def test_a_named_pipe_is_read_once_and_whole(runs, tmp_path):
+    pipe, out = tmp_path / "pipe", tmp_path / "out.de"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(INPUT,))
+    writer.start()
+    done = synmt(pipe, "-o", out, cwd=runs.parent)
+    writer.join()
+    assert done.returncode == 0
+    assert out.read_text(encoding="utf-8").count("\n") == len(LINES)

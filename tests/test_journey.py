@@ -88,7 +88,7 @@ def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
     assert recipe.syntax == plain.syntax
     run = Run(tmp_path / recipe.name)
     prepared = prepare_for(recipe, data, parses=check_variants(recipe).parses)
-    begin_run(run, recipe, prepared.parser, overwrite=False)
+    begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
     assert [record.step for record in trainer.train()][-1] == 2

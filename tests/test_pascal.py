@@ -188,6 +188,7 @@ def test_a_changed_parse_changes_its_own_sentence_and_no_other():
         ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
         ({"layers": [3]}, "no layer 3"),
         ({"varience": 2}, "Did you mean 'variance'?"),
+        ({"layer": 1}, "Did you mean 'layers'?"),
         ({"combine": "divide"}, "'multiply' or 'add'"),
     ],
 )

@@ -67,13 +67,16 @@ def test_values_mean_what_they_look_like(text, value):
         ({"training": {"max_steps": "many"}}, r"training\.max_steps: input should be a valid integer, not 'many'"),
         ({"training": {"max_steps": 0}}, r"training\.max_steps: .*greater than or equal to 1"),
         ({"training": {"betas": [0.9]}}, r"training\.betas"),
+        ({"training": {"betas": [0.9, 1.5]}}, r"training\.betas\.1: .*less than 1"),
+        ({"corpus": {"train": {"sorce": "x"}}}, r"corpus\.train has no key 'sorce'.*Did you mean 'source'\?"),
+        ({"corpus": {"test": {"t": {"lables": "x"}}}}, r"corpus\.test\.t has no key 'lables'.*'labels'\?"),
         ({"training": {"use": "average"}}, r"`use: average` needs `average: 2`"),
         ({"training": {"best": "bleu", "validation_beam_size": 0}}, r"`best: bleu` needs"),
         ({"model": {"heads": 3}}, r"cannot be shared out among 3 heads"),
         ({"model": {"size": "huge"}}, r"model\.size: .*'huge'"),
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
-        ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of `name`, `folder`"),
+        ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*here: name, folder \(corpus\.name=null takes"),
         ({"name": "a/b"}, r"name: .*pattern"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
     ],
@@ -93,6 +96,11 @@ def test_a_key_that_stands_twice_is_named_with_its_line(tmp_path):
     path = write(tmp_path, "r.yaml", "source: en\nsource: de\n")
     with pytest.raises(UsageError, match=r"line 2.*'source' stands twice"):
         load_yaml(path)
+
+
+def test_a_key_that_is_no_word_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="a key must be one word"):
+        load_recipe(write(tmp_path, "r.yaml", "{a: 1}: b\n"))
 
 
 def test_text_that_is_no_yaml_is_named_with_its_line(tmp_path):

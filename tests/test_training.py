@@ -195,6 +195,26 @@ def test_a_loss_that_is_not_finite_names_step_and_lines(tmp_path):
         list(trainer.train())
 
 
+def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights(tmp_path):
+    trainer = make_trainer(tmp_path, make_recipe(save_every=1))
+    trainer.model.encoder[0].feed_forward.output.bias.register_hook(lambda slope: slope * math.nan)
+    with pytest.raises(SynmtError, match=r"training lines \d+.*gradient of step 1 is not a finite number"):
+        list(trainer.train())
+    assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
+    assert not Run(tmp_path).checkpoints()
+
+
+def test_no_room_on_a_cpu_is_recognised_by_its_words(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path)
+
+    def full(*_):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(trainer.model, "decode", full)
+    with pytest.raises(SynmtError, match="out of memory with a batch"):
+        list(trainer.train())
+
+
 def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch):
     trainer = make_trainer(tmp_path)
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-import torch.distributed
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_training import make_exact, make_recipe, make_trainer
@@ -20,4 +19,3 @@ trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, proces
 make_exact(trainer)
 list(trainer.train())
 processes.wait()
-torch.distributed.destroy_process_group()

@@ -32,11 +32,11 @@ def prepare_for(recipe: Recipe, data: Path, *, parses: bool) -> Prepared:
 
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     folder = prepared_folder(data / "prepared", recipe, corpus)
-    trees, identity, parser_made = _trees(recipe, corpus, data) if parses else ({}, None, False)
     if is_complete(folder):
         console.remark(f"prepare: {folder} is there")
     else:
         _show(prepare(recipe, corpus, folder))
+    trees, identity, parser_made = _trees(recipe, corpus, data) if parses else ({}, None, False)
     name = _annotate(folder, corpus, trees, identity) if identity is not None else None
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {folder}"
     console.table(title, COLUMNS, corpus_table(PreparedCorpus.open(folder), name))

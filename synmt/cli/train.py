@@ -38,14 +38,12 @@ def train(
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
     from synmt.checkpoint import Run
-    from synmt.device import choose_device
-    from synmt.experiment import check_run, check_variants, has_finished
+    from synmt.experiment import check_run, check_values, has_finished
     from synmt.parallel import join_processes
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    check_variants(loaded)
-    choose_device(loaded.training.device)
+    check_values(loaded)
     processes = join_processes()
     run = Run(runs / loaded.name)
     if processes.rank:
@@ -73,7 +71,7 @@ def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processe
             if processes.rank == 0:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(run.folder, "this run"))
-                begin_run(run, recipe, prepared.parser, overwrite=overwrite)
+                begin_run(run, recipe, prepared, overwrite=overwrite)
         _train(run, recipe, prepared, processes)
 
 
