@@ -17,6 +17,7 @@ from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_l
 from synmt.corpora import Corpus
 from synmt.corpus import PreparedCorpus
 from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.windows import windows
 from synmt.device import choose_device
 from synmt.errors import UsageError
 from synmt.files import fingerprint, read_lines, sha256, write_atomically
@@ -241,16 +242,16 @@ def keep_final_weights(run: Run, recipe: Recipe) -> None:
 
 
 def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> Iterator[int]:
-    """Translate and score one test set into the run folder; yields 1 for each line."""
+    """Translate and score one test set into the run folder; yields how many lines each window had."""
     folder = run.test_folder(name)
     references = list(read_lines(files.target))
     trees = given_trees(recipe, files) if check_variants(recipe).to_run else None
     parses = read_parses(trees, read_lines(files.source)) if trees else None
     translator = Translator.load(run, device=recipe.training.device)
     hypotheses = []
-    for translation in translator.translate(read_lines(files.source), parses):
-        hypotheses.append(translation.text)
-        yield 1
+    for window in translator.translate_windows(windows(read_lines(files.source), translator.window), parses):
+        hypotheses += [translation.text for translation in window]
+        yield len(window)
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
     scores = score_system(hypotheses, references, recipe.evaluation.metrics, **options)
     _write_lines(folder / "source.txt", read_lines(files.source))

@@ -197,7 +197,7 @@ def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Adv
             return
         last = now
         rate = done / (now - began)
-        left = f", {(total - done) / rate:,.0f} s left" if total and rate else ""
+        left = f", {(total - done) / rate:,.0f} s left" if total and rate and done < total else ""
         of = f" of {total:,.0f}" if total else ""
         remark(f"{what}: {done:,.0f}{of} {unit}, {rate:,.0f}/s{left}")
 
