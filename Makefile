@@ -23,7 +23,7 @@ quickstart: $(VENV)/.plot
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 check: test
 	$(BIN)/pyright

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# before torch is loaded, here and in the commands that tests start: two test processes share two cores
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:

@@ -11,7 +11,7 @@ import typer
 def prepare(
     recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Values that differ from the recipe's.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that differ from the recipe's.")
     ] = None,
     data: Annotated[Path, typer.Option(help="Where trees and prepared corpora lie.")] = Path("data"),
     trees: Annotated[

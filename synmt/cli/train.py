@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")],
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Values that differ from the recipe's.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that differ from the recipe's.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Where run folders lie.")] = Path("runs"),
     data: Annotated[Path, typer.Option(help="Where trees and prepared corpora lie.")] = Path("data"),
