@@ -67,9 +67,7 @@ def _move(value: Any, device: torch.device) -> Any:
     return value
 
 
-def collate(
-    examples: Sequence[Example], source_signals: Sequence[Signal] = (), target_signals: Sequence[Signal] = ()
-) -> Batch:
+def collate(examples: Sequence[Example], source_signals: Sequence[Signal] = ()) -> Batch:
     """Put sentences side by side and compute what the model reads of their parses."""
     targets = [example.target for example in examples]
     return Batch(

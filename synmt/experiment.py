@@ -59,9 +59,14 @@ class Needs:
 
 def check_variants(recipe: Recipe) -> Needs:
     """Make every variant once, so that all misfits are reported before anything runs."""
-    sides = [place_variants(recipe.model, recipe.syntax, side) for side in ("source", "target")]
-    variants = [variant for side in sides for layer in side for variant in layer]
-    return Needs(any(v.reads for v in variants), any(v.learns for v in variants))
+    source, target = (
+        [variant for layer in place_variants(recipe.model, recipe.syntax, side) for variant in layer]
+        for side in ("source", "target")
+    )
+    for variant in target:
+        if variant.reads or variant.learns:
+            raise UsageError(f"{type(variant).__name__} reads trees of the target, and only the source is parsed")
+    return Needs(any(v.reads for v in source), any(v.learns for v in source))
 
 
 def check_values(recipe: Recipe) -> None:
@@ -204,7 +209,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
     signals = model.reads("source") + model.learns("source")
     valid = Reader(data.split("valid", prepared.trees), recipe.training, signals)
-    train = Reader(data.split("train", prepared.trees), recipe.training, signals, (), processes.rank, processes.count)
+    train = Reader(data.split("train", prepared.trees), recipe.training, signals, processes.rank, processes.count)
     return Trainer(
         run,
         recipe,

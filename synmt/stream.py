@@ -37,13 +37,12 @@ class Reader:
     split: Split
     recipe: TrainingRecipe
     source_signals: Sequence[Signal] = ()
-    target_signals: Sequence[Signal] = ()
     rank: int = 0
     processes: int = 1
 
     def batch(self, rows: IntArray) -> Batch:
         """Read sentences and put them side by side."""
-        return collate(self.split.rows(rows), self.source_signals, self.target_signals)
+        return collate(self.split.rows(rows), self.source_signals)
 
     def once(self) -> Iterator[Batch]:
         """Yield the corpus once, longest batches first."""

@@ -147,11 +147,12 @@ class Trainer:
             output = self.model(batch)
             loss, nll = self._losses(output.states, batch)
         total = loss + sum(output.losses.values())
+        self.scaler.scale(total / tokens).backward()
+        # only now: to read a number is to wait for the GPU
         for name, value in {"loss": loss, "nll": nll, **output.losses}.items():
             sums[name] = sums.get(name, 0.0) + float(value.detach())
         if not math.isfinite(sums["loss"]):
             raise self._not_finite("loss", (batch,))
-        self.scaler.scale(total / tokens).backward()
 
     def _not_finite(self, what: str, batches: tuple[Batch, ...]) -> SynmtError:
         lines = [str(line + 1) for batch in batches for line in batch.lines]

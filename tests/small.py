@@ -83,5 +83,4 @@ def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[l
 
 def batch_for(model: Seq2Seq, examples: Sequence[Example]) -> Batch:
     """Put sentences side by side with all that the model reads and learns."""
-    signals = model.reads("source") + model.learns("source")
-    return collate(examples, signals, model.reads("target") + model.learns("target"))
+    return collate(examples, model.reads("source") + model.learns("source"))
