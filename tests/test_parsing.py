@@ -253,7 +253,7 @@ def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
 def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
     steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
     next(steps)
-    with pytest.raises(SynmtError, match=r"another run is writing"):
+    with pytest.raises(SynmtError, match=r"another process is writing"):
         run(source, tmp_path / "a")
     assert list(steps)[-1].state == "finished"
 
