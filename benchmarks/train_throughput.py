@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
+from marian import marian_model
 
 from synmt.batch import Batch, Sequences
 from synmt.device import autocast, peak_memory
@@ -27,7 +28,7 @@ from synmt.loss import smoothed_cross_entropy
 from synmt.model.build import build
 from synmt.recipe import ModelRecipe, SyntaxRecipe
 from synmt.recipe_file import check_recipe
-from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.syntax.pieces import BOS, PAD
 
 Step = Callable[[Batch], None]
 SYSTEMS = ("marian", "plain", "pascal")
@@ -58,29 +59,8 @@ def synmt_step(variants: list[dict], options: argparse.Namespace) -> Step:
 
 
 def marian_step(options: argparse.Namespace) -> Step:
-    from transformers import MarianConfig, MarianMTModel
-
     shape, _ = recipes(options.size, [])
-    config = MarianConfig(
-        vocab_size=options.pieces,
-        d_model=shape.model_dim,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.feedforward_dim,
-        decoder_ffn_dim=shape.feedforward_dim,
-        dropout=shape.dropout,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        pad_token_id=PAD,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-    )
-    model = MarianMTModel(config).to(options.device).train()
+    model = marian_model(shape, options.pieces).to(options.device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step(batch: Batch) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from marian import marian_model
 from torch import Tensor
 
 from synmt.batch import collate_source
@@ -29,7 +30,7 @@ from synmt.model.build import build
 from synmt.model.embedding import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe import ModelRecipe, SyntaxRecipe
-from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.syntax.pieces import EOS
 
 ALPHA = 0.6
 """Of the length penalty; each system has its own formula."""
@@ -170,28 +171,8 @@ def ctranslate2(marian: Any, beam: int, threads: int) -> System:
 
 def as_marian(model: Transformer, size: str, pieces: int) -> Any:
     """Give the same weights to MarianMTModel."""
-    from transformers import MarianConfig, MarianMTModel
-
     shape = ModelRecipe.model_validate({"size": size})
-    config = MarianConfig(
-        vocab_size=pieces,
-        d_model=shape.model_dim,
-        encoder_layers=shape.encoder_layers,
-        decoder_layers=shape.decoder_layers,
-        encoder_attention_heads=shape.heads,
-        decoder_attention_heads=shape.heads,
-        encoder_ffn_dim=shape.feedforward_dim,
-        decoder_ffn_dim=shape.feedforward_dim,
-        activation_function="relu",
-        scale_embedding=True,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-        max_position_embeddings=512,
-    )
-    marian = MarianMTModel(config).eval()
+    marian = marian_model(shape, pieces).eval()
     weights = {name: tensor for name, tensor in marian.state_dict().items() if "final_logits_bias" in name}
     for name, tensor in model.state_dict().items():
         weights.update(_renamed(name, tensor))

@@ -86,8 +86,3 @@ class Table:
         if index < 0:
             raise SynmtError(f"has no column '{name}'", where=str(self.path))
         return self._batch.column(index)
-
-
-def read_facts(path: Path) -> dict[str, Any]:
-    """Read the facts about an Arrow file of ours."""
-    return Table(path).facts

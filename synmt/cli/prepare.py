@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
+
 
 def prepare(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that differ from the recipe's.")
-    ] = None,
-    data: Annotated[Path, typer.Option(help="Where trees and prepared corpora lie.")] = Path("data"),
+    recipe: RecipeFile,
+    overrides: Overrides = None,
+    data: DataFolder = Path("data"),
     trees: Annotated[
         bool, typer.Option("--trees", help="Add the source's trees, also where no variant of the recipe reads them.")
     ] = False,

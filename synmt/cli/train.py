@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synmt.cli import console
+from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
 
 if TYPE_CHECKING:
     from synmt.checkpoint import Run
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")],
-    overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that differ from the recipe's.")
-    ] = None,
+    recipe: RecipeFile,
+    overrides: Overrides = None,
     runs: Annotated[Path, typer.Option(help="Where run folders lie.")] = Path("runs"),
-    data: Annotated[Path, typer.Option(help="Where trees and prepared corpora lie.")] = Path("data"),
+    data: DataFolder = Path("data"),
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run of this name and begin anew.")] = False,
 ) -> None:
     """Train a model by a recipe: parse, prepare, train, translate the test sets, score them.

@@ -1,0 +1,36 @@
+"""Hugging Face's MarianMT in the shape of a synmt model: the model that the benchmarks measure against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synmt.recipe import ModelRecipe
+from synmt.syntax.pieces import BOS, EOS, PAD
+
+
+def marian_model(shape: ModelRecipe, pieces: int) -> Any:
+    """Build a MarianMTModel of the same size, with shared embeddings, ReLU and the same dropout."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = MarianConfig(
+        vocab_size=pieces,
+        d_model=shape.model_dim,
+        encoder_layers=shape.encoder_layers,
+        decoder_layers=shape.decoder_layers,
+        encoder_attention_heads=shape.heads,
+        decoder_attention_heads=shape.heads,
+        encoder_ffn_dim=shape.feedforward_dim,
+        decoder_ffn_dim=shape.feedforward_dim,
+        dropout=shape.dropout,
+        attention_dropout=0.0,
+        activation_dropout=0.0,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=512,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        forced_eos_token_id=None,
+    )
+    return MarianMTModel(config)
