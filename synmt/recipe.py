@@ -131,6 +131,8 @@ class ModelRecipe(_Section):
     """Width inside the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
     """Attention heads of every layer."""
+    encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
+    """Attention heads of each encoder layer, first to last, where they are not all `heads`."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """On embeddings and on every sub-layer's output."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -153,10 +155,20 @@ class ModelRecipe(_Section):
             preset |= {"encoder_layers": layers, "decoder_layers": layers}
         return {**preset, **given}
 
+    def heads_of(self, side: str) -> tuple[int, ...]:
+        """Give the number of attention heads of each layer of a side."""
+        if side == "target":
+            return (self.heads,) * self.decoder_layers
+        return self.encoder_heads or (self.heads,) * self.encoder_layers
+
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
-        if self.model_dim % self.heads:
-            raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {self.heads} heads")
+        if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
+            count = len(self.encoder_heads)
+            raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
+        for heads in (self.heads, *self.encoder_heads):
+            if self.model_dim % heads:
+                raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {heads} heads")
         if self.model_dim % 2:
             raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
         return self
@@ -173,10 +185,10 @@ class VariantRecipe(BaseModel):
     """A file of synmt/model/variants, or the dotted path of a module elsewhere."""
     side: Literal["source", "target"] = "source"
     """Encoder or decoder."""
-    layers: tuple[int, ...] = (1,)
-    """The layers it edits, counted from 1."""
-    heads: int | Literal["all"] = "all"
-    """How many heads of each layer it owns: the first that are free."""
+    layers: tuple[int, ...] | Literal["all"] | None = None
+    """The layers it edits, counted from 1; the paper's where none are given."""
+    heads: int | Literal["all"] | None = None
+    """How many heads of each layer it owns: the first that are free; the paper's number where none is given."""
     loss_weight: float = 1.0
     """Weight of its auxiliary loss, where it has one."""
 

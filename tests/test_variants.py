@@ -8,6 +8,7 @@ import torch
 from small import PIECES, batch_for, random_batch, random_example, small_model
 
 from synmt.batch import Batch
+from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out
 from synmt.model.build import variant_class, variant_names
 from synmt.model.variant import Place, Syntax, Variant
@@ -17,10 +18,9 @@ CATALOGUE = variant_names()
 
 def places(name):
     """Give recipes of the variant on every side that takes it, on two of the four heads of each layer."""
-    from synmt.errors import UsageError
-
+    where = {"layers": [1, 2], "heads": 2} if variant_class(name).edits_attention() else {}
     for side in ("source", "target"):
-        recipe = {"name": name, "side": side, "layers": [1, 2], "heads": 2}
+        recipe = {"name": name, "side": side, **where}
         try:
             small_model(recipe)
         except UsageError:

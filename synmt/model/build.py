@@ -31,8 +31,7 @@ def build(model: ModelRecipe, syntax: SyntaxRecipe, *, source_pieces: int, targe
 
 def place_variants(model: ModelRecipe, syntax: SyntaxRecipe, side: str) -> list[list[Variant]]:
     """Make the variants of one side, layer by layer; each owns the first heads that are free."""
-    count = model.encoder_layers if side == "source" else model.decoder_layers
-    layers: list[list[Variant]] = [[] for _ in range(count)]
+    layers: list[list[Variant]] = [[] for _ in model.heads_of(side)]
     errors: list[SynmtError] = []
     for index, recipe in enumerate(syntax.variants):
         if recipe.side != side:
@@ -88,24 +87,37 @@ def _working_folder_importable() -> Iterator[None]:
 def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]], where: str) -> None:
     kind = variant_class(recipe.name, where)
     options = _checked_options(kind, recipe, where)
-    for number in recipe.layers:
+    numbers = kind.default_layers if recipe.layers is None else recipe.layers
+    for number in range(1, len(layers) + 1) if numbers == "all" else numbers:
         if not 1 <= number <= len(layers):
             raise UsageError(f"there is no layer {number}", where=where, allowed=f"1 to {len(layers)}")
         layer = layers[number - 1]
-        free = model.heads - sum(variant.place.heads for variant in layer)
-        heads = free if recipe.heads == "all" else recipe.heads
-        if not 1 <= heads <= free:
-            raise UsageError(
-                f"{recipe.name} wants {heads or 'all'} heads of layer {number}, but {free} of {model.heads} are free",
-                where=where,
-            )
-        place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // model.heads)
+        total = model.heads_of(recipe.side)[number - 1]
+        taken = sum(variant.place.heads for variant in layer)
+        heads = _heads(kind, recipe, f"layer {number}", total, total - taken, where)
+        place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // total, taken)
         try:
             variant = kind(place, **options)
         except UsageError as error:
             raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
         variant.loss_weight = recipe.loss_weight
         layer.append(variant)
+
+
+def _heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:
+    if not kind.edits_attention():
+        if recipe.heads is not None:
+            raise UsageError(f"{recipe.name} edits no attention: it owns no heads", where=where, do="Leave out `heads`")
+        return 0
+    wanted = kind.default_heads if recipe.heads is None else recipe.heads
+    heads = free if wanted == "all" else wanted
+    if not 1 <= heads <= free:
+        raise UsageError(
+            f"{recipe.name} wants {heads or 'all'} heads of {layer}, but {free} of {total} are free",
+            where=where,
+            do="Say with `heads` how many each variant owns: two in one layer take consecutive heads",
+        )
+    return heads
 
 
 def _checked_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:

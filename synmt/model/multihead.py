@@ -39,6 +39,8 @@ class SelfAttention(nn.Module):
             return attend(terms, dropout)
         outputs, first = [], 0
         for variant in cast(list[Variant], self.variants):
+            if not variant.place.heads:
+                continue
             last = first + variant.place.heads
             outputs.append(attend(variant.edit(terms.heads(first, last), syntax), dropout))
             first = last

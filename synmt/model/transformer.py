@@ -56,10 +56,10 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, recipe: ModelRecipe, variants: Sequence[Variant]) -> None:
+    def __init__(self, recipe: ModelRecipe, heads: int, variants: Sequence[Variant]) -> None:
         super().__init__()
         self.self_attention = SelfAttention(
-            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout, variants=variants
+            recipe.model_dim, heads, dropout=recipe.attention_dropout, variants=variants
         )
         self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
         self.residuals = nn.ModuleList(Residual(recipe) for _ in range(2))
@@ -146,7 +146,8 @@ class Transformer(Seq2Seq):
         source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
         self.source_embedding = Embedding(source_table, dropout=recipe.dropout, variants=self.variants["source"])
         self.target_embedding = Embedding(target_table, dropout=recipe.dropout, variants=self.variants["target"])
-        self.encoder = nn.ModuleList(EncoderLayer(recipe, variants) for variants in source)
+        layers = zip(recipe.heads_of("source"), source, strict=True)
+        self.encoder = nn.ModuleList(EncoderLayer(recipe, heads, variants) for heads, variants in layers)
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
         self.encoder_norm = _final_norm(recipe)
         self.decoder_norm = _final_norm(recipe)

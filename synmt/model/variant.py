@@ -21,7 +21,8 @@ class Place:
     """Where a variant stands, and the sizes that it may need.
 
     layer: counted from 1, as in papers.
-    heads: how many heads of the layer it owns.
+    heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
+    first_head: the first of them, counted from 0.
     """
 
     side: Literal["source", "target"]
@@ -29,6 +30,7 @@ class Place:
     heads: int
     model_dim: int
     head_dim: int
+    first_head: int = 0
 
 
 @dataclass
@@ -60,6 +62,12 @@ class Variant(nn.Module):
     loss_weight: float = 1.0
     """Of the auxiliary loss; the recipe sets it."""
 
+    default_layers: tuple[int, ...] | Literal["all"] = (1,)
+    """Where it stands, if the recipe does not say."""
+
+    default_heads: int | Literal["all"] = "all"
+    """How many heads of a layer it owns, if the recipe does not say."""
+
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
@@ -76,7 +84,17 @@ class Variant(nn.Module):
         """Edit what the decoder reads of the source."""
         return memory
 
+    def remark(self, relations: Mapping[str, int]) -> str:
+        """Say what a person should know of the relations in the training text, given how often each occurs."""
+        return ""
+
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch; it is weighted here and normalised like translation."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        syntax.losses[name] = self.loss_weight * loss
+        before = syntax.losses.get(name, 0.0)
+        syntax.losses[name] = before + self.loss_weight * loss
+
+    @classmethod
+    def edits_attention(cls) -> bool:
+        """Tell whether it edits attention, and so owns heads."""
+        return cls.edit is not Variant.edit

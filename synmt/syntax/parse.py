@@ -8,6 +8,38 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """P(parent, relation | word), sparse: N entries, those of one word side by side.
+
+    words: (N,) the word of each entry, ascending.
+    parents: (N,) its parent; a word that is its own parent is the root.
+    relations: (N,) numbers of names.
+    probabilities: (N,); those of a word sum to 0.999 at least, and to 1 at most.
+    names: the relations by number.
+    """
+
+    words: IntArray
+    parents: IntArray
+    relations: IntArray
+    probabilities: FloatArray
+    names: tuple[str, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Arcs):
+            return NotImplemented
+        return (
+            [self.names[number] for number in self.relations.tolist()]
+            == [other.names[number] for number in other.relations.tolist()]
+            and np.array_equal(self.words, other.words)
+            and np.array_equal(self.parents, other.parents)
+            and np.array_equal(self.probabilities, other.probabilities)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +51,7 @@ class Parse:
     parents: (W,) index of each word's parent; a root points at itself.
     relations: relation to the parent, a UD name with its subtype if the parser gives one; a root has `root`.
     tags: universal part of speech of each word, `_` where unknown.
-
-    The probabilities of arcs will be one more field, `arcs`, last and None by default.
+    arcs: what the parser thinks of all arcs, where it was asked.
     """
 
     words: list[str]
@@ -28,6 +59,7 @@ class Parse:
     parents: IntArray
     relations: list[str]
     tags: list[str] = field(default_factory=list)
+    arcs: Arcs | None = None
 
     def __len__(self) -> int:
         return len(self.words)
@@ -40,6 +72,7 @@ class Parse:
             (self.words, self.relations, self.tags) == (other.words, other.relations, other.tags)
             and np.array_equal(self.spans, other.spans)
             and np.array_equal(self.parents, other.parents)
+            and self.arcs == other.arcs
         )
 
     __hash__ = None  # type: ignore[assignment]

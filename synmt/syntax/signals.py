@@ -12,10 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import FloatArray, IntArray, Parse
 
 Array = npt.NDArray[Any]
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
