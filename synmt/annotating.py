@@ -7,25 +7,26 @@ prepared corpus serves every variant and every parser.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import compress, islice, tee
+from dataclasses import dataclass, field, replace
+from itertools import chain, compress, islice, tee
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from synmt.corpora import Corpus
-from synmt.corpus import FORMAT, PreparedCorpus, shard_name
+from synmt.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
 from synmt.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
 from synmt.errors import SynmtError
 from synmt.files import fingerprint, locked, read_lines, saying_what_failed, sha256, write_atomically
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.pieces import Vocabulary, merge_unowned, straddles, word_of
+from synmt.syntax.merging import merge_unowned
+from synmt.syntax.parse import Arcs, IntArray, Parse
+from synmt.syntax.pieces import Vocabulary, straddles, word_of
 from synmt.tables import Table, lists, write_table
 
-Side = Literal["source", "target"]
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
 """What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""
 
@@ -61,20 +62,20 @@ def annotate(
         _finish(prepared, place, side, parser, list(parses))
 
 
-Tree = tuple[str, Parse]
+Line = tuple[str, Parse]
 
 
-def read_trees(text: Path, parses: Path) -> Iterator[Tree]:
+def read_trees(text: Path, parses: Path) -> Iterator[Line]:
     """Read the lines of a text with their trees."""
     lines, again = tee(read_lines(text))
     return zip(lines, read_parses(parses, again), strict=True)
 
 
 def _annotate_split(
-    prepared: PreparedCorpus, place: Path, split: str, side: Side, trees: Iterator[Tree]
+    prepared: PreparedCorpus, place: Path, split: str, side: Side, trees: Iterator[Line]
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
-    vocabulary = prepared.vocabularies[0 if side == "source" else 1]
+    vocabulary = prepared.vocabularies[SIDES.index(side)]
     remaining = remaining_shards(place, split, lines)
     if not any(remaining):
         return
@@ -101,6 +102,37 @@ class _Names:
         return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
 
 
+@dataclass
+class _ArcColumns:
+    """The probabilities of arcs of one shard; it has none at all where a sentence has none."""
+
+    names: _Names = field(default_factory=_Names)
+    rows: list[Arcs] = field(default_factory=list)
+    missing: bool = False
+
+    def add(self, parse: Parse) -> None:
+        """Take the arcs of the next sentence."""
+        if parse.arcs is not None:
+            numbers = np.array(self.names.number(list(parse.arcs.names)), dtype=np.int64)
+            self.rows.append(replace(parse.arcs, relations=numbers[parse.arcs.relations]))
+        elif len(parse):
+            self.missing = True
+        else:
+            self.rows.append(_NO_ARCS)
+
+    def stored_names(self) -> list[str] | None:
+        return None if self.missing else list(self.names.numbers)
+
+    def stored(self) -> dict[str, Any]:
+        if self.missing:
+            return {}
+        kinds = {"words": np.int16, "parents": np.int16, "relations": np.int16, "probabilities": np.float32}
+        return {f"arc_{name}": lists([getattr(row, name) for row in self.rows], k) for name, k in kinds.items()}
+
+
+_NO_ARCS = Arcs(*(np.zeros(0, dtype=np.int64) for _ in range(3)), np.zeros(0, dtype=np.float32), ())
+
+
 @dataclass(frozen=True)
 class _Annotator:
     """Writes the trees of one shard; numbers of relations and tags hold within it."""
@@ -109,10 +141,10 @@ class _Annotator:
     table: Table
     side: Side
 
-    def write(self, trees: Iterator[Tree], first: int, place: Path) -> None:
+    def write(self, trees: Iterator[Line], first: int, place: Path) -> None:
         """Write the trees of the shard's rows; `first` is the line of the first tree."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
-        relations, tags = _Names(), _Names()
+        relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
         for row, (text, parse) in enumerate(self._of_rows(trees, first)):
             merged, owners = self._project(text, parse, row, counts)
@@ -120,12 +152,19 @@ class _Annotator:
             columns["relations"].append(relations.number(merged.relations))
             columns["tags"].append(tags.number(merged.tags or ["_"] * len(merged)))
             columns["word_of"].append(owners)
+            arcs.add(merged)
         assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
-        facts = {"relations": list(relations.numbers), "tags": list(tags.numbers), "counts": counts}
+        facts = {
+            "relations": list(relations.numbers),
+            "relation_counts": _occurrences(columns["relations"], len(relations.numbers)),
+            "tags": list(tags.numbers),
+            "counts": counts,
+            "arcs": arcs.stored_names(),
+        }
         table = {name: lists(rows, _smallest(rows)) for name, rows in columns.items()}
-        write_table(place / self.table.path.name, table, facts)
+        write_table(place / self.table.path.name, table | arcs.stored(), facts)
 
-    def _of_rows(self, trees: Iterator[Tree], first: int) -> Iterator[Tree]:
+    def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
         lines = self.table.numbers("line") - first
         wanted = np.zeros(SHARD_LINES, dtype=bool)
         wanted[lines] = True
@@ -165,6 +204,10 @@ def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]
     return np.cumsum(opened - closed)[:length] > 0
 
 
+def _occurrences(rows: list[list[int]], names: int) -> list[int]:
+    return np.bincount(np.fromiter(chain.from_iterable(rows), dtype=np.int64), minlength=names).tolist()
+
+
 def _smallest(rows: list[Any]) -> type[np.signedinteger]:
     longest = max(map(len, rows), default=0)
     return np.int16 if longest < 2**15 else np.int32
@@ -177,7 +220,8 @@ def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[s
         "format": FORMAT,
         "side": side,
         "parser": dict(parser),
-        "relations": sorted({name for shard in every for name in shard["relations"]}),
+        "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
+        "arcs": all(shard["arcs"] is not None for shard in every),
         "tags": sorted({name for shard in every for name in shard["tags"]}),
         "counts": {
             split: {name: sum(shard["counts"][name] for shard in shards) for name in COUNTS}
@@ -187,6 +231,13 @@ def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[s
     with write_atomically(place / "annotation.json") as stream:
         json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
         stream.write("\n")
+
+
+def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for shard in shards:
+        counts.update(dict(zip(shard["relations"], shard["relation_counts"], strict=True)))
+    return dict(sorted(counts.items()))
 
 
 def _shard_facts(prepared: PreparedCorpus, place: Path, split: str) -> list[dict[str, Any]]:

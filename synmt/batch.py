@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.corpus import Example
+from synmt.corpus import Example, Side
 from synmt.errors import SynmtError
+from synmt.recipe_data import ParserRecipe
+from synmt.syntax.controls import Control
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import BOS, EOS, PAD
 from synmt.syntax.signals import Array, Signal
@@ -57,6 +59,20 @@ class Batch:
         return replace(self, **{f.name: _move(getattr(self, f.name), device) for f in fields(self)})
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What is read of the trees of one side: signals, and the control that takes the place of the trees."""
+
+    signals: Sequence[Signal] = ()
+    control: Control = field(default_factory=Control)
+
+
+def control_of(parser: ParserRecipe) -> Control:
+    """Give the control that a recipe asks for; gold trees are as little changed as the parser's."""
+    kind = "none" if parser.control == "gold" else parser.control
+    return Control(kind, rewire=parser.rewire, seed=parser.seed)
+
+
 def _move(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
         return value.to(device, non_blocking=True)
@@ -67,15 +83,15 @@ def _move(value: Any, device: torch.device) -> Any:
     return value
 
 
-def collate(examples: Sequence[Example], source_signals: Sequence[Signal] = ()) -> Batch:
-    """Put sentences side by side and compute what the model reads of their parses."""
+def collate(examples: Sequence[Example], source: Reading | None = None, target: Reading | None = None) -> Batch:
+    """Put sentences side by side and compute what the model reads of the trees of each side."""
     targets = [example.target for example in examples]
     return Batch(
         source=collate_source([example.source for example in examples]),
         target_input=_pad([np.append(BOS, target) for target in targets]),
         target_output=_pad([np.append(target, EOS) for target in targets]),
-        source_signals=collate_signals(examples, source_signals),
-        target_signals={},
+        source_signals=collate_signals(examples, "source", source or Reading()),
+        target_signals=collate_signals(examples, "target", target or Reading()),
         lines=tuple(example.line for example in examples),
     )
 
@@ -87,25 +103,28 @@ def collate_source(sources: Sequence[Array]) -> Sequences:
     return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None])
 
 
-def collate_signals(examples: Sequence[Example], signals: Sequence[Signal]) -> dict[str, Tensor]:
-    """Compute signals of the source, EOS included, and pad every axis of length T."""
-    if not signals:
+def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> dict[str, Tensor]:
+    """Compute signals and pad every axis of length T: of the source with EOS, of the target as the decoder's input."""
+    if not reading.signals:
         return {}
-    trees = [_tree_of(example, signals) for example in examples]
+    trees = [_tree_of(example, side, reading) for example in examples]
     return {
         signal.name: _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
-        for signal in signals
+        for signal in reading.signals
     }
 
 
-def _tree_of(example: Example, signals: Sequence[Signal]) -> tuple[Parse, IntArray]:
-    if example.parse is None or example.word_of is None:
+def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:
+    tree = example.trees.get(side)
+    if tree is None:
         raise SynmtError(
-            f"the model reads {', '.join(signal.name for signal in signals)} of parses, "
+            f"the model reads {', '.join(signal.name for signal in reading.signals)} of the {side}'s parses, "
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
-    return example.parse, np.append(example.word_of, -1)
+    pieces = example.source if side == "source" else example.target
+    parse = reading.control.apply(tree.parse, pieces.tobytes())
+    return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
 
 
 def token_batches(

@@ -11,7 +11,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.fetch import fetch
 from synmt.files import cache_folder, fingerprint, offline, sha256, write_folder_atomically
 from synmt.known_corpora import KNOWN_CORPORA, KnownCorpus
-from synmt.recipe import CorpusRecipe, SplitFiles
+from synmt.recipe_data import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
 
@@ -124,6 +124,8 @@ def _corpus(
             source=paths[0],
             target=paths[1],
             source_parses=_in_any(folders, f"{split}.{source}.conllu"),
+            target_parses=_in_any(folders, f"{split}.{target}.conllu"),
+            source_bracketings=_in_any(folders, f"{split}.{source}.brackets"),
             labels=_in_any(folders, f"{split}.labels.tsv"),
         )
 

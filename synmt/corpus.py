@@ -6,27 +6,43 @@ train-00000.arrow, valid-00000.arrow, …
                                     rows: line, source pieces, target pieces, without BOS and EOS
 parse-source-1a2b3c4d5e6f/          an annotation: the same rows in the same files
     annotation.json                 parser, relations, counts; written last
-    train-00000.arrow, …            rows: parents, relations, tags, word_of
+    train-00000.arrow, …            rows: parents, relations, tags, word_of; with probabilities of arcs also
+                                    arc_words, arc_parents, arc_relations, arc_probabilities
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from synmt.errors import SynmtError
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Arcs, IntArray, Parse
 from synmt.syntax.pieces import IdArray, Vocabulary
 from synmt.tables import Lists, Table
 
-FORMAT = 1
+FORMAT = 2
+
+Side = Literal["source", "target"]
+SIDES: tuple[Side, Side] = ("source", "target")
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The tree of one side of a pair.
+
+    parse: its words are empty strings without a place where it comes from a prepared corpus.
+    word_of: the word that each piece belongs to, (T,); -1 for a piece without a word.
+    """
+
+    parse: Parse
+    word_of: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +51,13 @@ class Example:
 
     line: its line in the text, counted from 0.
     source, target: pieces without BOS and EOS, (T,); views of the file, not to be written to.
-    parse: the tree of one side; its words are empty strings without a place.
-    word_of: the word of the tree that each piece of that side belongs to, (T,).
+    trees: of the sides that were asked for.
     """
 
     line: int
     source: IdArray
     target: IdArray
-    parse: Parse | None = None
-    word_of: IntArray | None = None
+    trees: Mapping[Side, Tree] = field(default_factory=dict)
 
 
 class PreparedCorpus:
@@ -71,17 +85,18 @@ class PreparedCorpus:
         found = sorted(self.folder.glob("parse-*/annotation.json"))
         return {path.parent.name: _read_json(path) for path in found}
 
-    def split(self, name: str, annotation: str | None = None) -> Split:
-        """Give the rows of `train` or `valid`, with the trees of an annotation."""
-        if annotation is not None and not (self.folder / annotation / "annotation.json").is_file():
-            names = ", ".join(self.annotations()) or "none"
-            raise SynmtError(
-                f"the corpus was prepared without the parses {annotation}",
-                where=str(self.folder),
-                allowed=f"It has: {names}",
-                do="Run `synmt prepare` again",
-            )
-        return Split(self.folder, name, self.facts["splits"][name]["shards"], annotation)
+    def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
+        """Give the rows of `train` or `valid`, with the trees of an annotation for each side."""
+        for annotation in (trees or {}).values():
+            if not (self.folder / annotation / "annotation.json").is_file():
+                names = ", ".join(self.annotations()) or "none"
+                raise SynmtError(
+                    f"the corpus was prepared without the parses {annotation}",
+                    where=str(self.folder),
+                    allowed=f"It has: {names}",
+                    do="Run `synmt prepare` again",
+                )
+        return Split(self.folder, name, self.facts["splits"][name]["shards"], dict(trees or {}))
 
 
 def is_complete(folder: Path) -> bool:
@@ -93,6 +108,16 @@ def is_complete(folder: Path) -> bool:
     return True
 
 
+class _Arcs(NamedTuple):
+    """The columns of one shard that hold the probabilities of arcs."""
+
+    words: Lists
+    parents: Lists
+    relations: Lists
+    probabilities: Lists
+    names: tuple[str, ...]
+
+
 class _Trees(NamedTuple):
     """The columns of one shard of an annotation."""
 
@@ -102,19 +127,21 @@ class _Trees(NamedTuple):
     word_of: Lists
     relation_names: npt.NDArray[np.object_]
     tag_names: npt.NDArray[np.object_]
+    arcs: _Arcs | None
 
 
 class Split:
     """The rows of one split, read from the mapped files as they are asked for."""
 
-    def __init__(self, folder: Path, name: str, shards: int, annotation: str | None) -> None:
-        self._place = (folder, name, shards, annotation)
+    def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
+        self._place = (folder, name, shards, annotations)
         tables = [Table(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
-        self._trees: list[_Trees] = []
-        if annotation is not None:
-            self._trees = [_open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
+        self._trees = {
+            side: [_open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
+            for side, annotation in annotations.items()
+        }
 
     def __reduce__(self) -> tuple[Any, ...]:
         # another process maps the files again
@@ -144,11 +171,8 @@ class Split:
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        if not self._trees:
-            return Example(int(lines[row]), source[row], target[row])
-        trees = self._trees[shard]
-        word_of = trees.word_of[row].astype(np.int64)
-        return Example(int(lines[row]), source[row], target[row], _parse(trees, row), word_of)
+        trees = {side: _tree(shards[shard], row) for side, shards in self._trees.items()}
+        return Example(int(lines[row]), source[row], target[row], trees)
 
 
 def shard_name(split: str, shard: int) -> str:
@@ -156,26 +180,36 @@ def shard_name(split: str, shard: int) -> str:
     return f"{split}-{shard:05d}.arrow"
 
 
-def _parse(trees: _Trees, row: int) -> Parse:
+def _tree(trees: _Trees, row: int) -> Tree:
     parents = trees.parents[row].astype(np.int64)
-    return Parse(
+    parse = Parse(
         words=[""] * len(parents),
         spans=np.zeros((len(parents), 2), dtype=np.int64),
         parents=parents,
         relations=trees.relation_names[trees.relations[row]].tolist(),
         tags=trees.tag_names[trees.tags[row]].tolist(),
+        arcs=_row_of_arcs(trees.arcs, row) if trees.arcs else None,
     )
+    return Tree(parse, trees.word_of[row].astype(np.int64))
+
+
+def _row_of_arcs(arcs: _Arcs, row: int) -> Arcs:
+    words, parents, relations = (column[row].astype(np.int64) for column in arcs[:3])
+    return Arcs(words, parents, relations, arcs.probabilities[row], arcs.names)
 
 
 def _open_trees(path: Path, rows: int) -> _Trees:
     table = Table(path)
     if len(table) != rows:
         raise SynmtError(f"has {len(table)} rows, the text beside it {rows}", where=str(path), do="Prepare again")
-    columns = (table.lists(name) for name in ("parents", "relations", "tags", "word_of"))
+    arcs = None
+    if table.facts["arcs"] is not None:
+        arcs = _Arcs(*(table.lists(f"arc_{name}") for name in _Arcs._fields[:-1]), names=tuple(table.facts["arcs"]))
     return _Trees(
-        *columns,
+        *(table.lists(name) for name in ("parents", "relations", "tags", "word_of")),
         relation_names=np.array(table.facts["relations"], dtype=object),
         tag_names=np.array(table.facts["tags"], dtype=object),
+        arcs=arcs,
     )
 
 

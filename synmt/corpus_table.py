@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from synmt.corpus import PreparedCorpus
@@ -9,8 +10,8 @@ from synmt.corpus import PreparedCorpus
 COLUMNS = ["", "train", "valid"]
 
 
-def corpus_table(prepared: PreparedCorpus, annotation: str | None = None) -> list[list[str]]:
-    """Give the rows of the table under COLUMNS; with an annotation, what its words became."""
+def corpus_table(prepared: PreparedCorpus, annotations: Sequence[str] = ()) -> list[list[str]]:
+    """Give the rows of the table under COLUMNS; with annotations, what their words became."""
     splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
     rows = [["lines", *(_count(split["lines"]) for split in splits)]]
     rows += [["kept", *(_count(split["rows"]) for split in splits)]]
@@ -19,7 +20,7 @@ def corpus_table(prepared: PreparedCorpus, annotation: str | None = None) -> lis
         rows += [[f"cut to {prepared.facts['filters']['max_pieces']} pieces", *(_count(s["cut"]) for s in splits)]]
     for side, name in enumerate(("source", "target")):
         rows += _side_rows(f"{name} ({prepared.facts[name]})", side, splits)
-    if annotation is not None:
+    for annotation in annotations:
         facts = prepared.annotations()[annotation]
         rows += _tree_rows(facts["side"], [facts["counts"].get(name) for name in ("train", "valid")])
     sizes = prepared.facts["vocabulary_sizes"]

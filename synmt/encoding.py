@@ -16,7 +16,7 @@ from synmt.corpora import Corpus
 from synmt.corpus import shard_name
 from synmt.files import read_lines
 from synmt.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
-from synmt.recipe import FilterRecipe, SplitFiles
+from synmt.recipe_data import FilterRecipe, SplitFiles
 from synmt.syntax.pieces import UNK, Vocabulary
 from synmt.tables import Table, lists, write_table
 

@@ -6,30 +6,32 @@ import datetime
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from synmt import __version__
+from synmt.batch import Reading, control_of
 from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_leftovers
 from synmt.corpora import Corpus
-from synmt.corpus import PreparedCorpus
+from synmt.corpus import SIDES, PreparedCorpus, Side
 from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.windows import windows
 from synmt.device import choose_device
 from synmt.errors import UsageError
-from synmt.files import fingerprint, read_lines, sha256, write_atomically
+from synmt.files import read_lines, write_atomically
 from synmt.metrics import MetricOptions, make_metric, score_system
-from synmt.model.build import build, place_variants
+from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
+from synmt.needs import check_variants, given_trees, parser_recipe
 from synmt.parallel import Processes
-from synmt.recipe import Recipe, SplitFiles
+from synmt.recipe import Recipe
+from synmt.recipe_data import SplitFiles
 from synmt.recipe_file import recipe_values
 from synmt.stream import Reader
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.parsers import StanzaParser
 from synmt.training import Trainer
 
 MAY_CHANGE = {
@@ -38,35 +40,11 @@ MAY_CHANGE = {
         *("patience", "use", "device"),
     },
     "parser": {"workers", "device"},
+    "target_parser": {"workers", "device"},
     "decoding": None,
     "evaluation": None,
 }
 """Keys in which a recipe may differ from that of the run which it goes on with; None stands for all."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What the variants of a recipe want of the source's parses: to run, and to learn only."""
-
-    to_run: bool
-    to_learn: bool
-
-    @property
-    def parses(self) -> bool:
-        """Tell whether the training text has to be parsed."""
-        return self.to_run or self.to_learn
-
-
-def check_variants(recipe: Recipe) -> Needs:
-    """Make every variant once, so that all misfits are reported before anything runs."""
-    source, target = (
-        [variant for layer in place_variants(recipe.model, recipe.syntax, side) for variant in layer]
-        for side in ("source", "target")
-    )
-    for variant in target:
-        if variant.reads or variant.learns:
-            raise UsageError(f"{type(variant).__name__} reads trees of the target, and only the source is parsed")
-    return Needs(any(v.reads for v in source), any(v.learns for v in source))
 
 
 def check_values(recipe: Recipe) -> None:
@@ -76,45 +54,6 @@ def check_values(recipe: Recipe) -> None:
     options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)
-
-
-def given_trees(recipe: Recipe, files: SplitFiles) -> Path | None:
-    """Give the trees that come with the text, where the recipe wants them instead of a parser's."""
-    wanted = recipe.parser.gold or recipe.corpus.train is not None
-    if recipe.parser.gold and files.source_parses is None:
-        raise UsageError("there are no trees beside this text, but parser.gold asks for them", where=str(files.source))
-    return files.source_parses if wanted else None
-
-
-def all_given_trees(recipe: Recipe, corpus: Corpus) -> dict[str, Path]:
-    """Give the trees of every split that the model reads them of; none where its parser makes them.
-
-    Trees of two origins are never mixed: a model does not read in one text what it has not learnt in another.
-    """
-    splits = corpus.splits() if check_variants(recipe).to_run else {"train": corpus.train, "valid": corpus.valid}
-    given = {name: given_trees(recipe, files) for name, files in splits.items()}
-    found = {name: path for name, path in given.items() if path is not None}
-    without = ", ".join(name for name in given if name not in found)
-    if found and without:
-        raise UsageError(
-            f"trees come with {', '.join(found)}, but not with {without}",
-            where="source_parses",
-            do="Name those of every text under corpus, or none: then the recipe's parser makes them all",
-        )
-    return found
-
-
-def make_parser(recipe: Recipe) -> StanzaParser:
-    """Make the parser of a recipe; it loads when it first parses."""
-    settings = recipe.parser
-    return StanzaParser(recipe.source, model=settings.model, package=settings.package, device=settings.device)
-
-
-def trees_path(data: Path, corpus: Corpus, files: SplitFiles, parser: StanzaParser) -> Path:
-    """Name the file of a split's trees: the same text and parser have the same one."""
-    key = fingerprint(sha256(files.source), parser.fingerprint)
-    stem = files.source.name.removesuffix(".gz")
-    return data / "parses" / f"{corpus.name}-{stem}-{key}.conllu.gz"
 
 
 def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
@@ -147,7 +86,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         _empty(run)
     remove_leftovers(run)
     # both names are hashes of what is inside
-    reads = {"prepared": prepared.folder.name, "trees": prepared.trees}
+    reads = {"prepared": prepared.folder.name, "trees": dict(prepared.trees)}
     before = run.info() if run.exists() else {}
     if any(before.get(key, value) != value for key, value in reads.items()):
         raise UsageError(
@@ -189,13 +128,13 @@ class Prepared:
     """What training reads.
 
     folder: the prepared corpus.
-    trees: the name of the annotation with the source's trees.
-    parser: the identity of the parser that made them, with which new text is parsed.
+    trees: the name of the annotation with the trees of each side that has some.
+    parser: the identity of the parser that made the source's, with which new text is parsed.
     """
 
     corpus: Corpus
     folder: Path
-    trees: str | None = None
+    trees: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
 
 
@@ -207,9 +146,11 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
-    signals = model.reads("source") + model.learns("source")
-    valid = Reader(data.split("valid", prepared.trees), recipe.training, signals)
-    train = Reader(data.split("train", prepared.trees), recipe.training, signals, processes.rank, processes.count)
+    reading = {
+        side: Reading(model.reads(side) + model.learns(side), control_of(parser_recipe(recipe, side))) for side in SIDES
+    }
+    valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
+    train = Reader(data.split("train", prepared.trees), recipe.training, reading, processes.rank, processes.count)
     return Trainer(
         run,
         recipe,
@@ -250,7 +191,7 @@ def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> It
     """Translate and score one test set into the run folder; yields how many lines each window had."""
     folder = run.test_folder(name)
     references = list(read_lines(files.target))
-    trees = given_trees(recipe, files) if check_variants(recipe).to_run else None
+    trees = given_trees(recipe, files, "source") if check_variants(recipe)["source"].to_run else None
     parses = read_parses(trees, read_lines(files.source)) if trees else None
     translator = Translator.load(run, device=recipe.training.device)
     hypotheses = []

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.errors import SynmtError, UsageError
-from synmt.recipe import FilterRecipe
+from synmt.recipe_data import FilterRecipe
 
 REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)")
 KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES = range(len(REASONS))

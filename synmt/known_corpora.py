@@ -38,6 +38,14 @@ _MULTI30K_SUMS = {
     "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
 }
 
+
+def _ted(year: str, sizes: str) -> str:
+    return (
+        f"the talks of IWSLT {year} ({sizes} sentences) without their XML, cut into words with a blank between two "
+        "(spaCy's tokenizer in the paper), from https://wit3.fbk.eu/"
+    )
+
+
 KNOWN_CORPORA: dict[str, KnownCorpus] = {
     "controlled": KnownCorpus(
         languages=("en", "de"),
@@ -54,6 +62,14 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         origin="Multi30k, task 1, raw text (29,000 / 1,014 / 1,000 captions)",
         address="https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
         sums=_MULTI30K_SUMS,
+    ),
+    "multi30k-words": KnownCorpus(
+        languages=("en", "de", "fr"),
+        train="train",
+        valid="val",
+        test=("test_2016_flickr",),
+        origin="multi30k cut into words with a blank between two (spaCy's tokenizer in the paper): "
+        "https://github.com/multi30k/dataset, data/task1/raw",
     ),
     "tanaka-enja": KnownCorpus(
         languages=("en", "ja"),
@@ -79,6 +95,14 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         origin="the parallel training data of WMT16, newstest2015 and newstest2016 (4,500,962 / 2,169 / 2,999 "
         "sentences) from https://www.statmt.org/wmt16/translation-task.html",
     ),
+    "wmt16-words": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="newstest2015",
+        test=("newstest2016",),
+        origin="the files of wmt16-ende cut into words with a blank between two (tokenizer.perl of Moses), from "
+        "https://www.statmt.org/wmt16/translation-task.html",
+    ),
     "wmt17-ende": KnownCorpus(
         languages=("en", "de"),
         train="train",
@@ -102,5 +126,43 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         test=("test",),
         origin="ASPEC as used at WAT 2018 (3,008,500 / 1,790 / 1,812 sentences), on request from "
         "https://jipsti.jst.go.jp/aspec/",
+    ),
+    "aspec-jaen": KnownCorpus(
+        languages=("ja", "en"),
+        train="train",
+        valid="dev",
+        test=("test",),
+        origin="the first 1,500,000 training pairs of ASPEC, its dev and test (1,790 / 1,812 sentences), Japanese cut "
+        "into words by KyTea and English by tokenizer.perl of Moses; on request from https://jipsti.jst.go.jp/aspec/",
+    ),
+    "iwslt14-deen": KnownCorpus(
+        languages=("de", "en"),
+        train="train",
+        valid="valid",
+        test=("test",),
+        origin="IWSLT 2014 as fairseq's examples/translation/prepare-iwslt14.sh leaves it in "
+        "iwslt14.tokenized.de-en/tmp: lower-cased words before BPE, every 23rd pair of train is valid, test is dev2010, "
+        "dev2012 and tst2010 to tst2012 (6,750 sentences)",
+    ),
+    "iwslt17-ende": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="valid",
+        test=("test",),
+        origin=_ted("2017", "206,112 / 888 / 1,568"),
+    ),
+    "iwslt17-enit": KnownCorpus(
+        languages=("en", "it"),
+        train="train",
+        valid="valid",
+        test=("test",),
+        origin=_ted("2017", "231,619 / 929 / 1,566"),
+    ),
+    "iwslt15-enzh": KnownCorpus(
+        languages=("en", "zh"),
+        train="train",
+        valid="valid",
+        test=("test",),
+        origin=_ted("2015", "107,860 / 802 / 1,408"),
     ),
 }

@@ -26,6 +26,7 @@ from synmt.recipe import Recipe
 from synmt.syntax.pieces import Vocabulary
 from synmt.syntax.vocabulary import train_vocabulary
 from synmt.tables import Table, write_table
+from synmt.tasks import task_tags
 
 
 def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
@@ -109,7 +110,7 @@ def _learn(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator
         yield Progress("vocabulary", 0, lines)
         kept = compress(read_pairs(corpus.train), Table(folder / KEPT_FILE).numbers("reason") == KEPT)
         text = chain.from_iterable([pair[side] for side in columns] for pair in kept)
-        train_vocabulary(text, recipe.vocabulary).save(folder, name)
+        train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
         yield Progress("vocabulary", lines, lines)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synmt.recipe_data import CorpusRecipe, FilterRecipe, ParserRecipe, Section, TasksRecipe, VocabularyRecipe
 
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
@@ -19,102 +20,7 @@ SIZES: dict[str, dict[str, int]] = {
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
-
-
-class SplitFiles(_Section):
-    """The files of one split: raw text, line by line; `.gz` is read too."""
-
-    source: Path
-    """The source side."""
-    target: Path
-    """The target side."""
-    source_parses: Path | None = None
-    """CoNLL-U of the source side, one tree for each line; without it the recipe's parser parses the text."""
-    labels: Path | None = None
-    """Tab-separated labels with a header row, a row for each line, for `analyze --by-label`."""
-
-
-class CorpusRecipe(_Section):
-    """Where the text is: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
-
-    name: str | None = None
-    """A known corpus: controlled, multi30k, tanaka-enja, nc11, wmt16-ende, wmt17-ende, wmt18-entr, wat-enja."""
-    folder: Path | None = None
-    """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
-    train: SplitFiles | None = None
-    """The training text."""
-    valid: SplitFiles | None = None
-    """The text that checkpoints are chosen on."""
-    test: dict[str, SplitFiles] = Field(default_factory=dict)
-    """The test sets by name: translated and scored when training ends."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> CorpusRecipe:
-        given = [key for key in ("name", "folder", "train") if getattr(self, key) is not None]
-        if len(given) != 1:
-            here = f"; here: {', '.join(given)} (corpus.{given[0]}=null takes one back)" if given else ""
-            raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
-        if self.train is not None and self.valid is None:
-            raise ValueError("`train` needs `valid` beside it: checkpoints are chosen on it")
-        return self
-
-
-class FilterRecipe(_Section):
-    """Which pairs are left out of the training text; valid and test are never filtered."""
-
-    max_words: int = Field(default=250, ge=1)
-    """Longest side of a pair, in words between spaces."""
-    max_pieces: int = Field(default=512, ge=1)
-    """Longest side of a pair, in subword pieces."""
-    max_ratio: float = Field(default=0.0, ge=0)
-    """Largest ratio of the longer to the shorter side, in words; 0 does not look."""
-    duplicates: bool = False
-    """Leave out a pair that has been seen before."""
-    language: bool = False
-    """Leave out a pair in which a side is not in its language (needs the extra `language`)."""
-
-
-class ParserRecipe(_Section):
-    """What parses the source side, where the model reads syntax."""
-
-    model: str = "compact"
-    """`compact` (ships with synmt, English), `official` (Stanza's own models), or a Stanza model folder."""
-    package: str = "default"
-    """The Stanza package, such as `ewt` or `combined`."""
-    device: str = "auto"
-    """auto, cpu or cuda."""
-    workers: int = Field(default=0, ge=0)
-    """Processes that parse side by side; 0 takes one for each core, or one on a GPU."""
-    gold: bool = False
-    """Take the trees that lie beside the text (train.en.conllu, …) instead, for the test sets too."""
-
-
-class VocabularyRecipe(_Section):
-    """The units of the model: SentencePiece pieces, or whole words."""
-
-    kind: Literal["bpe", "unigram", "word"] = "bpe"
-    """Byte-pair encoding, the unigram model, or words between spaces."""
-    size: int = Field(default=8000, ge=8)
-    """Number of pieces; for words, the largest number that is kept."""
-    joint: bool = True
-    """One vocabulary for both sides, or one each."""
-    byte_fallback: bool = True
-    """Unknown characters become bytes, not the unknown piece."""
-    min_frequency: int = Field(default=1, ge=1)
-    """Whole words only: rarer ones are unknown."""
-    normalization: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
-    """SentencePiece's rule for characters before it cuts them."""
-    character_coverage: float = Field(default=0.9995, gt=0, le=1)
-    """Share of the characters that are pieces of their own; 1 for small alphabets."""
-    training_lines: int = Field(default=2_000_000, ge=1)
-    """At most so many lines, drawn at random, teach the vocabulary."""
-
-
-class ModelRecipe(_Section):
+class ModelRecipe(Section):
     """The network. `size` fills in the numbers that are not given."""
 
     architecture: Literal["transformer"] = "transformer"
@@ -198,14 +104,14 @@ class VariantRecipe(BaseModel):
         return dict(self.model_extra or {})
 
 
-class SyntaxRecipe(_Section):
+class SyntaxRecipe(Section):
     """The variants that edit attention; none makes a plain model."""
 
     variants: tuple[VariantRecipe, ...] = ()
     """In order; two in one layer take consecutive heads."""
 
 
-class TrainingRecipe(_Section):
+class TrainingRecipe(Section):
     """How the model learns."""
 
     max_steps: int = Field(default=100_000, ge=1)
@@ -268,7 +174,7 @@ class TrainingRecipe(_Section):
         return self
 
 
-class DecodingRecipe(_Section):
+class DecodingRecipe(Section):
     """How translations are searched for."""
 
     beam_size: int = Field(default=4, ge=1)
@@ -283,7 +189,7 @@ class DecodingRecipe(_Section):
     """Sentences that are translated side by side."""
 
 
-class EvaluationRecipe(_Section):
+class EvaluationRecipe(Section):
     """How the test sets are scored."""
 
     metrics: tuple[Literal["bleu", "chrf", "ter"], ...] = ("bleu", "chrf", "ter")
@@ -294,7 +200,7 @@ class EvaluationRecipe(_Section):
     """Compare lower-cased."""
 
 
-class Recipe(_Section):
+class Recipe(Section):
     """One experiment."""
 
     name: str = Field(min_length=1, pattern=r"^[\w][\w.+-]*$")
@@ -306,6 +212,8 @@ class Recipe(_Section):
     corpus: CorpusRecipe
     filters: FilterRecipe = FilterRecipe()
     parser: ParserRecipe = ParserRecipe()
+    target_parser: ParserRecipe = ParserRecipe()
+    tasks: TasksRecipe = TasksRecipe()
     vocabulary: VocabularyRecipe = VocabularyRecipe()
     model: ModelRecipe = ModelRecipe.model_validate({})
     syntax: SyntaxRecipe = SyntaxRecipe()

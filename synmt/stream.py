@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
-from synmt.batch import Batch, collate, token_batches
-from synmt.corpus import Split
+from synmt.batch import Batch, Reading, collate, token_batches
+from synmt.corpus import Side, Split
 from synmt.recipe import TrainingRecipe
 from synmt.syntax.parse import IntArray
-from synmt.syntax.signals import Signal
 
 T = TypeVar("T")
 
@@ -36,13 +35,13 @@ class Reader:
 
     split: Split
     recipe: TrainingRecipe
-    source_signals: Sequence[Signal] = ()
+    reading: Mapping[Side, Reading] = field(default_factory=dict)
     rank: int = 0
     processes: int = 1
 
     def batch(self, rows: IntArray) -> Batch:
         """Read sentences and put them side by side."""
-        return collate(self.split.rows(rows), self.source_signals)
+        return collate(self.split.rows(rows), **self.reading)
 
     def once(self) -> Iterator[Batch]:
         """Yield the corpus once, longest batches first."""

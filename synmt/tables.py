@@ -37,7 +37,7 @@ class Lists:
         return np.diff(self._offsets).astype(np.int32, copy=False)
 
 
-def lists(rows: Sequence[Sequence[int]], kind: type[np.signedinteger]) -> pa.Array:
+def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Array:
     """Make a column of lists."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ends = np.concatenate(([0], np.cumsum(lengths)))

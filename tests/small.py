@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from synmt.batch import Batch, collate
-from synmt.corpus import Example
+from synmt.batch import Batch, Reading, collate
+from synmt.corpus import SIDES, Example, Tree
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe import ModelRecipe
 from synmt.recipe_file import check_recipe
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Arcs, Parse
 
 PIECES = 40
+RELATIONS = ("root", "nsubj", "nsubj:pass", "obj", "det", "case", "odd")
 SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "feedforward_dim": 24, "heads": 4}
 
 MONKEY = Parse(
@@ -52,26 +53,34 @@ def model_recipe(**options: Any) -> ModelRecipe:
 
 
 def random_tree(words: int, random: np.random.Generator) -> Parse:
-    """Draw a tree: every word but the root hangs on a word that hangs on the root."""
+    """Draw a tree with probabilities of arcs: every word but the root hangs on a word that hangs on the root."""
     order = random.permutation(words)
     parents = np.empty(words, dtype=np.int64)
     parents[order[0]] = order[0]
     for position in range(1, words):
         parents[order[position]] = order[random.integers(position)]
-    relations = ["root" if parent == word else "dep" for word, parent in enumerate(parents)]
-    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations)
+    drawn = random.choice(RELATIONS[1:], words).tolist()
+    relations = ["root" if parent == word else drawn[word] for word, parent in enumerate(parents)]
+    arcs = random_arcs(words, random)
+    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations, arcs=arcs)
+
+
+def random_arcs(words: int, random: np.random.Generator, each: int = 3) -> Arcs:
+    """Draw some arcs for each word, with probabilities that sum to 1; a word on itself is the root."""
+    parents, relations = random.integers(words, size=(words, each)), random.integers(1, 7, size=(words, each))
+    relations[parents == np.arange(words)[:, None]] = 0
+    drawn = random.dirichlet(np.ones(each), words).astype(np.float32)
+    return Arcs(np.repeat(np.arange(words), each), parents.ravel(), relations.ravel(), drawn.ravel(), RELATIONS)
 
 
 def random_example(words: int, random: np.random.Generator, line: int = 0) -> Example:
-    """Draw a parsed sentence whose words have one to three pieces, and a target."""
-    word_of = np.repeat(np.arange(words), random.integers(1, 4, words))
-    return Example(
-        line=line,
-        source=random.integers(4, PIECES, len(word_of)),
-        target=random.integers(4, PIECES, int(random.integers(1, 9))),
-        parse=random_tree(words, random),
-        word_of=word_of,
-    )
+    """Draw a sentence of so many words and a translation, both parsed, whose words have one to three pieces."""
+    trees, pieces = {}, []
+    for side, count in zip(SIDES, (words, int(random.integers(1, 6))), strict=True):
+        word_of = np.repeat(np.arange(count), random.integers(1, 4, count))
+        trees[side] = Tree(random_tree(count, random), word_of)
+        pieces.append(random.integers(4, PIECES, len(word_of)))
+    return Example(line, *pieces, trees)
 
 
 def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[list[Example], Batch]:
@@ -83,4 +92,4 @@ def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[l
 
 def batch_for(model: Seq2Seq, examples: Sequence[Example]) -> Batch:
     """Put sentences side by side with all that the model reads and learns."""
-    return collate(examples, model.reads("source") + model.learns("source"))
+    return collate(examples, *(Reading(model.reads(side) + model.learns(side)) for side in SIDES))

@@ -9,7 +9,7 @@ import torch
 
 from synmt.checkpoint import Run, save_weights
 from synmt.model.build import build
-from synmt.recipe import VocabularyRecipe
+from synmt.recipe_data import VocabularyRecipe
 from synmt.recipe_file import check_recipe
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.pieces import EOS

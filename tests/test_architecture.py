@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "synmt"
 
 LAYERS = [
     {"__init__", "__main__", "errors"},
-    {"files", "hashing", "yaml", "recipe", "recipe_file"},
+    {"files", "hashing", "yaml", "recipe", "recipe_data", "recipe_file"},
     {"syntax"},
     {"controlled", "known_corpora", "fetch", "corpora", "tables", "corpus", "batch"},
     {
@@ -17,6 +17,7 @@ LAYERS = [
         "filtering",
         "encoding",
         "annotating",
+        "tasks",
         "corpus_table",
         "model",
         "loss",
@@ -27,6 +28,7 @@ LAYERS = [
     {"checkpoint"},
     {"decode", "metrics", "sacre"},
     {"stream", "records", "training", "log", "outputs", "analysis", "plots"},
+    {"needs"},
     {"experiment"},
     {"cli"},
 ]

@@ -7,13 +7,13 @@ import pytest
 import torch
 from small import MONKEY, MONKEY_WORD_OF, random_example
 
-from synmt.batch import collate, collate_signals, collate_source, token_batches
-from synmt.corpus import Example
+from synmt.batch import Reading, collate, collate_signals, collate_source, token_batches
+from synmt.corpus import Example, Tree
 from synmt.errors import SynmtError
 from synmt.syntax.pieces import BOS, EOS, PAD
 from synmt.syntax.signals import PARENT_MIDDLE, Signal
 
-MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), MONKEY, MONKEY_WORD_OF)
+MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), {"source": Tree(MONKEY, MONKEY_WORD_OF)})
 
 
 def lengths(sentences=200, seed=0):
@@ -79,8 +79,8 @@ def test_a_source_without_pieces_is_its_end():
 
 
 def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
-    short = Example(1, np.array([4]), np.array([4]), replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
-    middles = collate_signals([MONKEY_PAIR, short], [PARENT_MIDDLE])["parent_middle"]
+    short = Example(1, np.array([4]), np.array([4]), {"source": Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))})
+    middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))["parent_middle"]
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
     assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
     assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
@@ -95,12 +95,13 @@ def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, k
 
     random = np.random.default_rng(0)
     examples = [random_example(words, random) for words in (4, 1, 6)]
-    padded = collate_signals(examples, [Signal("it", needs="parents", compute=compute, pad=7.0)])["it"]
+    signal = Signal("it", needs="parents", compute=compute, pad=7.0)
+    padded = collate_signals(examples, "source", Reading([signal]))["it"]
     longest = max(len(example.source) for example in examples) + 1
     assert padded.shape == (3, *{"T": (), "TT": (longest,), "GTT": (3, longest)}[shape], longest)
     assert padded.dtype == (torch.int64 if np.issubdtype(kind, np.integer) else torch.float32)
     for example, row in zip(examples, padded, strict=True):
-        expected = compute(None, np.append(example.word_of, -1))
+        expected = compute(None, np.append(example.trees["source"].word_of, -1))
         inside = (..., *[slice(expected.shape[-1])] * min(expected.ndim, 2))
         np.testing.assert_array_equal(row[inside].numpy(), expected)
         rest = row.clone().float()
@@ -109,14 +110,16 @@ def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, k
 
 
 def test_a_corpus_without_parses_is_no_riddle():
-    plain = replace(MONKEY_PAIR, parse=None, word_of=None)
-    with pytest.raises(SynmtError, match=r"reads parent_middle of parses, but this text was prepared without them"):
-        collate([MONKEY_PAIR, plain], [PARENT_MIDDLE])
+    plain = replace(MONKEY_PAIR, trees={})
+    with pytest.raises(SynmtError, match=r"reads parent_middle of the source's parses, but this text was prepared with"):
+        collate([MONKEY_PAIR, plain], Reading([PARENT_MIDDLE]))
+    with pytest.raises(SynmtError, match=r"of the target's parses"):
+        collate([MONKEY_PAIR], target=Reading([PARENT_MIDDLE]))
     assert collate([plain]).source_signals == {}
 
 
 def test_a_batch_moves_with_all_that_is_in_it():
-    batch = collate([MONKEY_PAIR], [PARENT_MIDDLE]).to(torch.device("meta"))
+    batch = collate([MONKEY_PAIR], Reading([PARENT_MIDDLE])).to(torch.device("meta"))
     tensors = [batch.source.ids, batch.source.mask, batch.target_input, batch.target_output]
     assert {tensor.device.type for tensor in [*tensors, *batch.source_signals.values()]} == {"meta"}
     assert batch.lines == (0,)

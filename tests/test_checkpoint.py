@@ -23,11 +23,12 @@ from synmt.checkpoint import (
 from synmt.corpora import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.experiment import Prepared, begin_run, check_run
-from synmt.recipe import SplitFiles, TrainingRecipe
+from synmt.recipe import TrainingRecipe
+from synmt.recipe_data import SplitFiles
 from synmt.recipe_file import check_recipe
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
-PREPARED = Prepared(Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), "parse-source-1")
+PREPARED = Prepared(Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), {"source": "parse-source-1"})
 
 
 @pytest.fixture
@@ -176,14 +177,14 @@ def test_a_file_that_a_killed_process_was_writing_is_no_obstacle(tmp_path, recip
     assert run.info()["status"] == "training"
 
 
-@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"trees": "parse-source-2"}])
+@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"trees": {"source": "parse-source-2"}}])
 def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, recipe, changed):
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
     with pytest.raises(UsageError, match=r"text, or the parser of its trees, has changed.*--overwrite"):
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
-    assert run.info()["trees"] == "parse-source-1"
+    assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
 
 

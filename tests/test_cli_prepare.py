@@ -78,15 +78,15 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path, monkeypatch,
     second = rows("A 2 det", "girl 3 nsubj", "sees. 0 root")
     for split in ("train", "valid"):
         (tmp_path / "text" / f"{split}.en.conllu").write_text(first + second)
-    assert run(monkeypatch, recipe, "parser.gold=true", "--trees") == 0
+    assert run(monkeypatch, recipe, "parser.control=gold", "--trees") == 0
     shown = capfd.readouterr()
     assert "source trees: pieces that straddle two words" in shown.err
     data = PreparedCorpus.open(tmp_path / shown.out.removesuffix("\n"))
     (name,) = data.annotations()
-    row = data.split("train", name).rows([0])[0]
-    assert row.parse.parents.tolist() == [1, 2, 2, 4, 2]
-    assert row.parse.relations == ["det", "nsubj", "root", "det", "obj"]
-    assert row.word_of.tolist() == [0, 1, 2, 3, 4]
+    row = data.split("train", {"source": name}).rows([0])[0]
+    assert row.trees["source"].parse.parents.tolist() == [1, 2, 2, 4, 2]
+    assert row.trees["source"].parse.relations == ["det", "nsubj", "root", "det", "obj"]
+    assert row.trees["source"].word_of.tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, st
 
 
 def test_a_kill_while_parsing_or_preparing_is_made_good(place):
-    parsed = ("parser.gold=false",)
+    parsed = ("parser.control=none",)
     moments = {"trees": ".conllu.gz", "corpus": "corpus.json"}
     scenes = [scene(place, "parsed", *parsed)]
     for name, pattern in moments.items():
@@ -201,9 +201,9 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["model.model_dim=18"], 2, "cannot be shared out among 4 heads"),
         (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
         (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
-        (["parser.gold=false", "parser.model=nowhere"], 1, "nowhere"),
-        (["parser.gold=false", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
-        (["source=de", "target=en"], 2, "there are no trees beside this text, but parser.gold asks for them"),
+        (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),
+        (["parser.control=none", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
+        (["source=de", "target=en"], 2, "there are no trees beside this text, but parser.control asks for gold ones"),
         (["training.device=toaster"], 2, "there is no device 'toaster'"),
     ],
 )
@@ -223,7 +223,7 @@ def test_trees_of_two_origins_are_not_mixed(place):
     splits = {"train": True, "valid": True, "test": False}
     train_, valid, test = (files(text / name, parses(text / name) if own else "") for name, own in splits.items())
     corpus = f"corpus={{train: {train_}, valid: {valid}, test: {{one: {test}}}}}"
-    done = train(place, "tiny.yaml", "name=wrong", corpus, "parser.gold=false")
+    done = train(place, "tiny.yaml", "name=wrong", corpus, "parser.control=none")
     assert done.returncode == 2
     assert b"trees come with train, valid, but not with one" in done.stderr
     assert not (place / "runs" / "wrong").exists()
@@ -278,6 +278,6 @@ def test_the_help_page_has_an_example():
 
 def test_a_plain_system_needs_no_parser(place):
     assert PASCAL["name"] == "pascal"
-    done = train(place, "tiny.yaml", "name=plain", "syntax.variants=[]", "parser.gold=false", "training.max_steps=2")
+    done = train(place, "tiny.yaml", "name=plain", "syntax.variants=[]", "parser.control=none", "training.max_steps=2")
     assert done.returncode == 0, done.stderr
     assert b"parse:" not in done.stderr

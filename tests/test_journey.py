@@ -73,7 +73,7 @@ def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
         # the texts are English and German under any name; the filter has tests of its own
         "filters.language": "false",
         "parser.model": "compact",
-        "parser.gold": "false" if english else "true",
+        "parser.control": plain.parser.control if english else "gold",
         "parser.workers": 1,
         **{f"model.{name}": 2 if name.endswith("layers") else value for name, value in MODEL.items()},
         "model.heads": plain.model.heads,

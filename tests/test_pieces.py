@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from synmt.errors import SynmtError
-from synmt.recipe import VocabularyRecipe
+from synmt.recipe_data import VocabularyRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.pieces import (
     BOS,

@@ -20,7 +20,8 @@ from synmt.errors import SynmtError, UsageError
 from synmt.filtering import REASONS, judge_pairs
 from synmt.hashing import stored_sha256
 from synmt.preparing import prepare, prepared_folder
-from synmt.recipe import CorpusRecipe, FilterRecipe, Recipe, SplitFiles
+from synmt.recipe import Recipe
+from synmt.recipe_data import CorpusRecipe, FilterRecipe, SplitFiles
 from synmt.recipe_file import check_recipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
@@ -183,7 +184,7 @@ def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joi
     for row in rows:
         assert row.source.tolist() == source.encode_ids(PAIRS[row.line][0])
         assert row.target.tolist() == target.encode_ids(PAIRS[row.line][1])
-        assert row.parse is None
+        assert row.trees == {}
 
 
 def test_rows_come_in_the_order_asked_for_across_shards(tmp_path, small_shards):
@@ -272,19 +273,19 @@ def test_trees_stand_beside_their_rows(tmp_path, small_shards):
     parser = describe_files(parses)
     list(annotate(data.folder, corpus, parses, parser=parser))
     name = annotation_name("source", parser)
-    assert data.annotations()[name]["relations"] == ["next", "root"]
-    split = data.split("train", name)
+    assert data.annotations()[name]["relations"]["train"].keys() == {"next", "root"}
+    split = data.split("train", {"source": name})
     for row in split.rows(range(len(split))):
         expected = tree_of(PAIRS[row.line][0])
-        assert len(row.word_of) == len(row.source)
-        assert set(row.word_of.tolist()) == set(range(len(row.parse)))
-        if len(row.parse) == len(expected):
-            assert row.parse.parents.tolist() == expected.parents.tolist()
-            assert row.parse.relations == expected.relations
-            assert row.parse.tags == expected.tags
+        assert len(row.trees["source"].word_of) == len(row.source)
+        assert set(row.trees["source"].word_of.tolist()) == set(range(len(row.trees["source"].parse)))
+        if len(row.trees["source"].parse) == len(expected):
+            assert row.trees["source"].parse.parents.tolist() == expected.parents.tolist()
+            assert row.trees["source"].parse.relations == expected.relations
+            assert row.trees["source"].parse.tags == expected.tags
     monkey = split.rows([0])[0]
     spelled = [piece.strip("▁") for piece in data.vocabularies[0].pieces(monkey.source)]
-    words = ["".join(np.array(spelled, dtype=object)[monkey.word_of == word]) for word in range(6)]
+    words = ["".join(np.array(spelled, dtype=object)[monkey.trees["source"].word_of == word]) for word in range(6)]
     assert words == ["The", "monkey", "eats", "a", "banana", "."]
 
 
@@ -293,10 +294,10 @@ def test_trees_of_a_cut_side_have_no_words_behind_the_cut(tmp_path):
     data = prepared(tmp_path, corpus, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
     parses = trees_for(corpus, tmp_path)
     list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}))
-    row = data.split("valid", annotation_name("source", {"parser": "chain"})).rows([0])[0]
+    row = data.split("valid", {"source": annotation_name("source", {"parser": "chain"})}).rows([0])[0]
     # "The girl eats." is three words between blanks; the full stop shares the last one
-    assert row.word_of.tolist() == [0, 1, 2]
-    assert row.parse.parents.tolist() == [0, 0, 1]
+    assert row.trees["source"].word_of.tolist() == [0, 1, 2]
+    assert row.trees["source"].parse.parents.tolist() == [0, 0, 1]
 
 
 def test_trees_of_the_target_side(tmp_path):
@@ -307,9 +308,9 @@ def test_trees_of_the_target_side(tmp_path):
     )
     parses = trees_for(backwards, tmp_path)
     list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}, side="target"))
-    row = data.split("train", annotation_name("target", {"parser": "chain"})).rows([0])[0]
-    assert len(row.word_of) == len(row.target)
-    assert len(row.parse) == 6
+    row = data.split("train", {"target": annotation_name("target", {"parser": "chain"})}).rows([0])[0]
+    assert len(row.trees["target"].word_of) == len(row.target)
+    assert len(row.trees["target"].parse) == 6
 
 
 def test_annotations_of_several_parsers_live_side_by_side(tmp_path):
@@ -347,7 +348,7 @@ def test_the_table_shows_every_number(tmp_path):
     data = prepared(tmp_path, corpus, filters={"duplicates": True})
     parses = trees_for(corpus, tmp_path)
     list(annotate(data.folder, corpus, parses, parser={}))
-    table = {row[0]: row[1:] for row in corpus_table(data, annotation_name("source", {}))}
+    table = {row[0]: row[1:] for row in corpus_table(data, [annotation_name("source", {})])}
     assert table["lines"] == ["10", "3"]
     assert table["kept"] == ["7", "2"]
     assert table["dropped: empty"] == ["2", "1"]
@@ -516,7 +517,7 @@ def test_a_missing_shard_is_named(tmp_path):
 
 def test_parses_that_are_not_there_are_named(tmp_path):
     with pytest.raises(SynmtError, match=r"prepared without the parses parse-source-123\. It has: none"):
-        prepared(tmp_path).split("train", "parse-source-123")
+        prepared(tmp_path).split("train", {"source": "parse-source-123"})
 
 
 @pytest.mark.parametrize("change", ["too many", "too few"])

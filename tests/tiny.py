@@ -56,7 +56,7 @@ def write_recipe(path: Path, corpus: Path, **sections: object) -> Path:
         "source": "en",
         "target": "de",
         "corpus": {"folder": str(corpus)},
-        "parser": {"gold": True, "workers": 1, "device": "cpu"},
+        "parser": {"control": "gold", "workers": 1, "device": "cpu"},
         "vocabulary": {"kind": "word", "size": 200},
         "model": MODEL,
         "syntax": {"variants": [PASCAL]},

@@ -26,8 +26,7 @@ def prepare(
     Example: [bold]synmt prepare recipes/quickstart.yaml[/]
     """
     from synmt.cli.stages import prepare_for
-    from synmt.experiment import check_variants
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    print(prepare_for(loaded, data, parses=trees or check_variants(loaded).parses).folder)
+    print(prepare_for(loaded, data, source_trees=trees).folder)

@@ -60,13 +60,13 @@ def train(
 
 def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processes, overwrite: bool) -> None:
     from synmt.cli.stages import prepare_for
-    from synmt.experiment import begin_run, check_variants
+    from synmt.experiment import begin_run
     from synmt.files import locked
 
     with ExitStack() as stack:
         with processes.first_alone():
             # before the run is begun: a recipe whose data are missing may still be changed
-            prepared = prepare_for(recipe, data, parses=check_variants(recipe).parses)
+            prepared = prepare_for(recipe, data)
             if processes.rank == 0:
                 run.folder.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(locked(run.folder, "this run"))

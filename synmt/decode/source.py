@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from synmt.corpus import Example
+from synmt.corpus import Example, Tree
 from synmt.errors import SynmtError
+from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import Vocabulary, merge_unowned, word_of
+from synmt.syntax.pieces import Vocabulary, word_of
+from synmt.tasks import tagged
 
 Remark = Callable[[str], None]
 """Takes a sentence that a person should read."""
@@ -34,33 +36,45 @@ class Source:
         return len(self.example.source)
 
 
-def cut(index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int) -> Source:
-    """Cut a line into pieces, and keep no more of them than the model takes."""
-    pieces = vocabulary.encode(line)
-    ids, spans = pieces.ids[:max_pieces], pieces.spans[:max_pieces]
-    owners = np.full(len(ids), -1)  # (T,)
+def cut(
+    index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, *, task: str = ""
+) -> Source:
+    """Cut a line into pieces, and keep no more of them than the model takes.
+
+    task: the tag to put before and after the line.
+    """
+    pieces = vocabulary.encode(tagged(line, task))
+    last = len(vocabulary.encode_ids(task))
+    kept = np.arange(len(pieces.ids))
+    if len(kept) > max_pieces:
+        kept = np.concatenate((kept[: max_pieces - last], kept[len(kept) - last :]))
+    ids, spans = pieces.ids[kept], pieces.spans[kept]
+    trees = {}
     if tree is not None:
-        tree, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
-    example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), parse=tree, word_of=owners)
+        trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
+    example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
     return Source(index, example, len(pieces.ids) - len(ids))
 
 
-def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark) -> StanzaParser:
-    """Find the parser that made the trees of the training text, and say so where it has become another one."""
+def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark, *, arcs: bool) -> StanzaParser:
+    """Find the parser that made the trees of the training text, and say so where it has become another one.
+
+    arcs: whether the model reads probabilities of arcs.
+    """
     if identity is None:
         raise SynmtError(
             "the model reads dependency trees, and its run does not say which parser makes them",
             do="Hand over a tree for each line with `--parses FILE.conllu`",
         )
-    parser = StanzaParser.from_identity(identity, device=device)
+    parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
     if difference := parser_difference(identity, parser.identity):
         remark(f"the parser is not the one that the model was trained with: {difference}")
     return parser
 
 
 def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
-    """Say in what two parsers differ, but for the place of their files; empty where they are the same."""
-    names = sorted((recorded.keys() | present.keys()) - {"model"})
+    """Say in what the trees of two parsers may differ, wherever their files lie; empty where they are the same."""
+    names = sorted((recorded.keys() | present.keys()) - {"model", "arcs"})
     return ", ".join(
         "other model files" if name == "files" else f"{name} {present.get(name)} instead of {recorded.get(name)}"
         for name in names

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from torch import Tensor
 
-from synmt.batch import Batch, Sequences, collate_signals, collate_source
+from synmt.batch import Batch, Reading, Sequences, collate_signals, collate_source, control_of
 from synmt.checkpoint import Run, load_weights
 from synmt.decode.beam import Hypothesis, search
 from synmt.decode.length import length_limits
@@ -23,9 +23,11 @@ from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe import DecodingRecipe
 from synmt.syntax.blanks import visible
+from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.pieces import Vocabulary
+from synmt.tasks import TRANSLATION, task_tags
 
 PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""
@@ -73,6 +75,8 @@ class Translator:
     max_pieces: longest source; what is longer is cut.
     n_best: translations of each line.
     parser: the identity of the parser whose trees the model has learnt from; None where it is not known.
+    control: what the model reads in place of the trees.
+    task: the tag that stands around a source which is to be translated.
     remark: told what a person should know, once.
     """
 
@@ -86,6 +90,8 @@ class Translator:
         max_pieces: int,
         n_best: int = 1,
         parser: dict[str, Any] | None = None,
+        control: Control | None = None,
+        task: str = "",
         remark: Remark = lambda text: None,
     ) -> None:
         if not 1 <= n_best <= decoding.beam_size:
@@ -97,6 +103,8 @@ class Translator:
         self.model, self.source, self.target, self.decoding = model.eval(), source, target, decoding
         self.max_pieces, self.n_best, self.parser_identity, self.remark = max_pieces, n_best, parser, remark
         self.device = next(model.parameters()).device
+        self.task = task
+        self.reading = Reading(model.reads("source"), control or Control())
 
     @classmethod
     def load(
@@ -123,13 +131,15 @@ class Translator:
             max_pieces=recipe.filters.max_pieces,
             n_best=n_best,
             parser=info.get("parser"),
+            control=control_of(recipe.parser),
+            task=TRANSLATION if task_tags(recipe) else "",
             remark=remark,
         )
 
     @property
     def reads_trees(self) -> bool:
         """Tell whether the model needs the tree of a source to translate it."""
-        return bool(self.model.reads("source"))
+        return bool(self.reading.signals)
 
     @property
     def window(self) -> int:
@@ -171,12 +181,13 @@ class Translator:
 
     @cached_property
     def _parser(self) -> StanzaParser:
-        return recorded_parser(self.parser_identity, str(self.device), self.remark)
+        arcs = any(signal.needs == "arcs" for signal in self.reading.signals)
+        return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=arcs)
 
     def _translate_window(self, lines: list[str], trees: Sequence[Parse | None], number: int) -> list[Translation]:
         found = [Translation(number + index) for index in range(len(lines))]
         sources = [
-            cut(index, line, tree, self.source, self.max_pieces)
+            cut(index, line, tree, self.source, self.max_pieces, task=self.task)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if visible(line)
         ]
@@ -190,7 +201,7 @@ class Translator:
     def _search(self, batch: list[Source]) -> list[list[Hypothesis]]:
         examples = [one.example for one in batch]
         source = collate_source([example.source for example in examples])
-        signals = collate_signals(examples, self.model.reads("source"))
+        signals = collate_signals(examples, "source", self.reading)
         moved = {name: signal.to(self.device) for name, signal in signals.items()}
         source = Sequences(source.ids.to(self.device), source.mask.to(self.device))
         return _found(self.model, source, moved, self.decoding, self.n_best)

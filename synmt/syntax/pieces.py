@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from sentencepiece import SentencePieceProcessor
 
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import IntArray
 
 PAD, UNK, BOS, EOS = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -196,62 +196,5 @@ def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
     return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 
 
-def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:
-    """Take the words out of a tree that own no piece: owners (T,) -> the smaller tree, its owners (T,).
-
-    Such a word passes its arcs to the word it shares a piece with; where the vocabulary has lost all of its
-    characters, to its parent. What is left is a tree.
-    """
-    owned = np.bincount(owners[owners >= 0], minlength=len(parse)) > 0  # (W,)
-    if owned.all() or not owned.any():
-        return parse, owners
-    parents, relations = parse.parents.tolist(), list(parse.relations)
-    sharing = _sharing(spans, parse.spans, owners)
-    for word in np.flatnonzero(~owned).tolist():
-        into = sharing[word] if sharing[word] >= 0 else _nearest(parents, word)
-        _contract(parents, relations, word, into)
-    return _keep(replace(parse, parents=np.array(parents), relations=relations), owned, owners)
-
-
 def _pieces(ids: list[int], spans: list[tuple[int, int]]) -> Pieces:
     return Pieces(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int64).reshape(-1, 2))
-
-
-def _sharing(spans: IntArray, words: IntArray, owners: IntArray) -> list[int]:
-    """Find the owner of the piece that has a word's first kept character: (W,), -1 where none is kept."""
-    piece = np.searchsorted(spans[:, 1], words[:, 0], side="right")  # (W,)
-    begins = np.append(spans[:, 0], np.iinfo(np.int64).max)[piece]  # (W,)
-    return np.where(begins < words[:, 1], np.append(owners, -1)[piece], -1).tolist()
-
-
-def _nearest(parents: list[int], word: int) -> int:
-    """Give a word's parent; a root's first child."""
-    if parents[word] != word:
-        return parents[word]
-    return next(child for child, parent in enumerate(parents) if parent == word != child)
-
-
-def _contract(parents: list[int], relations: list[str], word: int, into: int) -> None:
-    above = into
-    while parents[above] not in (above, word):
-        above = parents[above]
-    if parents[above] == word:
-        parents[into] = into if parents[word] == word else parents[word]
-        relations[into] = relations[word]
-    for child, parent in enumerate(parents):
-        if parent == word and child != into:
-            parents[child] = into
-    parents[word] = -1
-
-
-def _keep(parse: Parse, kept: npt.NDArray[np.bool_], owners: IntArray) -> tuple[Parse, IntArray]:
-    renumbered = np.cumsum(kept) - 1  # (W,)
-    chosen = np.flatnonzero(kept).tolist()
-    smaller = Parse(
-        words=[parse.words[word] for word in chosen],
-        spans=parse.spans[chosen],
-        parents=renumbered[parse.parents[chosen]],
-        relations=[parse.relations[word] for word in chosen],
-        tags=[parse.tags[word] for word in chosen] if parse.tags else [],
-    )
-    return smaller, np.where(owners >= 0, renumbered[owners], -1)

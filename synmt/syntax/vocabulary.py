@@ -6,12 +6,12 @@ import io
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sentencepiece import SentencePieceTrainer
 
 from synmt.errors import SynmtError
-from synmt.recipe import VocabularyRecipe
+from synmt.recipe_data import VocabularyRecipe
 from synmt.syntax.pieces import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
 
 # the sums of the unigram model depend on the number of threads: it must not be the machine's
@@ -20,8 +20,10 @@ _THREADS = 4
 _LONGEST_LINE = 1 << 16
 
 
-def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe) -> Vocabulary:
+def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
     """Learn a vocabulary: always the same from the same lines.
+
+    symbols: words of the text that are never cut.
 
     A unigram or word vocabulary is smaller than `size` where the text has no more to offer; BPE says so.
     """
@@ -30,7 +32,7 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe) -> Vocabu
         raise SynmtError("a vocabulary cannot be learnt from no text")
     if settings.kind == "word":
         return _count_words(sample, settings)
-    return _train_pieces(sample, settings)
+    return _train_pieces(sample, settings, symbols)
 
 
 def draw(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str]:
@@ -52,7 +54,7 @@ def _count_words(sample: list[str], settings: VocabularyRecipe) -> Words:
     return Words(frequent[: settings.size - len(SPECIALS)])
 
 
-def _train_pieces(sample: list[str], settings: VocabularyRecipe) -> SentencePieces:
+def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:
     model = io.BytesIO()
     try:
         SentencePieceTrainer.Train(
@@ -68,6 +70,8 @@ def _train_pieces(sample: list[str], settings: VocabularyRecipe) -> SentencePiec
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
+            # with the blank before it, which SentencePiece writes as U+2581
+            user_defined_symbols=[f"\u2581{symbol}" for symbol in symbols],
             num_threads=_THREADS,
             max_sentence_length=_LONGEST_LINE,
             train_extremely_large_corpus=len(sample) > 10_000_000,
