@@ -1,11 +1,12 @@
-"""Training speed side by side: synmt plain, synmt with PASCAL, Hugging Face MarianMT of the same size.
+"""Training speed side by side: synmt plain and with every variant, Hugging Face MarianMT of the same size.
 
-All see the same batches in turn, forward, backward and Adam; what is printed are target tokens for each second of
-wall time and of processor time, and their ratios to MarianMT (medians over rounds). Each system's peak memory is that
-of a process of its own.
+All see the same batches in turn: forward, backward and Adam. What is printed: target tokens for each second of wall
+time; the time of a step, in processor time, relative to plain synmt; what collation takes for each batch; the same
+relative time when batches are put together in the thread beside the steps, as in training; and the speed relative to
+MarianMT. All are medians over rounds. A peak of memory is that of a process of its own.
 
     python benchmarks/train_throughput.py --size small --threads 2
-    python benchmarks/train_throughput.py --size small --precision bf16
+    python benchmarks/train_throughput.py --size base --systems plain pascal deps-san ldd
 """
 
 from __future__ import annotations
@@ -16,42 +17,52 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
 from marian import marian_model
+from systems import SYSTEMS, batch_for, draw_examples, has_sixteen_heads, variants_in
 
-from synmt.batch import Batch, Sequences
+from synmt.batch import Batch
+from synmt.corpus import Example
 from synmt.device import autocast, peak_memory
 from synmt.loss import smoothed_cross_entropy
 from synmt.model.build import build
-from synmt.recipe import ModelRecipe, SyntaxRecipe
+from synmt.model.seq2seq import Seq2Seq
+from synmt.recipe import ModelRecipe, Recipe
 from synmt.recipe_file import check_recipe
-from synmt.syntax.pieces import BOS, PAD
+from synmt.stream import prefetch
+from synmt.syntax.pieces import PAD
 
 Step = Callable[[Batch], None]
-SYSTEMS = ("marian", "plain", "pascal")
 
 
-def recipes(size: str, variants: list[dict]) -> tuple[ModelRecipe, SyntaxRecipe]:
+def recipe_of(size: str, name: str = "plain") -> Recipe:
     values = {"name": "b", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    recipe = check_recipe({**values, "model": {"size": size}, "syntax": {"variants": variants}}, where="benchmark")
-    return recipe.model, recipe.syntax
+    plain: ModelRecipe = check_recipe({**values, "model": {"size": size}}, where="benchmark").model
+    model: dict = {"size": size}
+    if has_sixteen_heads(name):
+        model["encoder_heads"] = [16, *[plain.heads] * (plain.encoder_layers - 1)]
+    variants = variants_in(name, plain.encoder_layers)
+    return check_recipe({**values, "model": model, "syntax": {"variants": variants}}, where="benchmark")
 
 
-def synmt_step(variants: list[dict], options: argparse.Namespace) -> Step:
-    model_recipe, syntax = recipes(options.size, variants)
-    model = build(model_recipe, syntax, source_pieces=options.pieces, target_pieces=options.pieces)
-    model = model.to(options.device).train()
+def synmt_model(name: str, options: argparse.Namespace) -> Seq2Seq:
+    recipe = recipe_of(options.size, name)
+    model = build(recipe.model, recipe.syntax, source_pieces=options.pieces, target_pieces=options.pieces)
+    return model.to(options.device).train()
+
+
+def synmt_step(model: Seq2Seq, options: argparse.Namespace) -> Step:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step(batch: Batch) -> None:
         with autocast(torch.device(options.device), options.precision):
-            states, real = model(batch).states, batch.target_output != PAD
+            output, real = model(batch), batch.target_output != PAD
             targets = batch.target_output[real]
-            loss, _ = smoothed_cross_entropy(states[real], model.output_weight, targets, smoothing=0.1)
-        (loss / len(targets)).backward()
+            loss, _ = smoothed_cross_entropy(output.states[real], model.output_weight, targets, smoothing=0.1)
+        ((loss + sum(output.losses.values())) / len(targets)).backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -59,8 +70,7 @@ def synmt_step(variants: list[dict], options: argparse.Namespace) -> Step:
 
 
 def marian_step(options: argparse.Namespace) -> Step:
-    shape, _ = recipes(options.size, [])
-    model = marian_model(shape, options.pieces).to(options.device).train()
+    model = marian_model(recipe_of(options.size).model, options.pieces).to(options.device).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step(batch: Batch) -> None:
@@ -79,56 +89,82 @@ def marian_step(options: argparse.Namespace) -> Step:
     return step
 
 
-def make_step(name: str, options: argparse.Namespace) -> Step:
-    torch.manual_seed(1)
-    if name == "marian":
-        return marian_step(options)
-    return synmt_step([{"name": "pascal", "layers": [1]}] if name == "pascal" else [], options)
+class System:
+    """One model with its optimiser, and how long its rounds took.
 
+    steps, fed: seconds of processor time of each round, with batches ready and with collation beside the steps.
+    wall: seconds of wall time of each round with batches ready.
+    """
 
-def draw_batch(longest: int, options: argparse.Namespace, random: np.random.Generator) -> Batch:
-    """Draw a bucketed batch: lengths within three pieces of the longest."""
-    sentences = max(1, options.batch_tokens // longest)
-    lengths = random.integers(max(1, longest - 3), longest + 1, (2, sentences))
-    lengths[:, 0] = longest
-    draw = torch.from_numpy(random.integers(4, options.pieces, (2, sentences, longest)))
-    masks = torch.arange(longest) < torch.from_numpy(lengths)[..., None]
-    source, target = draw.masked_fill(~masks, PAD)
-    begin = torch.full((sentences, 1), BOS)
-    parents = torch.from_numpy(random.random((sentences, longest)).astype("float32") * longest)
-    batch = Batch(
-        Sequences(source, masks[0]), torch.cat((begin, target[:, :-1]), 1), target, {"parent_middle": parents}, {}
-    )
-    return batch.to(torch.device(options.device))
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        torch.manual_seed(1)
+        self.options = options
+        self.model = None if name == "marian" else synmt_model(name, options)
+        self.step = marian_step(options) if self.model is None else synmt_step(self.model, options)
+        self.steps: list[float] = []
+        self.wall: list[float] = []
+        self.fed: list[float] = []
+        self.collating: list[float] = []
+
+    def round(self, corpus: Sequence[list[Example]]) -> None:
+        """Run all batches once with batches ready, once from the thread."""
+        began = time.perf_counter()
+        batches = [batch_for(self.model, examples) for examples in corpus]
+        self.collating.append(time.perf_counter() - began)
+        wall, processor = self._run(batches)
+        self.wall.append(wall)
+        self.steps.append(processor)
+        began = time.perf_counter()
+        self._run(prefetch(batch_for(self.model, examples) for examples in corpus))
+        self.fed.append(time.perf_counter() - began)
+
+    def _run(self, batches: Iterable[Batch]) -> tuple[float, float]:
+        wall, processor = time.perf_counter(), time.process_time()
+        for batch in batches:
+            self.step(batch.to(torch.device(self.options.device)))
+        if self.options.device != "cpu":
+            torch.cuda.synchronize()
+        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        # a GPU works while the processor waits
+        return wall, processor if self.options.device == "cpu" else wall
+
+    def forget(self) -> None:
+        """Drop what has been measured so far."""
+        for times in (self.steps, self.wall, self.fed, self.collating):
+            times.clear()
 
 
 def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Time every system on the same batches, round by round, in turn."""
     random = np.random.default_rng(0)
-    batches = [draw_batch(longest, options, random) for longest in options.lengths]
-    tokens = sum(batch.target_tokens for batch in batches)
-    steps = {name: make_step(name, options) for name in options.systems}
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in steps}
+    corpus = [
+        draw_examples(longest, max(1, options.batch_tokens // longest), options.pieces, random)
+        for longest in options.lengths
+    ]
+    tokens = sum(batch_for(None, examples).target_tokens for examples in corpus)
+    systems = {name: System(name, options) for name in options.systems}
     for number in range(options.rounds + 1):
-        for name, step in steps.items():
-            wall, processor = time.perf_counter(), time.process_time()
-            for batch in batches:
-                step(batch)
-            if options.device != "cpu":
-                torch.cuda.synchronize()
-            if number:  # the first round warms up
-                times[name].append((time.perf_counter() - wall, time.process_time() - processor))
-    return {name: summary(rounds, times.get("marian", rounds), tokens) for name, rounds in times.items()}
+        for system in systems.values():
+            system.round(corpus)
+            if not number:  # the first round warms up
+                system.forget()
+    return {name: summary(system, systems, tokens, len(corpus)) for name, system in systems.items()}
 
 
-def summary(rounds: list, base: list, tokens: int) -> dict[str, float]:
-    wall = statistics.median(seconds for seconds, _ in rounds)
-    ratios = [[b[kind] / r[kind] for r, b in zip(rounds, base, strict=True)] for kind in (0, 1)]
-    return {
-        "tokens_per_second": tokens / wall,
-        "ratio": statistics.median(ratios[0]),
-        "cpu_ratio": statistics.median(ratios[1]),
-    }
+def summary(system: System, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:
+    row = {"tokens_per_second": tokens / statistics.median(system.wall)}
+    if "plain" in systems and system.model is not None:
+        plain = systems["plain"]
+        row["step"] = median_ratio(system.steps, plain.steps)
+        row["with_collation"] = median_ratio(system.fed, plain.fed)
+        row["collation_ms"] = 1000 * statistics.median(system.collating) / batches
+    if "marian" in systems:
+        row["marian"] = median_ratio(systems["marian"].wall, system.wall)
+    return row
+
+
+def median_ratio(times: Sequence[float], base: Sequence[float]) -> float:
+    return statistics.median(own / other for own, other in zip(times, base, strict=True))
 
 
 def peak_of(name: str, arguments: list[str]) -> float:
@@ -147,7 +183,9 @@ def main() -> None:
     cli.add_argument("--threads", type=int, default=2)
     cli.add_argument("--device", default="cpu")
     cli.add_argument("--precision", default="float32", choices=("float32", "bf16", "fp16"))
-    cli.add_argument("--systems", nargs="+", default=list(SYSTEMS), choices=SYSTEMS)
+    names = ("marian", *SYSTEMS)
+    cli.add_argument("--systems", nargs="+", default=list(names), choices=names)
+    cli.add_argument("--memory", action="store_true", help="measure peak memory, too")
     cli.add_argument("--json", action="store_true")
     cli.add_argument("--only-memory", help=argparse.SUPPRESS)
     options = cli.parse_args()
@@ -158,18 +196,30 @@ def main() -> None:
         print(peak_memory(torch.device(options.device)) / 2**20)
         return
     found = measure(options)
+    if options.memory:
+        for name, row in found.items():
+            row["peak_mb"] = peak_of(name, sys.argv[1:])
+    print(json.dumps(found, indent=1) if options.json else table(found, options))
+
+
+COLUMNS = {
+    "tokens_per_second": ("target tokens/s", "{:,.0f}"),
+    "step": ("step / plain", "{:.3f}"),
+    "collation_ms": ("collation ms/batch", "{:.1f}"),
+    "with_collation": ("fed / plain", "{:.3f}"),
+    "marian": ("x marian", "{:.2f}"),
+    "peak_mb": ("peak MB", "{:,.0f}"),
+}
+
+
+def table(found: dict[str, dict[str, float]], options: argparse.Namespace) -> str:
+    shown = [key for key in COLUMNS if any(key in row for row in found.values())]
+    title = f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, {options.threads} threads"
+    lines = [title, f"{'system':<20}" + "".join(f"{COLUMNS[key][0]:>20}" for key in shown)]
     for name, row in found.items():
-        row["peak_mb"] = peak_of(name, sys.argv[1:])
-    if options.json:
-        print(json.dumps(found, indent=1))
-        return
-    print(f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, {options.threads} threads")
-    print(f"{'system':<10}{'target tokens/s':>18}{'x marian':>10}{'x marian (CPU time)':>22}{'peak MB':>10}")
-    for name, row in found.items():
-        ratios = f"{row['ratio']:>10.2f}{row['cpu_ratio']:>22.2f}"
-        print(f"{name:<10}{row['tokens_per_second']:>18,.0f}{ratios}{row['peak_mb']:>10,.0f}")
-    if {"plain", "pascal"} <= found.keys():
-        print(f"pascal against plain: {found['pascal']['cpu_ratio'] / found['plain']['cpu_ratio']:.3f} (CPU time)")
+        cells = (COLUMNS[key][1].format(row[key]) if key in row else "" for key in shown)
+        lines.append(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells))
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

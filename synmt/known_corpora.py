@@ -141,8 +141,8 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         valid="valid",
         test=("test",),
         origin="IWSLT 2014 as fairseq's examples/translation/prepare-iwslt14.sh leaves it in "
-        "iwslt14.tokenized.de-en/tmp: lower-cased words before BPE, every 23rd pair of train is valid, test is dev2010, "
-        "dev2012 and tst2010 to tst2012 (6,750 sentences)",
+        "iwslt14.tokenized.de-en/tmp: lower-cased words before BPE, every 23rd pair of train is valid, test is "
+        "dev2010, dev2012 and tst2010 to tst2012 (6,750 sentences)",
     ),
     "iwslt17-ende": KnownCorpus(
         languages=("en", "de"),

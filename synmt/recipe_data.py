@@ -37,7 +37,7 @@ class CorpusRecipe(Section):
     """Where the text is: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
 
     name: str | None = None
-    """A known corpus: controlled, multi30k, tanaka-enja, nc11, wmt16-ende, wmt17-ende, wmt18-entr, wat-enja."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/known_corpora.py)."""
     folder: Path | None = None
     """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
     train: SplitFiles | None = None

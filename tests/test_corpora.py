@@ -10,7 +10,7 @@ from synmt import controlled, corpora
 from synmt.corpora import resolve_corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.known_corpora import KNOWN_CORPORA, KnownCorpus
-from synmt.recipe import CorpusRecipe, SplitFiles
+from synmt.recipe_data import CorpusRecipe, SplitFiles
 
 
 @pytest.fixture(autouse=True)

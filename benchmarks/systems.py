@@ -1,0 +1,89 @@
+"""Every attention system by name, as the variants of a recipe, and random parsed sentences for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from synmt.batch import Batch, Reading, collate
+from synmt.corpus import SIDES, Example, Tree
+from synmt.model.seq2seq import Seq2Seq
+from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.relations import UNIVERSAL
+from synmt.syntax.trees import random_tree
+
+BOTH = ("source", "target")
+SYSTEMS: dict[str, list[dict]] = {
+    "plain": [],
+    "pascal": [{"name": "pascal", "ignore": 0.3}],
+    "lisa": [{"name": "lisa"}],
+    "tags": [{"name": "tag_embedding"}],
+    "deps-san": [{"name": "deps_san"}],
+    "deps-san-rs": [{"name": "deps_san", "resample": 0.1}],
+    "deps-san-wink": [{"name": "deps_san", "window": 6}],
+    "localness-fixed": [{"name": "localness", "window": "fixed"}],
+    "localness-layer": [{"name": "localness", "window": "layer"}],
+    "localness-query": [{"name": "localness", "window": "query"}],
+    "context-global": [{"name": "context", "kind": "global"}],
+    "context-deep": [{"name": "context", "kind": "deep"}],
+    "context-deep-global": [{"name": "context", "kind": "deep_global"}],
+    "relative-keys": [{"name": "relative", "side": side, "values": False} for side in BOTH],
+    "relative": [{"name": "relative", "side": side} for side in BOTH],
+    "dbsa-encoder": [{"name": "dbsa"}],
+    "dbsa-decoder": [{"name": "dbsa", "side": "target"}],
+    "dbsa-both": [{"name": "dbsa", "side": side} for side in BOTH],
+    "plain-16-heads": [],
+    "ldd": [{"name": "dependency_distribution", "kind": "ldd"}],
+    "lda": [{"name": "dependency_distribution", "kind": "lda"}],
+    "ldp": [{"name": "dependency_distribution", "kind": "ldp"}],
+    "udp": [{"name": "dependency_distribution", "kind": "udp"}],
+    "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
+    "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
+}
+
+
+def variants_in(name: str, layers: int) -> list[dict]:
+    """Give the variants of a system; those of layer 4 go to the last layer of a smaller model."""
+    return [
+        {**variant, "layers": [min(4, layers)]} if variant["name"] == "dbsa" else variant for variant in SYSTEMS[name]
+    ]
+
+
+def has_sixteen_heads(name: str) -> bool:
+    """Tell whether the first encoder layer of a system has 16 heads."""
+    return name == "plain-16-heads" or any(v["name"] == "dependency_distribution" for v in SYSTEMS[name])
+
+
+def draw_examples(longest: int, sentences: int, pieces: int, random: np.random.Generator) -> list[Example]:
+    """Draw parsed pairs of about `longest` pieces a side, EOS included; a word has 1.4 pieces."""
+    examples = []
+    for line in range(sentences):
+        lengths = random.integers(max(1, longest - 4), longest, 2) if line else (longest - 1, longest - 1)
+        trees = {side: _draw_tree(int(length), random) for side, length in zip(SIDES, lengths, strict=True)}
+        source, target = (random.integers(4, pieces, length) for length in lengths)
+        examples.append(Example(line, source, target, trees))
+    return examples
+
+
+def _draw_tree(pieces: int, random: np.random.Generator) -> Tree:
+    words = max(1, round(pieces / 1.4))
+    word_of = np.sort(np.append(np.arange(words), random.integers(words, size=pieces - words)))
+    parents = random_tree(words, random)
+    relations = [UNIVERSAL[number] for number in random.integers(len(UNIVERSAL), size=words)]
+    return Tree(
+        Parse([""] * words, np.zeros((words, 2), int), parents, relations, arcs=_draw_arcs(words, random)), word_of
+    )
+
+
+def _draw_arcs(words: int, random: np.random.Generator, each: int = 6) -> Arcs:
+    drawn = random.dirichlet(np.full(each, 0.2), words).astype(np.float32).ravel()
+    parents, relations = random.integers(words, size=words * each), random.integers(len(UNIVERSAL), size=words * each)
+    return Arcs(np.repeat(np.arange(words), each), parents, relations, drawn, UNIVERSAL)
+
+
+def batch_for(model: Seq2Seq | None, examples: Sequence[Example]) -> Batch:
+    """Put sentences side by side with all that a model reads and learns; None reads nothing."""
+    if model is None:
+        return collate(examples)
+    return collate(examples, *(Reading(model.reads(side) + model.learns(side)) for side in SIDES))

@@ -1,0 +1,43 @@
+"""The shipped recipes by name, and how two of them differ."""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from synmt.recipe import Recipe
+from synmt.recipe_file import load_recipe, recipe_values
+
+ROOT = Path(__file__).parents[1]
+PATHS = {path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))}
+ABLATIONS = [name for name, path in PATHS.items() if path.parent.name == "ablations"]
+
+
+@functools.cache
+def recipe(name: str) -> Recipe:
+    """Load a shipped recipe by the name of its file."""
+    return load_recipe(PATHS[name])
+
+
+@functools.cache
+def comment(name: str) -> str:
+    """Give what a recipe's first lines say, as one line."""
+    lines = PATHS[name].read_text(encoding="utf-8").splitlines()
+    first = next(index for index, line in enumerate(lines) if not line.startswith("#"))
+    return " ".join(line.removeprefix("# ") for line in lines[:first])
+
+
+def variants(name: str) -> list[dict[str, Any]]:
+    """Give the variants of a recipe as they are written there."""
+    return [variant.model_dump(exclude_unset=True) for variant in recipe(name).syntax.variants]
+
+
+def _flat(values: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(values, dict):
+        return {prefix: values}
+    return {key: value for name, inner in values.items() for key, value in _flat(inner, f"{prefix}.{name}").items()}
+
+
+def differences(name: str, other: str) -> set[str]:
+    """Name the keys in which two recipes differ, their names aside."""
+    first, second = _flat(recipe_values(recipe(name))), _flat(recipe_values(recipe(other)))
+    return {key[1:] for key in first.keys() | second.keys() if first.get(key) != second.get(key)} - {"name"}

@@ -1,0 +1,279 @@
+"""The recipes of the papers: each holds what its paper prints, says where it comes from, and differs from its base in
+nothing but the experiment. The tables here are typed from the papers, not from the recipes.
+"""
+
+import re
+from math import ceil
+
+import pytest
+import torch
+from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, variants
+
+from synmt.known_corpora import KNOWN_CORPORA
+from synmt.model.build import build, place_variants
+from synmt.schedule import learning_rate
+from synmt.yaml import load_yaml
+
+WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k-tiny", "tanaka-enja-base"}
+LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")
+
+
+# all recipes
+
+
+def test_the_names_of_recipes_differ_in_all_folders():
+    assert len(PATHS) == len(list((ROOT / "recipes").rglob("*.yaml")))
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_recipe_loads_and_its_variants_fit_its_model(name):
+    with torch.device("meta"):
+        for side in ("source", "target"):
+            place_variants(recipe(name).model, recipe(name).syntax, side)
+    corpus = KNOWN_CORPORA[str(recipe(name).corpus.name)]
+    assert {recipe(name).source, recipe(name).target} <= set(corpus.languages)
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_recipe_begins_with_its_purpose_and_names_its_paper(name):
+    assert len(comment(name).split()) >= 8
+    assert name in WITHOUT_PAPER or re.search(r"\(.*(19|20)\d\d.*\)", comment(name))
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_recipe_that_extends_another_says_little_of_its_own(name):
+    lines = PATHS[name].read_text(encoding="utf-8").splitlines()
+    own = [line for line in lines if not line.lstrip().startswith("#")]
+    assert len(own) <= 12 or "extends" not in load_yaml(PATHS[name])
+    assert all(len(line) <= 125 for line in lines)
+
+
+def test_the_table_of_recipes_has_every_recipe_once_with_the_figure_of_its_comment():
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \[`(.+?)`\]\((.+?)\) \|.*\| (.*?) \|$", text, flags=re.MULTILINE)
+    assert sorted(name for name, _, _ in rows) == sorted(PATHS)
+    for name, link, reported in rows:
+        assert (ROOT / "docs" / link).resolve() == PATHS[name]
+        for figure in re.findall(r"\d+\.\d+", reported):
+            assert figure in comment(name), name
+
+
+# Deps-SAN
+
+WORDS = {"iwslt14-deen": 0, "wmt16-deen": 1}
+DEPS_SAN = {  # reported on both corpora; option(s) of each variant
+    "base": ((29.88, 27.48), []),
+    "pascal": ((29.75, 27.55), [{"name": "pascal", "layers": (1,), "heads": 8}]),
+    "pascal-ignore": ((29.95, 27.73), [{"name": "pascal", "layers": (1,), "heads": 8, "ignore": 0.3}]),
+    "localness-fixed": ((28.72, 27.21), [{"name": "localness", "layers": (1, 2, 3), "window": "fixed", "size": 10}]),
+    "localness-layer": ((29.89, 27.23), [{"name": "localness", "layers": (1, 2, 3), "window": "layer"}]),
+    "localness-query": ((29.63, 27.46), [{"name": "localness", "layers": (1, 2, 3), "window": "query"}]),
+    "context-global": ((29.92, 27.45), [{"name": "context", "layers": "all", "kind": "global"}]),
+    "context-deep": ((30.03, 27.63), [{"name": "context", "layers": "all", "kind": "deep"}]),
+    "context-deep-global": ((30.07, 27.55), [{"name": "context", "layers": "all", "kind": "deep_global"}]),
+    "relative": (
+        (30.34, 27.71),
+        [
+            {"name": "relative", "layers": "all", "reach": 16, "shared": True},
+            {"name": "relative", "layers": "all", "reach": 16, "shared": True, "side": "target"},
+        ],
+    ),
+    "deps-san": ((30.44, 27.94), [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1}]),
+    "deps-san-rs": (
+        (30.75, 28.21),
+        [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1, "resample": 0.1, "fill": 6}],
+    ),
+    "deps-san-wink": ((30.64, 28.13), [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1, "window": 6}]),
+}
+
+
+@pytest.mark.parametrize("system", DEPS_SAN)
+@pytest.mark.parametrize("corpus", WORDS)
+def test_the_systems_of_the_deps_san_paper_have_its_options_and_report_its_figures(corpus, system):
+    figures, expected = DEPS_SAN[system]
+    name = f"{corpus}-{system}"
+    assert f"reported {figures[WORDS[corpus]]:.2f} BLEU" in comment(name)
+    assert variants(name) == expected
+    assert differences(name, f"{corpus}-base") <= {"syntax.variants"}
+
+
+def test_the_bases_of_the_deps_san_paper_have_its_settings():
+    for corpus, steps in {"iwslt14-deen": 80_000, "wmt16-deen": 200_000}.items():
+        base = recipe(f"{corpus}-base")
+        settings = base.training
+        assert (base.source, base.target, base.filters.max_words, settings.max_steps) == ("de", "en", 80, steps)
+        assert (base.vocabulary.kind, base.vocabulary.size, base.model.dropout) == ("word", 60_000, 0.1)
+        assert (settings.learning_rate, settings.warmup, settings.betas) == (7e-4, 8000, (0.9, 0.98))
+        assert (settings.epsilon, settings.label_smoothing, settings.batch_tokens) == (1e-8, 0.1, 4096)
+        assert (settings.schedule, settings.use, settings.best) == ("inverse_sqrt", "best", "loss")
+        assert (base.decoding.beam_size, base.decoding.length_penalty) == (5, 0.6)
+
+
+WEIGHTS = {  # millions, as the paper cuts them off behind the second decimal
+    **{f"iwslt14-deen-{system}": 74.85 for system in ("base", "pascal", "deps-san", "deps-san-rs", "deps-san-wink")},
+    "iwslt14-deen-localness-fixed": 74.87,
+    "iwslt14-deen-localness-layer": 74.88,
+    "iwslt14-deen-localness-query": 74.87,
+    "iwslt14-deen-context-global": 74.90,
+    "iwslt14-deen-context-deep": 74.98,
+    "iwslt14-deen-context-deep-global": 75.03,
+    "iwslt14-deen-relative": 74.88,
+    "wmt16-deen-base": 105.57,
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_systems_of_the_deps_san_paper_have_its_number_of_weights(name):
+    size = recipe(name).vocabulary.size
+    with torch.device("meta"):
+        model = build(recipe(name).model, recipe(name).syntax, source_pieces=size, target_pieces=size)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    assert weights // 10_000 == round(100 * WEIGHTS[name])
+
+
+LAYERS_AND_VARIANCES = {
+    "layers1": ({"layers": (1,)}, 29.83),
+    "layers1-2": ({"layers": (1, 2)}, 30.00),
+    "layers1-4": ({"layers": (1, 2, 3, 4)}, 29.89),
+    "layers4-6": ({"layers": (4, 5, 6)}, 29.46),
+    "layers1-6": ({"layers": "all"}, 28.79),
+    "variance2": ({"variance": 2}, 29.84),
+    "variance4": ({"variance": 4}, 29.82),
+    "variance8": ({"variance": 8}, 30.03),
+    "variance16": ({"variance": 16}, 30.08),
+    "variance32": ({"variance": 32}, 29.64),
+}
+
+
+def test_the_ablations_of_deps_san_change_one_option_each():
+    found = {name.removeprefix("iwslt14-deen-deps-san-") for name in ABLATIONS if name.startswith("iwslt14")}
+    assert found == LAYERS_AND_VARIANCES.keys()
+    for suffix, (change, figure) in LAYERS_AND_VARIANCES.items():
+        name = f"iwslt14-deen-deps-san-{suffix}"
+        assert variants(name) == [variants("iwslt14-deen-deps-san")[0] | change]
+        assert differences(name, "iwslt14-deen-deps-san") == {"syntax.variants"}
+        assert f"reported {figure:.2f} BLEU" in comment(name)
+
+
+# dependency-based self-attention
+
+ENCODER = {"name": "dbsa", "layers": (4,), "heads": 1}
+DECODER = {"name": "dbsa", "layers": (4,), "heads": 1, "side": "target"}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "expected", "reported"),
+    [
+        ("base", [], "27.29"),
+        ("dbsa-encoder", [ENCODER], "28.05"),
+        ("dbsa-decoder", [DECODER], "27.86"),
+        ("dbsa-both", [ENCODER, DECODER], "28.29"),
+        ("words-base", [], "26.39"),
+        ("words-dbsa-both", [ENCODER, DECODER], "26.62"),
+    ],
+)
+def test_dependency_based_self_attention_stands_in_layer_4_of_each_side(suffix, expected, reported):
+    name = f"aspec-jaen-{suffix}"
+    assert variants(name) == expected
+    assert all(variant.loss_weight == 1 for variant in recipe(name).syntax.variants)
+    assert f"reported {reported} BLEU" in comment(name)
+    changed = {key.partition(".")[0] for key in differences(name, "aspec-jaen-base")}
+    assert changed <= ({"syntax", "vocabulary"} if "words" in suffix else {"syntax"})
+
+
+def test_aspec_is_trained_as_in_the_paper():
+    base = recipe("aspec-jaen-base")
+    settings = base.training
+    assert (base.source, base.target, base.vocabulary.size, base.vocabulary.joint) == ("ja", "en", 100_000, True)
+    assert (base.filters.max_pieces, settings.label_smoothing) == (250, 0.1)
+    assert settings.max_steps == round(20 * ceil(1_198_149 / 224), -3)
+    assert settings.max_steps == 20 * settings.validate_every
+    assert settings.batch_tokens >= settings.batch_sentences * (base.filters.max_pieces + 1)
+    assert learning_rate(4000, settings, 512) == pytest.approx(512**-0.5 * 4000**-0.5)
+    assert (settings.betas, settings.epsilon, settings.best, settings.use) == ((0.9, 0.98), 1e-9, "bleu", "best")
+    assert (base.decoding.beam_size, base.decoding.length_penalty) == (4, 0.6)
+    words = recipe("aspec-jaen-words-base").vocabulary
+    # every line is counted: a word seen 5 times may stand in any of them
+    assert words.min_frequency == 5
+    assert words.training_lines >= 2 * 1_198_149
+
+
+# labelled dependency distributions
+
+LDD = {  # pairs to train on, sentences of a batch, warm-up, layers; BL, then LDD_KINDS
+    "multi30k-words": ((29_000, 256, 400, 4), ("30.14", "31.29", "30.49", "30.71", "31.05", "27.80", "29.09")),
+    "iwslt17-ende": ((206_112, 512, 4000, 6), ("26.13", "27.78", "26.16", "26.38", "26.39", "25.10", "25.41")),
+    "iwslt17-enit": ((231_619, 512, 4000, 6), ("27.11", "29.34", "26.13", "25.65", "28.13", "25.23", "25.23")),
+    "iwslt15-enzh": ((107_860, 512, 4000, 6), ("18.31", "20.25", "18.25", "18.85", "19.71", "17.89", "18.05")),
+}
+
+
+@pytest.mark.parametrize("corpus", LDD)
+def test_labelled_distributions_have_16_heads_in_layer_1_and_8_in_the_others(corpus):
+    (_, _, _, layers), (plain, *reported) = LDD[corpus]
+    assert f"reported {plain} BLEU" in comment(f"{corpus}-base")
+    assert recipe(f"{corpus}-base").model.heads_of("source") == (8,) * layers
+    for kind, figure in zip(LDD_KINDS, reported, strict=True):
+        name = f"{corpus}-{kind}"
+        assert variants(name) == [{"name": "dependency_distribution", "kind": kind, "layers": (1,), "heads": 16}]
+        assert recipe(name).model.heads_of("source") == (16, *[8] * (layers - 1))
+        assert recipe(name).model.heads_of("target") == (8,) * layers
+        assert differences(name, f"{corpus}-base") == {"syntax.variants", "model.encoder_heads"}
+        assert f"reported {figure} BLEU" in comment(name)
+
+
+@pytest.mark.parametrize("corpus", LDD)
+def test_labelled_distributions_are_trained_for_50_epochs_of_the_papers_batches(corpus):
+    (pairs, sentences, warmup, layers), _ = LDD[corpus]
+    base, settings = recipe(f"{corpus}-base"), recipe(f"{corpus}-base").training
+    epoch = ceil(pairs / sentences)
+    assert (settings.batch_sentences, settings.max_steps, settings.validate_every) == (sentences, 50 * epoch, epoch)
+    assert settings.batch_tokens >= sentences * (base.filters.max_pieces + 1)
+    assert (base.model.encoder_layers, base.model.decoder_layers, base.model.dropout) == (layers, layers, 0.1)
+    assert (base.vocabulary.kind, base.vocabulary.min_frequency, base.filters.max_words) == ("word", 2, 256)
+    assert (settings.schedule, settings.warmup, settings.best) == ("noam", warmup, "bleu")
+    peak = learning_rate(warmup, settings, base.model.model_dim)
+    assert peak == pytest.approx(2.2e-3 if warmup == 400 else 7e-4, rel=0.02)
+
+
+# all systems on Multi30k, and the others
+
+
+def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
+    names = [name for name in PATHS if name.startswith("multi30k-") and "words" not in name]
+    # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; a mixture
+    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1
+    for name in names:
+        free = {"syntax.variants", "tasks.parsing", "target_parser.model"}
+        if name.startswith("multi30k-pascal-"):
+            free |= {"parser.control", "parser.rewire"}
+        if name.rpartition("-")[2] in (*LDD_KINDS, "udd"):
+            free |= {"model.encoder_heads"}
+            assert recipe(name).model.heads_of("source") == (16, 4, 4, 4)
+        assert differences(name, "multi30k-tiny") <= free
+
+
+def test_a_recipe_with_a_supervised_decoder_names_a_parser_of_the_target():
+    supervised = [
+        name for name in PATHS if any((v.name, v.side) == ("dbsa", "target") for v in recipe(name).syntax.variants)
+    ]
+    assert len(supervised) == 3 + 3
+    assert all(recipe(name).target_parser.model == "official" for name in supervised)
+
+
+@pytest.mark.parametrize("control", ["random", "left", "right", "shuffled"])
+def test_a_control_of_pascal_differs_in_its_trees_alone(control):
+    assert differences(f"multi30k-pascal-{control}", "multi30k-pascal") == {"parser.control"}
+    assert recipe(f"multi30k-pascal-{control}").parser.control == control
+
+
+def test_rewired50_draws_half_of_the_parents():
+    assert differences("multi30k-pascal-rewired50", "multi30k-pascal") == {"parser.rewire"}
+    assert recipe("multi30k-pascal-rewired50").parser.rewire == 0.5
+
+
+def test_a_corpus_without_a_test_set_is_judged_by_the_bleu_of_its_validations():
+    for name in ("tanaka-enja-base", "tanaka-enja-pascal"):
+        settings = recipe(name).training
+        assert (settings.best, settings.use, recipe(name).evaluation.tokenize) == ("bleu", "best", "none")
+    assert differences("tanaka-enja-pascal", "tanaka-enja-base") == {"syntax.variants"}
