@@ -12,7 +12,6 @@ from synmt.checkpoint import Run
 from synmt.cli.stages import prepare_for
 from synmt.experiment import (
     begin_run,
-    check_variants,
     finish_run,
     keep_final_weights,
     make_trainer,
@@ -63,6 +62,7 @@ def data(tmp_path_factory):
     return tmp_path_factory.mktemp("data")
 
 
+# an ablation differs from its recipe in a number; tests/test_recipes.py builds them all
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
     plain = load_recipe(path)
@@ -75,7 +75,11 @@ def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
         "parser.model": "compact",
         "parser.control": plain.parser.control if english else "gold",
         "parser.workers": 1,
-        **{f"model.{name}": 2 if name.endswith("layers") else value for name, value in MODEL.items()},
+        "target_parser.control": "gold",
+        "vocabulary.min_frequency": 1,
+        **{f"model.{name}": value for name, value in MODEL.items()},
+        "model.encoder_layers": plain.model.encoder_layers,
+        "model.decoder_layers": plain.model.decoder_layers,
         "model.heads": plain.model.heads,
         "training.max_steps": 2,
         "training.batch_tokens": 100,
@@ -87,7 +91,7 @@ def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
     recipe = load_recipe(path, [f"{key}={value}" for key, value in small.items()])
     assert recipe.syntax == plain.syntax
     run = Run(tmp_path / recipe.name)
-    prepared = prepare_for(recipe, data, parses=check_variants(recipe).parses)
+    prepared = prepare_for(recipe, data)
     begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}

@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+
 from synmt import controlled
 from synmt.cli import console, main
+from synmt.syntax.parse import Parse
 from synmt.yaml import dump_yaml
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}
@@ -32,7 +36,10 @@ PASCAL = {"name": "pascal", "layers": [1], "heads": 2, "ignore": 0.3}
 
 
 def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Path:
-    """Write 40 pairs of the controlled corpus as train, valid and test, with their gold trees."""
+    """Write 40 pairs of the controlled corpus as train, valid and test, with gold trees of the source.
+
+    The target's trees are chains: each word hangs on the one after it.
+    """
     source, target = languages
     pairs = controlled.generate(train=32, valid=4, test=30)
     folder.mkdir(parents=True)
@@ -43,7 +50,17 @@ def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Pat
         trees = controlled.format_conllu
         blocks = (trees(e.parse, e.source, number) for number, e in enumerate(examples, 1))
         (folder / f"{split}.{source}.conllu").write_text("".join(blocks), encoding="utf-8")
+        blocks = (trees(chain_of(e.target), e.target, number) for number, e in enumerate(examples, 1))
+        (folder / f"{split}.{target}.conllu").write_text("".join(blocks), encoding="utf-8")
     return folder
+
+
+def chain_of(line: str) -> Parse:
+    """Hang every word between blanks on the next one."""
+    spans = np.array([match.span() for match in re.finditer(r"\S+", line)])
+    words = [line[start:end] for start, end in spans.tolist()]
+    parents = np.minimum(np.arange(1, len(words) + 1), len(words) - 1)
+    return Parse(words, spans, parents, [*["next"] * (len(words) - 1), "root"])
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

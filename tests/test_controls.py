@@ -1,0 +1,259 @@
+"""Other trees in place of the parser's: what stays, what is drawn, and from what."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small import MONKEY
+
+from synmt.errors import UsageError
+from synmt.syntax.controls import Control, certain_arcs
+from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.trees import is_tree, random_tree
+
+KINDS = ["none", "random", "left", "right", "shuffled"]
+DRAWN = [Control("random"), Control("shuffled"), Control(rewire=0.5), Control("left", rewire=0.5)]
+
+# The: monkey or eats; monkey: eats; eats: root or below banana; a: banana; banana: eats, obj or obl
+MONKEY_ARCS = Arcs(
+    words=np.array([0, 0, 1, 2, 2, 3, 4, 4]),
+    parents=np.array([1, 2, 2, 2, 4, 4, 2, 2]),
+    relations=np.array([0, 0, 1, 2, 3, 0, 3, 4]),
+    probabilities=np.array([0.75, 0.25, 1, 0.875, 0.125, 1, 0.5, 0.5], dtype=np.float32),
+    names=("det", "nsubj", "root", "obl", "obj"),
+)
+
+
+def parse_of(words, seed=0):
+    """Draw a tree whose relations tell its words apart."""
+    parents = random_tree(words, np.random.default_rng(seed))
+    relations = ["root" if word == parent else f"r{word % 7}" for word, parent in enumerate(parents)]
+    tags = [f"T{word}" for word in range(words)]
+    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations, tags)
+
+
+def key(number):
+    return np.array([number, 7, 9], dtype=np.int32).tobytes()
+
+
+def root_of(parse):
+    return [word for word, parent in enumerate(parse.parents) if word == parent]
+
+
+def below(parents, word):
+    """Collect the word and all that hangs on it."""
+    found = {word}
+    for _ in parents:
+        found |= {child for child, parent in enumerate(parents) if parent in found}
+    return found
+
+
+STAR = replace(parse_of(21), parents=np.zeros(21, dtype=int), relations=["root"] + ["dep"] * 20)
+
+
+def rows_of(arcs):
+    """List the arcs of each word: parent, relation, probability."""
+    rows = {}
+    columns = (arcs.words, arcs.parents, arcs.relations, arcs.probabilities)
+    for word, parent, relation, probability in zip(*(column.tolist() for column in columns), strict=True):
+        rows.setdefault(word, []).append((parent, arcs.names[relation], probability))
+    return rows
+
+
+def test_an_idle_control_gives_the_very_parse():
+    assert Control().idle
+    assert Control().apply(MONKEY, b"key") is MONKEY
+    assert not Control("left").idle
+    assert not Control(rewire=0.1).idle
+
+
+def test_left_and_right_chains_of_the_monkey():
+    left, right = Control("left").apply(MONKEY, b""), Control("right").apply(MONKEY, b"")
+    assert left.parents.tolist() == [1, 2, 3, 4, 4]
+    assert right.parents.tolist() == [0, 0, 1, 2, 3]
+    # eats was the root; banana is it in the left chain, The in the right one
+    assert left.relations == ["det", "nsubj", "obj", "det", "root"]
+    assert right.relations == ["root", "nsubj", "det", "det", "obj"]
+
+
+@pytest.mark.parametrize("rewire", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_control_gives_a_tree_with_the_same_words_and_relations(kind, rewire):
+    for words in range(31):
+        parse = parse_of(words, seed=words)
+        for seed in range(3):
+            tree = Control(kind, rewire=rewire, seed=seed).apply(parse, key(words))
+            assert is_tree(tree.parents)
+            assert len(tree.parents) == len(tree.relations) == words
+            assert tree.parents.dtype == np.int64
+            assert (tree.words, tree.tags, tree.arcs) == (parse.words, parse.tags, None)
+            assert tree.spans is parse.spans
+            assert Counter(tree.relations) == Counter(parse.relations)
+            assert [tree.relations[root] for root in root_of(tree)] == ["root"] * min(words, 1)
+            if kind != "shuffled":
+                moved = {*root_of(parse), *root_of(tree)}
+                assert all(tree.relations[w] == parse.relations[w] for w in range(words) if w not in moved)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_control_leaves_the_parsers_tree_as_it_is(kind):
+    parse = replace(parse_of(20), arcs=certain_arcs(parse_of(20)))
+    for number in range(10):
+        Control(kind, rewire=0.5).apply(parse, key(number))
+    assert parse == replace(parse_of(20), arcs=certain_arcs(parse_of(20)))
+
+
+@pytest.mark.parametrize("control", DRAWN, ids=str)
+def test_the_key_and_the_seed_decide_the_tree(control):
+    parse = parse_of(12)
+    trees = [control.apply(parse, key(number)) for number in range(40)]
+    assert trees == [control.apply(parse, key(number)) for number in range(40)]
+    assert len({tuple(tree.parents) for tree in trees}) == 40
+    other = replace(control, seed=2)
+    assert not any(tree == other.apply(parse, key(number)) for number, tree in enumerate(trees))
+    # nor do the two run together
+    assert replace(control, seed=12).apply(parse, b"3") != control.apply(parse, b"23")
+
+
+def test_trees_are_the_same_in_another_process_and_another_year():
+    # a model that was trained on random trees must meet them again when it translates
+    assert Control("random", seed=3).apply(MONKEY, b"key").parents.tolist() == [1, 1, 0, 1, 0]
+    assert Control("shuffled", seed=3).apply(MONKEY, b"key").parents.tolist() == [0, 0, 3, 0, 1]
+    assert Control(rewire=0.5, seed=3).apply(MONKEY, b"key").parents.tolist() == [4, 3, 2, 4, 2]
+
+
+def test_random_trees_of_many_keys_are_uniform():
+    parse, draws = parse_of(3), 3600
+    found = Counter(tuple(Control("random").apply(parse, key(number)).parents) for number in range(draws))
+    # 9 trees, 400 each; the deviation of a count is √(3600 · 1/9 · 8/9) = 19
+    assert len(found) == 9
+    assert all(abs(count - 400) < 4 * 19 for count in found.values())
+
+
+def test_a_shuffled_tree_is_the_same_tree_on_other_words():
+    relations = [f"r{word}" for word in range(12)]
+    parse = replace(parse_of(12), relations=relations)
+    parse.relations[root_of(parse)[0]] = "root"
+    for number in range(20):
+        tree = Control("shuffled").apply(parse, key(number))
+        # every relation occurs once, so that it names its node
+        place = [tree.relations.index(name) for name in parse.relations]
+        assert [tree.parents[place[word]] for word in range(12)] == [place[parent] for parent in parse.parents]
+
+
+def test_a_shuffled_tree_puts_every_word_everywhere():
+    found = Counter(root_of(Control("shuffled").apply(MONKEY, key(number)))[0] for number in range(1000))
+    # 200 each, deviation √(1000 · 1/5 · 4/5) = 13
+    assert all(abs(found[word] - 200) < 4 * 13 for word in range(5))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_the_rewired_share_is_the_one_asked_for(share):
+    # below the root of a star, a chosen word can always move: 200 trees of 20 such words
+    changed = sum((Control(rewire=share).apply(STAR, key(number)).parents > 0).sum() for number in range(200))
+    assert abs(changed - 4000 * share) < 4 * (4000 * share * (1 - share)) ** 0.5
+
+
+@pytest.mark.parametrize("words", [1, 2, 3, 5, 12, 30])
+def test_rewiring_all_changes_every_arc_that_can_change(words):
+    for number in range(10):
+        parse = parse_of(words, seed=number)
+        tree = Control(rewire=1.0).apply(parse, key(number))
+        assert tree.relations == parse.relations
+        assert root_of(tree) == root_of(parse)
+        parents = parse.parents.tolist()
+        for word in range(words):
+            if parents[word] == word:
+                continue
+            free = set(range(words)) - below(parents, word) - {parents[word]}
+            assert tree.parents[word] in (free or {parents[word]})
+            parents[word] = int(tree.parents[word])
+
+
+def test_a_new_parent_is_drawn_evenly_among_the_words_that_are_free():
+    # The is the first word to move: neither itself nor monkey, its parent; nothing hangs on it
+    found = Counter(int(Control(rewire=1.0).apply(MONKEY, key(number)).parents[0]) for number in range(900))
+    assert set(found) == {2, 3, 4}
+    # 300 each, deviation √(900 · 1/3 · 2/3) = 14
+    assert all(abs(count - 300) < 4 * 14 for count in found.values())
+
+
+def test_a_larger_share_rewires_the_same_words_and_more():
+    for number in range(10):
+        few, many = (Control(rewire=share).apply(STAR, key(number)).parents > 0 for share in (0.2, 0.6))
+        assert few.sum() < many.sum()
+        assert (few <= many).all()
+
+
+def test_certain_arcs_of_the_monkey():
+    arcs = certain_arcs(MONKEY)
+    assert arcs.names == ("det", "nsubj", "root", "obj")
+    assert rows_of(arcs) == {
+        0: [(1, "det", 1.0)],
+        1: [(2, "nsubj", 1.0)],
+        2: [(2, "root", 1.0)],
+        3: [(4, "det", 1.0)],
+        4: [(2, "obj", 1.0)],
+    }
+    assert arcs.probabilities.dtype == np.float32
+
+
+def test_certain_arcs_of_no_words_are_none():
+    arcs = certain_arcs(parse_of(0))
+    assert (arcs.names, rows_of(arcs), arcs.relations.dtype) == ((), {}, np.int64)
+
+
+@pytest.mark.parametrize("kind", ["random", "left", "right", "shuffled"])
+def test_another_tree_is_certain_of_its_arcs(kind):
+    # the arcs do not know every relation of the tree: obj is a new name
+    arcs = replace(MONKEY_ARCS, names=("det", "nsubj", "root", "obl", "obl:tmod"))
+    tree = Control(kind).apply(replace(MONKEY, arcs=arcs), key(3))
+    assert rows_of(tree.arcs) == rows_of(certain_arcs(tree))
+    assert tree.arcs.names[:5] == arcs.names
+
+
+def test_only_rewired_words_are_certain_of_their_arcs():
+    parse = replace(MONKEY, arcs=MONKEY_ARCS)
+    some = Counter()
+    for number in range(30):
+        tree = Control(rewire=0.5).apply(parse, key(number))
+        rows = rows_of(tree.arcs)
+        assert tree.arcs.words.tolist() == sorted(tree.arcs.words.tolist())
+        for word in range(5):
+            moved = bool(tree.parents[word] != MONKEY.parents[word])
+            certain = [(int(tree.parents[word]), MONKEY.relations[word], 1.0)]
+            assert rows[word] == (certain if moved else rows_of(MONKEY_ARCS)[word])
+            some[word, moved] += 1
+            assert sum(probability for *_, probability in rows[word]) == 1
+    # The and banana have been seen both ways, eats is the root
+    assert all(some[word, moved] for word in (0, 1, 3, 4) for moved in (False, True))
+    assert some[2, True] == 0
+
+
+@pytest.mark.parametrize("rewire", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_of_every_word_sum_to_one(kind, rewire):
+    for words in range(1, 20):
+        parse = parse_of(words, seed=words)
+        # half of the mass on the tree's arc, the rest on all parents alike
+        numbers = np.arange(words)
+        arcs = Arcs(
+            words=np.repeat(numbers, words + 1),
+            parents=np.column_stack([parse.parents, np.tile(numbers, (words, 1))]).ravel(),
+            relations=np.zeros(words * (words + 1), dtype=np.int64),
+            probabilities=np.tile(np.append(0.5, np.full(words, 0.5 / words)), words).astype(np.float32),
+            names=("dep",),
+        )
+        tree = Control(kind, rewire=rewire).apply(replace(parse, arcs=arcs), key(words))
+        sums = np.bincount(tree.arcs.words, weights=tree.arcs.probabilities, minlength=words)
+        np.testing.assert_allclose(sums, np.ones(words), rtol=1e-6)
+        assert tree.arcs.relations.max() < len(tree.arcs.names)
+
+
+def test_wrong_kinds_and_shares_are_refused():
+    with pytest.raises(UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"):
+        Control("randon")  # pyright: ignore[reportArgumentType]
+    for share in (-0.1, 1.5, float("nan")):
+        with pytest.raises(UsageError, match="a share from 0 to 1"):
+            Control(rewire=share)

@@ -1,0 +1,211 @@
+"""Linguistically-informed self-attention against a slow loop written from the paper's equations."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
+
+from synmt.errors import UsageError
+from synmt.model.attention import Terms, attend, split_heads
+from synmt.model.multihead import SelfAttention
+from synmt.model.variant import Place, Syntax
+from synmt.model.variants.lisa import Lisa
+from synmt.syntax.signals import PARENT_FIRST, WORD
+
+
+def place(heads=2):
+    return Place("source", layer=1, heads=heads, model_dim=6, head_dim=3)
+
+
+def slow_first(parse, word_of):
+    """The first piece of the parent's word, and for the root of its own; specials have themselves."""
+    gold = []
+    for position, word in enumerate(word_of):
+        pieces = [j for j, other in enumerate(word_of) if word >= 0 and other == parse.parents[word]]
+        gold.append(min(pieces, default=position))
+    return gold
+
+
+def random_sentences(seed):
+    """Draw trees whose words have one to three pieces, EOS at the end."""
+    random = np.random.default_rng(seed)
+    trees = [random_tree(words, random) for words in (1, 4, 5)]
+    return [(tree, np.append(np.repeat(np.arange(len(tree)), random.integers(1, 4, len(tree))), -1)) for tree in trees]
+
+
+def padded(sentences):
+    """Put the two signals side by side, computed by our own loop; padding is no word."""
+    length = max(len(word_of) for _, word_of in sentences)
+    first, words = torch.zeros(len(sentences), length, dtype=torch.int64), torch.full((len(sentences), length), -1)
+    for row, (tree, word_of) in enumerate(sentences):
+        first[row, : len(word_of)] = torch.tensor(slow_first(tree, word_of))
+        words[row, : len(word_of)] = torch.from_numpy(word_of)
+    return {"parent_first": first, "word": words}
+
+
+def mask_of(lengths):
+    return torch.tensor([[j < length for j in range(max(lengths))] for length in lengths])[:, None, None]
+
+
+def random_variant(heads):
+    lisa = Lisa(place(heads)).double()
+    for parameter in lisa.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    return lisa
+
+
+def leaky(values):
+    return torch.stack([value if value > 0 else 0.01 * value for value in values])
+
+
+def slow_lisa(sentences, heads, x, v, weight, bias, bilinear, key_bias):
+    """Output and loss of softmax(Q U Kᵀ + K u), Q and K from leaky_relu(W x + b), one sentence after the other."""
+    size, length = v.size(-1), v.size(2)
+    output, loss = [[None] * len(sentences) for _ in range(heads)], 0
+    for h in range(heads):
+        # of each head's 2d rows of W, the first d make the query and the others the key
+        rows_q = range(2 * size * h, 2 * size * h + size)
+        rows_k = range(2 * size * h + size, 2 * size * (h + 1))
+        for b, (tree, word_of) in enumerate(sentences):
+            gold, rows = slow_first(tree, word_of), []
+            queries = [leaky([weight[row] @ x_t + bias[row] for row in rows_q]) for x_t in x[b, : len(word_of)]]
+            keys = [leaky([weight[row] @ x_t + bias[row] for row in rows_k]) for x_t in x[b, : len(word_of)]]
+            for t, word in enumerate(word_of):
+                scores = [(torch.outer(queries[t], key) * bilinear[h]).sum() + key @ key_bias[h] for key in keys]
+                total = sum(score.exp() for score in scores)
+                rows.append(sum(score.exp() / total * v[b, h, j] for j, score in enumerate(scores)))
+                if word >= 0:
+                    loss = loss - (scores[gold[t]].exp() / total).log() / heads
+            rows += [torch.zeros(size, dtype=v.dtype)] * (length - len(word_of))
+            output[h][b] = torch.stack(rows)
+    return torch.stack([torch.stack(rows) for rows in output], 1), loss
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_lisa_equals_loops_over_the_equation_on_random_trees_gradients_too(heads):
+    sentences = random_sentences(seed=heads)
+    lengths = [len(word_of) for _, word_of in sentences]
+    torch.manual_seed(heads)
+    x = torch.randn(3, max(lengths), 6, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(3, heads, max(lengths), 3, dtype=torch.float64, requires_grad=True)
+    lisa = random_variant(heads)
+    syntax = Syntax(padded(sentences))
+    # the ordinary queries and keys are not used
+    terms = Terms(x, torch.full_like(v, math.nan), torch.full_like(v, math.nan), v, mask_of(lengths))
+    output = attend(lisa.edit(terms, syntax)) * mask_of(lengths)[:, :, 0, :, None]
+    loss = syntax.losses["lisa.source.1"]
+    leaves = x, v, lisa.project.weight, lisa.project.bias, lisa.biaffine.weight, lisa.biaffine.key_bias
+    slow_output, slow_loss = slow_lisa(sentences, heads, *leaves)
+    torch.testing.assert_close(output, slow_output)
+    torch.testing.assert_close(loss, slow_loss)
+    slopes = torch.randn_like(output)
+    torch.testing.assert_close(
+        torch.autograd.grad((output * slopes).sum() + loss, leaves),
+        torch.autograd.grad((slow_output * slopes).sum() + slow_loss, leaves),
+    )
+
+
+def test_the_signals_are_those_of_our_own_loop():
+    for seed in range(20):
+        for tree, word_of in random_sentences(seed):
+            assert PARENT_FIRST.compute(tree, word_of).tolist() == slow_first(tree, word_of)
+            assert WORD.compute(tree, word_of).tolist() == word_of.tolist()
+    assert WORD.pad < 0
+
+
+def test_the_first_pieces_of_the_monkeys_parents():
+    # 0 ▁The 1 ▁mon 2 key 3 ▁eats 4 ▁a 5 ▁ban 6 ana 7 </s>
+    assert slow_first(MONKEY, np.append(MONKEY_WORD_OF, -1)) == [1, 3, 3, 3, 5, 3, 3, 7]
+
+
+def test_the_monkey_teaches_every_piece_but_eos_and_padding():
+    lisa = Lisa(place(heads=1))
+    # two places of padding, so that equal scores are shared by 8 of 10
+    signals = {name: torch.nn.functional.pad(s, (0, 2), value=-1) for name, s in monkey_signals().items()}
+    mask = torch.arange(10).lt(8)[None, None, None]
+    x, v = torch.zeros(1, 10, 6), torch.zeros(1, 1, 10, 3)
+    syntax = Syntax(signals)
+    lisa.edit(Terms(x, v, v, v, mask), syntax)
+    assert syntax.losses["lisa.source.1"].item() == pytest.approx(7 * math.log(8))
+
+
+def monkey_signals():
+    return padded([(MONKEY, np.append(MONKEY_WORD_OF, -1))])
+
+
+def test_a_head_learns_the_parents_of_the_monkey():
+    torch.manual_seed(1)
+    lisa = Lisa(Place("source", layer=1, heads=1, model_dim=16, head_dim=8))
+    attention = SelfAttention(16, 2, variants=[lisa])
+    x = torch.randn(1, 8, 16)
+    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
+    losses = []
+    for _ in range(150):
+        syntax = Syntax(monkey_signals())
+        attention(x, None, syntax)
+        losses.append(syntax.losses["lisa.source.1"])
+        optimizer.zero_grad()
+        losses[-1].backward()
+        optimizer.step()
+    assert losses[0] > 5
+    assert losses[-1] < 0.05
+    v = split_heads(x, 2)[:, :1]
+    found = lisa.edit(Terms(x, v, v, v), Syntax({})).scores().argmax(-1)[0, 0]
+    assert found[:7].tolist() == [1, 3, 3, 3, 5, 3, 3]
+
+
+def test_the_loss_reaches_the_layer_below():
+    x = torch.randn(1, 8, 6, requires_grad=True)
+    v = torch.zeros(1, 2, 8, 3)
+    syntax = Syntax(monkey_signals())
+    Lisa(place()).edit(Terms(x, v, v, v), syntax)
+    syntax.losses["lisa.source.1"].backward()
+    assert x.grad.any(-1).all()
+
+
+def test_without_gold_there_is_no_loss():
+    x, v = torch.randn(1, 8, 6), torch.zeros(1, 2, 8, 3)
+    for known in ({}, {"parent_first": torch.zeros(1, 8, dtype=torch.int64)}):
+        syntax = Syntax(known)
+        Lisa(place()).edit(Terms(x, v, v, v), syntax)
+        assert not syntax.losses
+
+
+def test_lisa_reads_no_parse_to_translate():
+    assert not Lisa(place()).reads
+    assert {signal.needs for signal in Lisa(place()).learns} == {"parents"}
+
+
+def test_by_default_it_is_the_first_head_of_the_first_layer():
+    lisas = small_model({"name": "lisa"}).variants["source"]
+    assert [(lisa.place.layer, lisa.place.first_head, lisa.place.heads) for lisa in lisas] == [(1, 0, 1)]
+    assert lisas[0].loss_weight == 1.0
+
+
+def test_the_feed_forward_layer_is_drawn_by_xaviers_rule_head_by_head():
+    torch.manual_seed(0)
+    lisa = Lisa(Place("source", layer=1, heads=2, model_dim=64, head_dim=16))
+    # 64 inputs and 2 · 16 outputs of each head
+    bound = math.sqrt(6 / (64 + 32))
+    assert lisa.project.weight.shape == (64, 64)
+    for head in lisa.project.weight.chunk(2):
+        assert 0.99 * bound < head.abs().max() <= bound
+    # √(6 / (16 + 16))
+    assert 0.97 * math.sqrt(6 / 32) < lisa.biaffine.weight.abs().max() <= math.sqrt(6 / 32)
+    assert not lisa.project.bias.any()
+    assert not lisa.biaffine.key_bias.any()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"side": "target"}, "lisa learns the parse of the source"),
+        ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
+        ({"slope": 0.1}, "no option 'slope'"),
+    ],
+)
+def test_a_recipe_that_lisa_cannot_follow_is_refused(options, said):
+    with pytest.raises(UsageError, match=said):
+        small_model({"name": "lisa", **options})

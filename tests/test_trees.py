@@ -1,0 +1,206 @@
+"""Trees against loops from their definitions, on every tree of few words and on the trees of treebanks."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from small import MONKEY
+
+from synmt.syntax.conllu import read_conllu
+from synmt.syntax.parse import Parse
+from synmt.syntax.trees import ancestors, is_tree, linearise, random_tree, tree_distances, tree_of_map
+
+CHAINS_AND_STARS = {
+    "right": np.maximum(np.arange(60) - 1, 0),
+    "left": np.minimum(np.arange(60) + 1, 59),
+    "star": np.full(60, 7),
+}
+BANKS = ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"]
+
+
+def path_to_root(parents, word):
+    """Walk up: the word first, the root last; nothing where the walk goes round in a circle."""
+    path = [word]
+    while parents[path[-1]] != path[-1]:
+        path.append(int(parents[path[-1]]))
+        if len(path) > len(parents):
+            return []
+    return path
+
+
+def slow_is_tree(parents):
+    paths = [path_to_root(parents, word) for word in range(len(parents))]
+    return all(paths) and len({path[-1] for path in paths}) == 1
+
+
+def slow_ancestors(parents):
+    return [[above in path_to_root(parents, word) for above in range(len(parents))] for word in range(len(parents))]
+
+
+def slow_distances(parents):
+    """Search in breadth from every word, over arcs that go both ways."""
+    beside = [set() for _ in parents]
+    for word, parent in enumerate(parents):
+        beside[word].add(int(parent))
+        beside[parent].add(word)
+    rows = []
+    for start in range(len(parents)):
+        steps, found = {start: 0}, [start]
+        for word in found:
+            for near in beside[word] - steps.keys():
+                steps[near] = steps[word] + 1
+                found.append(near)
+        rows.append([steps[word] for word in range(len(parents))])
+    return rows
+
+
+def all_maps(words):
+    return [np.array(targets) for targets in product(range(words), repeat=words)]
+
+
+def all_trees(words):
+    return [parents for parents in all_maps(words) if slow_is_tree(parents)]
+
+
+def parse_of(parents, relations):
+    return Parse([""] * len(parents), np.zeros((len(parents), 2), int), np.array(parents, dtype=int), relations)
+
+
+def recursive_brackets(parse, word):
+    below = [child for child, parent in enumerate(parse.parents) if parent == word != child]
+    return " ".join([f"({parse.relations[word]}", *(recursive_brackets(parse, child) for child in below), ")"])
+
+
+def test_distances_of_the_monkey():
+    # The -> monkey -> eats <- banana <- a
+    assert tree_distances(MONKEY.parents).tolist() == [
+        [0, 1, 2, 4, 3],
+        [1, 0, 1, 3, 2],
+        [2, 1, 0, 2, 1],
+        [4, 3, 2, 0, 1],
+        [3, 2, 1, 1, 0],
+    ]
+
+
+def test_ancestors_of_the_monkey():
+    assert [np.flatnonzero(row).tolist() for row in ancestors(MONKEY.parents)] == [
+        [0, 1, 2],
+        [1, 2],
+        [2],
+        [2, 3, 4],
+        [2, 4],
+    ]
+
+
+@pytest.mark.parametrize("words", range(1, 6))
+def test_every_tree_of_few_words_has_the_ancestors_and_distances_of_the_loops(words):
+    trees = all_trees(words)
+    assert len(trees) == words ** (words - 1)
+    for parents in trees:
+        assert ancestors(parents).tolist() == slow_ancestors(parents)
+        assert tree_distances(parents).tolist() == slow_distances(parents)
+
+
+@pytest.mark.parametrize("name", CHAINS_AND_STARS)
+def test_distances_of_chains_and_stars_equal_the_loop(name):
+    parents = CHAINS_AND_STARS[name]
+    assert tree_distances(parents).tolist() == slow_distances(parents)
+
+
+@pytest.mark.parametrize("words", [*range(1, 61, 4), 16, 32, 64])
+def test_distances_of_random_trees_equal_the_loop(words):
+    random = np.random.default_rng(words)
+    for _ in range(3):
+        parents = random_tree(words, random)
+        assert ancestors(parents).tolist() == slow_ancestors(parents)
+        assert tree_distances(parents).tolist() == slow_distances(parents)
+
+
+@pytest.mark.parametrize("name", BANKS)
+def test_gold_trees_are_trees_with_the_distances_of_the_loop(name, data_folder):
+    trees = [parse.parents for _, parse in read_conllu(data_folder / "ud" / f"{name}.conllu.gz")]
+    assert len(trees) > 700
+    for parents in trees:
+        assert is_tree(parents)
+        assert tree_distances(parents).tolist() == slow_distances(parents)
+
+
+def test_no_words_have_no_distances_and_are_a_tree():
+    none = np.zeros(0, dtype=np.int64)
+    assert tree_distances(none).shape == ancestors(none).shape == (0, 0)
+    assert is_tree(none)
+    assert random_tree(0, np.random.default_rng(1)).shape == (0,)
+
+
+def test_distances_are_integers_and_leave_the_parents_as_they_are():
+    parents = MONKEY.parents.copy()
+    assert tree_distances(parents).dtype == np.int64
+    assert parents.tolist() == MONKEY.parents.tolist()
+
+
+@pytest.mark.parametrize("words", range(1, 6))
+def test_is_tree_finds_every_tree_among_all_arrays_of_few_words(words):
+    for parents in all_maps(words):
+        assert is_tree(parents) == slow_is_tree(parents), parents
+
+
+@pytest.mark.parametrize("parents", [[0, 2], [0, -1], [5], [1, 1, -2]])
+def test_parents_outside_the_sentence_are_no_tree(parents):
+    assert not is_tree(np.array(parents))
+
+
+def test_brackets_of_the_monkey():
+    assert linearise(MONKEY) == "(root (nsubj (det ) ) (obj (det ) ) )"
+
+
+def test_brackets_of_no_words_and_of_one():
+    assert linearise(parse_of([], [])) == ""
+    assert linearise(parse_of([0], ["root"])) == "(root )"
+
+
+def test_children_stand_in_the_order_of_their_words():
+    assert (
+        linearise(parse_of([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"]))
+        == "(root (a ) (nmod:poss (c ) ) (e ) )"
+    )
+
+
+@pytest.mark.parametrize("words", [1, 2, 7, 30])
+def test_brackets_equal_those_of_a_recursion(words):
+    random = np.random.default_rng(words)
+    for _ in range(10):
+        parents = random_tree(words, random)
+        parse = parse_of(parents, [f"r{number}" for number in random.integers(9, size=words)])
+        root = int(np.flatnonzero(parents == np.arange(words))[0])
+        assert linearise(parse) == recursive_brackets(parse, root)
+
+
+def test_a_chain_of_thousands_of_words_has_its_brackets():
+    words = 5000
+    parse = parse_of(np.maximum(np.arange(words) - 1, 0), ["root"] + ["dep"] * (words - 1))
+    assert linearise(parse) == "(root " + "(dep " * (words - 1) + " ".join([")"] * words)
+
+
+@pytest.mark.parametrize("words", range(1, 6))
+def test_every_tree_comes_from_as_many_maps(words):
+    found = Counter(tuple(tree_of_map(targets).tolist()) for targets in all_maps(words))
+    assert set(found) == {tuple(parents.tolist()) for parents in all_trees(words)}
+    assert set(found.values()) == {words}
+
+
+@pytest.mark.parametrize("words", [3, 4])
+def test_random_trees_are_uniform(words):
+    random, draws, trees = np.random.default_rng(words), 6400, words ** (words - 1)
+    found = Counter(tuple(random_tree(words, random).tolist()) for _ in range(draws))
+    assert len(found) == trees
+    expected = draws / trees
+    chi_square = sum((count - expected) ** 2 / expected for count in found.values())
+    # mean trees - 1, deviation √(2 (trees - 1)): four deviations
+    assert chi_square < trees - 1 + 4 * (2 * (trees - 1)) ** 0.5
+
+
+@pytest.mark.parametrize("words", [1, 2, 9, 33, 250])
+def test_random_trees_of_many_words_are_trees(words):
+    random = np.random.default_rng(words)
+    assert all(slow_is_tree(random_tree(words, random)) for _ in range(20))
