@@ -203,7 +203,6 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
         (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),
         (["parser.control=none", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
-        (["source=de", "target=en"], 2, "there are no trees beside this text, but parser.control asks for gold ones"),
         (["training.device=toaster"], 2, "there is no device 'toaster'"),
     ],
 )

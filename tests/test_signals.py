@@ -1,11 +1,42 @@
-"""Signals against loops written from their definitions."""
+"""Signals by hand, against loops written from their definitions, and on the gold trees of treebanks."""
+
+import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from small import MONKEY, MONKEY_WORD_OF, random_tree
 
+from synmt.errors import UsageError
 from synmt.syntax.conllu import read_conllu
-from synmt.syntax.signals import parent_middle, word_middles
+from synmt.syntax.parse import Parse
+from synmt.syntax.relations import KNOWN
+from synmt.syntax.signals import (
+    DISTANCE,
+    PARENT_CHAIN,
+    PARENT_FIRST,
+    PARENT_MIDDLE,
+    WORD,
+    distance,
+    parent_chain,
+    parent_first,
+    parent_middle,
+    relation_signal,
+    word_firsts,
+    word_middles,
+)
+
+BANKS = ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"]
+NAMES = ("nsubj", "det", "nsubj:pass", "root")
+ALL = [PARENT_MIDDLE, PARENT_FIRST, PARENT_CHAIN, WORD, DISTANCE, relation_signal(NAMES)]
+# ▁The ▁mon key ▁eats ▁a ▁ban ana </s>
+MONKEY_AND_EOS = np.append(MONKEY_WORD_OF, -1)
+NO_WORDS = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+
+
+def pieces_of(word, word_of):
+    return [position for position, owner in enumerate(word_of) if owner == word]
 
 
 def slow_parent_middle(parse, word_of):
@@ -15,51 +46,286 @@ def slow_parent_middle(parse, word_of):
         if word < 0:
             result.append(float(position))
             continue
-        theirs = [place for place, owner in enumerate(word_of) if owner == parse.parents[word]]
+        theirs = pieces_of(parse.parents[word], word_of)
         result.append((theirs[0] + theirs[-1]) / 2)
     return result
 
 
-def test_parent_middle_of_a_split_word_lies_between_its_pieces():
-    assert parent_middle(MONKEY, np.append(MONKEY_WORD_OF, -1)).tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
+def slow_parent_first(parse, word_of):
+    """The first piece of the parent; specials themselves."""
+    return [
+        position if word < 0 else pieces_of(parse.parents[word], word_of)[0] for position, word in enumerate(word_of)
+    ]
 
 
-def test_middles_of_the_monkeys_words():
-    assert word_middles(MONKEY_WORD_OF, 5).tolist() == [0, 1.5, 3, 4, 5.5]
+def slow_parent_chain(parse, word_of):
+    """The next piece of the word; of the last one, the parent's first piece, or itself in the root."""
+    result = []
+    for position, word in enumerate(word_of):
+        later = [place for place in pieces_of(word, word_of) if place > position]
+        if word < 0 or (not later and parse.parents[word] == word):
+            result.append(position)
+        else:
+            result.append(later[0] if later else pieces_of(parse.parents[word], word_of)[0])
+    return result
 
 
-def test_a_word_without_pieces_has_no_middle():
-    np.testing.assert_array_equal(word_middles(np.array([0, 2, 2]), 3), [0, np.nan, 1.5])
+def slow_distance(parse, word_of):
+    """Walk up from both words until the walks meet."""
+
+    def steps(one, other):
+        ways = []
+        for word in (one, other):
+            way = [word]
+            while parse.parents[way[-1]] != way[-1]:
+                way.append(parse.parents[way[-1]])
+            ways.append(way)
+        meeting = next(word for word in ways[0] if word in ways[1])
+        return ways[0].index(meeting) + ways[1].index(meeting)
+
+    words = range(len(parse))
+    far = 1 + max((steps(one, other) for one in words for other in words), default=0)
+    return [
+        [0 if i == j else far if min(one, other) < 0 else steps(one, other) for j, other in enumerate(word_of)]
+        for i, one in enumerate(word_of)
+    ]
 
 
-def test_a_sentence_without_words_points_at_itself():
-    empty = random_tree(1, np.random.default_rng(0))
-    empty = type(empty)([], np.zeros((0, 2), int), np.zeros(0, int), [])
-    assert parent_middle(empty, np.array([-1, -1])).tolist() == [0, 1]
+def slow_relation(parse, word_of, names):
+    """0, 1 + the place of the name, of the name without subtype, or of one more name."""
+    result = []
+    for word in word_of:
+        name = parse.relations[word] if word >= 0 else None
+        tried = [name, name.split(":")[0]] if name is not None else []
+        places = [names.index(one) for one in tried if one in names]
+        result.append(0 if name is None else 1 + (places[0] if places else len(names)))
+    return result
 
 
-def test_a_parent_without_pieces_is_our_own_mistake():
-    with pytest.raises(AssertionError, match="a parent without pieces"):
-        parent_middle(MONKEY, np.array([0, 0, 3, -1]))
+SLOW = {
+    "parent_middle": slow_parent_middle,
+    "parent_first": slow_parent_first,
+    "parent_chain": slow_parent_chain,
+    "word": lambda parse, word_of: word_of.tolist(),
+    "distance": slow_distance,
+    relation_signal(NAMES).name: lambda parse, word_of: slow_relation(parse, word_of, NAMES),
+}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_parent_middle_equals_a_loop_on_random_trees(seed):
-    random = np.random.default_rng(seed)
-    words = int(random.integers(1, 30))
-    # specials before, between and after the pieces
+def random_pieces(words, random):
+    """Give words one to four pieces each, with specials before, between and after them."""
     word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
-    word_of = np.concatenate(([-1], word_of, [-1, -1]))
-    parse = random_tree(words, random)
-    assert parent_middle(parse, word_of).tolist() == slow_parent_middle(parse, word_of)
+    # between two words: a piece without a word does not stand inside one
+    gaps = np.flatnonzero(np.diff(word_of)) + 1
+    word_of = np.insert(word_of, random.choice(gaps, min(2, len(gaps)), replace=False), -1)
+    return np.concatenate(([-1], word_of, [-1, -1]))
 
 
-@pytest.mark.parametrize("name", ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
-def test_parent_middle_equals_a_loop_on_all_trees_of_a_treebank(name, data_folder):
-    random, trees = np.random.default_rng(1), 0
-    for _, parse in read_conllu(data_folder / "ud" / f"{name}.conllu.gz"):
-        word_of = np.repeat(np.arange(len(parse)), random.integers(1, 4, len(parse)))
-        word_of = np.append(word_of, -1)
-        assert parent_middle(parse, word_of).tolist() == slow_parent_middle(parse, word_of)
-        trees += 1
-    assert trees > 700
+def letters_of(parse, random):
+    """Split words between letters at random: the word of each piece, and of EOS."""
+    counts = [1 + random.integers(0, len(word)) if len(word) < 30 else 9 for word in parse.words]
+    return np.append(np.repeat(np.arange(len(parse)), counts), -1)
+
+
+# by hand
+
+
+@pytest.mark.parametrize(
+    ("signal", "expected"),
+    [
+        # The -> monkey (1 and 2), monkey -> eats (3), a -> banana (5 and 6), banana -> eats
+        (PARENT_MIDDLE, [1.5, 3, 3, 3, 5.5, 3, 3, 7]),
+        (PARENT_FIRST, [1, 3, 3, 3, 5, 3, 3, 7]),
+        # mon -> key -> eats, ban -> ana -> eats
+        (PARENT_CHAIN, [1, 2, 3, 3, 5, 6, 3, 7]),
+        (WORD, [0, 1, 1, 2, 3, 4, 4, -1]),
+        # nsubj 1, det 2, nsubj:pass 3, root 4; obj is another one: 5
+        (relation_signal(NAMES), [2, 1, 1, 4, 2, 5, 5, 0]),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_signals_of_the_monkey(signal, expected):
+    assert signal.compute(MONKEY, MONKEY_AND_EOS).tolist() == expected
+
+
+def test_distances_of_the_monkey():
+    # of words: [0 1 2 4 3] [1 0 1 3 2] [2 1 0 2 1] [4 3 2 0 1] [3 2 1 1 0]; the largest is 4, so EOS is 5 away
+    assert distance(MONKEY, MONKEY_AND_EOS).tolist() == [
+        [0, 1, 1, 2, 4, 3, 3, 5],
+        [1, 0, 0, 1, 3, 2, 2, 5],
+        [1, 0, 0, 1, 3, 2, 2, 5],
+        [2, 1, 1, 0, 2, 1, 1, 5],
+        [4, 3, 3, 2, 0, 1, 1, 5],
+        [3, 2, 2, 1, 1, 0, 0, 5],
+        [3, 2, 2, 1, 1, 0, 0, 5],
+        [5, 5, 5, 5, 5, 5, 5, 0],
+    ]
+
+
+def test_signals_of_the_monkey_as_the_decoder_reads_it():
+    # BOS first: every piece stands one place farther to the right
+    word_of = np.append(-1, MONKEY_WORD_OF)
+    assert parent_first(MONKEY, word_of).tolist() == [0, 2, 4, 4, 4, 6, 4, 4]
+    assert parent_chain(MONKEY, word_of).tolist() == [0, 2, 3, 4, 4, 6, 7, 4]
+    assert parent_middle(MONKEY, word_of).tolist() == [0, 2.5, 4, 4, 4, 6.5, 4, 4]
+
+
+def test_the_last_piece_of_a_split_root_points_at_itself():
+    parse = Parse(["a", "b"], np.zeros((2, 2), int), np.array([1, 1]), ["det", "root"])
+    word_of = np.array([0, 1, 1, 1, -1])
+    assert parent_chain(parse, word_of).tolist() == [1, 2, 3, 3, 4]
+    assert parent_first(parse, word_of).tolist() == [1, 1, 1, 1, 4]
+
+
+def test_first_pieces_and_middles_of_the_monkeys_words():
+    assert word_middles(MONKEY_WORD_OF, 5).tolist() == [0, 1.5, 3, 4, 5.5]
+    assert word_firsts(MONKEY_WORD_OF, 5).tolist() == [0, 1, 3, 4, 5]
+
+
+def test_a_word_without_pieces_has_no_first_and_no_middle():
+    np.testing.assert_array_equal(word_middles(np.array([0, 2, 2]), 3), [0, np.nan, 1.5])
+    assert word_firsts(np.array([0, 2, 2]), 3).tolist() == [0, -1, 1]
+
+
+def test_a_sentence_without_words_has_specials_only():
+    word_of = np.array([-1, -1])
+    for signal in (PARENT_MIDDLE, PARENT_FIRST, PARENT_CHAIN):
+        assert signal.compute(NO_WORDS, word_of).tolist() == [0, 1], signal.name
+    assert WORD.compute(NO_WORDS, word_of).tolist() == [-1, -1]
+    assert DISTANCE.compute(NO_WORDS, word_of).tolist() == [[0, 1], [1, 0]]
+    assert relation_signal().compute(NO_WORDS, word_of).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("compute", [parent_middle, parent_first, parent_chain])
+def test_a_parent_without_pieces_is_our_own_mistake(compute):
+    with pytest.raises(AssertionError, match="a parent without pieces"):
+        compute(MONKEY, np.array([0, 0, 3, -1]))
+
+
+# relations
+
+
+@pytest.mark.parametrize(
+    ("relation", "number"),
+    [("nsubj", 1), ("nsubj:outer", 1), ("nsubj:pass", 3), ("det:poss", 2), ("obj", 5), ("SB", 5), ("pass", 5), ("", 5)],
+)
+def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype(relation, number):
+    parse = Parse(["x"], np.zeros((1, 2), int), np.array([0]), [relation])
+    assert relation_signal(NAMES).compute(parse, np.array([0, -1])).tolist() == [number, 0]
+
+
+def test_lists_of_relations_have_signals_of_their_own():
+    assert relation_signal() is relation_signal(KNOWN)
+    assert relation_signal(("a", "b")) is relation_signal(("a", "b"))
+    names = [relation_signal(names).name for names in (KNOWN, NAMES, ("a", "b"), ("b", "a"), ("a b",), ())]
+    assert len(set(names)) == len(names)
+    assert names[0] == "relation"
+    assert all(name.startswith("relation.") for name in names[1:])
+
+
+def test_the_name_of_a_list_is_the_same_in_every_process():
+    # a saved model and its batches meet again under this name
+    code = "from synmt.syntax.signals import relation_signal; print(relation_signal(('a', 'b')).name)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == relation_signal(("a", "b")).name
+
+
+def test_a_relation_named_twice_is_refused():
+    with pytest.raises(UsageError, match="relation 'obj' is named twice"):
+        relation_signal(("obj", "det", "obj"))
+
+
+# laws
+
+
+@pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_signal_equals_a_loop_on_random_trees(signal, seed):
+    random = np.random.default_rng(seed)
+    words = int(random.integers(1, 20))
+    parse, word_of = random_tree(words, random), random_pieces(words, random)
+    assert signal.compute(parse, word_of).tolist() == SLOW[signal.name](parse, word_of)
+
+
+@pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
+def test_a_signal_leaves_its_input_alone_and_survives_pickling(signal):
+    word_of = MONKEY_AND_EOS.copy()
+    first = signal.compute(MONKEY, word_of)
+    expected = first.copy()
+    # what a caller writes into it is not seen by the next one
+    first[:] = 9
+    copy = pickle.loads(pickle.dumps(signal))
+    np.testing.assert_array_equal(copy.compute(MONKEY, word_of), expected)
+    np.testing.assert_array_equal(word_of, MONKEY_AND_EOS)
+    assert MONKEY.parents.tolist() == [1, 2, 2, 4, 2]
+
+
+# gold trees
+
+
+@pytest.fixture(scope="module", params=BANKS)
+def bank(request, data_folder):
+    random = np.random.default_rng(1)
+    parses = [parse for _, parse in read_conllu(data_folder / "ud" / f"{request.param}.conllu.gz")]
+    assert len(parses) > 700
+    return [(parse, letters_of(parse, random)) for parse in parses]
+
+
+@pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
+def test_a_signal_equals_a_loop_on_trees_of_a_treebank(signal, bank):
+    short = [pair for pair in bank if len(pair[1]) < 60][::9]
+    assert len(short) > 50
+    for parse, word_of in short:
+        assert signal.compute(parse, word_of).tolist() == SLOW[signal.name](parse, word_of)
+
+
+def test_the_first_piece_of_the_parent_and_its_middle_are_of_one_word(bank):
+    for parse, word_of in bank:
+        first, middle = parent_first(parse, word_of), parent_middle(parse, word_of)
+        words = word_of[:-1]
+        assert (word_of[first[:-1]] == parse.parents[words]).all()
+        assert (word_of[first[:-1] - 1] != parse.parents[words])[first[:-1] > 0].all()
+        # the middle is half of the parent's other pieces to the right of its first
+        counts = np.bincount(words)
+        np.testing.assert_array_equal((middle - first)[:-1], (counts[parse.parents[words]] - 1) / 2)
+        assert first[-1] == middle[-1] == len(words)
+
+
+def test_chains_are_a_tree_of_pieces_with_the_last_piece_of_the_root_at_its_top(bank):
+    for parse, word_of in bank:
+        chain = parent_chain(parse, word_of)
+        root = np.flatnonzero(parse.parents == np.arange(len(parse)))[0]
+        tops = np.flatnonzero(chain == np.arange(len(chain)))
+        assert tops.tolist() == [np.flatnonzero(word_of == root)[-1], len(chain) - 1]
+        above = chain
+        for _ in range(len(chain).bit_length()):
+            above = above[above]
+        assert (above[:-1] == tops[0]).all()
+        # to stay inside the word is to go one step to the right, or to be the top
+        inside = word_of[chain] == word_of
+        assert set((chain - np.arange(len(chain)))[inside].tolist()) <= {0, 1}
+
+
+def test_distances_are_a_metric_of_words(bank):
+    random = np.random.default_rng(2)
+    for parse, word_of in bank:
+        steps = distance(parse, word_of)
+        words = word_of[:-1]
+        between = steps[:-1, :-1]
+        np.testing.assert_array_equal(steps, steps.T)
+        np.testing.assert_array_equal(between == 0, words[:, None] == words)
+        one = (parse.parents[words][:, None] == words) & (words[:, None] != words)
+        np.testing.assert_array_equal(between == 1, one | one.T)
+        i, j, k = random.integers(0, len(steps), (3, 50))
+        assert (steps[i, k] <= steps[i, j] + steps[j, k]).all()
+        assert (steps[-1, :-1] == between.max() + 1).all()
+
+
+def test_pieces_have_the_relation_of_their_word(bank):
+    signal = relation_signal()
+    for parse, word_of in bank:
+        numbers = signal.compute(parse, word_of)
+        assert [KNOWN[number - 1] for number in numbers[:-1]] == [
+            parse.relations[w].split(":")[0] for w in word_of[:-1]
+        ]
+        assert numbers[-1] == 0

@@ -146,7 +146,7 @@ def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monke
     )
     done = synmt("train", "multi.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
-    monkeypatch.setattr("synmt.syntax.parsers._load", None)
+    monkeypatch.setattr("synmt.syntax.parsers.StanzaParser.parse", None)
     text = (corpus / "test.en").read_text(encoding="utf-8")
     again = synmt("translate", "--beam-size", "1", text=text, cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()

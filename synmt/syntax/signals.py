@@ -1,18 +1,24 @@
 """Signals: what attention reads of a parse, computed for subword pieces when a batch is made.
 
-`word_of` (T,) is the one bridge from words to pieces: the word each piece belongs to, -1 for specials.
+`word_of` (T,) is the one bridge from words to pieces: the word each piece belongs to, -1 for specials. Specials are
+BOS, EOS and pieces without a word. Words stand in order, and every word has a piece: `merge_unowned` has seen to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.errors import UsageError
+from synmt.files import fingerprint
 from synmt.syntax.parse import FloatArray, IntArray, Parse
+from synmt.syntax.relations import KNOWN, base_name
+from synmt.syntax.trees import tree_distances
 
 Array = npt.NDArray[Any]
 
@@ -43,6 +49,15 @@ def word_middles(word_of: IntArray, words: int) -> FloatArray:
         return (sums / counts).astype(np.float32)
 
 
+def word_firsts(word_of: IntArray, words: int) -> IntArray:
+    """Find the first of each word's pieces: (T,) -> (W,); -1 for a word without pieces."""
+    positions = np.flatnonzero(word_of >= 0)[::-1]
+    firsts = np.full(words, -1)  # (W,)
+    # of several values for one place numpy keeps the last, which is the first piece
+    firsts[word_of[positions]] = positions
+    return firsts
+
+
 def parent_middle(parse: Parse, word_of: IntArray) -> FloatArray:
     """Find the middle of the parent's pieces for every piece: (T,); specials point at themselves.
 
@@ -58,4 +73,92 @@ def parent_middle(parse: Parse, word_of: IntArray) -> FloatArray:
     return result
 
 
+def parent_first(parse: Parse, word_of: IntArray) -> IntArray:
+    """Find the first piece of the parent for every piece: (T,); specials point at themselves.
+
+    The pieces of the root point at the root's own first piece.
+    """
+    positions = np.flatnonzero(word_of >= 0)
+    result = np.arange(len(word_of))  # (T,)
+    result[positions] = _first_of_parent(parse, word_of)[word_of[positions]]
+    return result
+
+
+def parent_chain(parse: Parse, word_of: IntArray) -> IntArray:
+    """Chain the pieces of a word, and its last piece to the parent: (T,); specials point at themselves.
+
+    Every piece points at the next one of its word, the last at the first piece of the parent; the last piece of the
+    root points at itself (Deguchi et al., 2019; the author's code takes the parent's first piece, the paper is silent).
+    """
+    positions = np.flatnonzero(word_of >= 0)  # (N,) pieces of words
+    owners = word_of[positions]  # (N,)
+    parents = np.where(parse.parents[owners] == owners, positions, _first_of_parent(parse, word_of)[owners])  # (N,)
+    last = np.diff(owners, append=-1) != 0  # (N,)
+    result = np.arange(len(word_of))  # (T,)
+    result[positions] = np.where(last, parents, np.roll(positions, -1))
+    return result
+
+
+def _first_of_parent(parse: Parse, word_of: IntArray) -> IntArray:
+    firsts = word_firsts(word_of, len(parse))[parse.parents]  # (W,)
+    assert (firsts >= 0).all(), f"a parent without pieces: {parse.words} {word_of}"
+    return firsts
+
+
+def words_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
+    """Give the word of every piece: (T,); -1 for specials."""
+    return word_of.astype(np.int64)
+
+
+def distance(parse: Parse, word_of: IntArray) -> IntArray:
+    """Count the steps in the tree between the words of every two pieces: (T, T).
+
+    They are 0 between the pieces of a word (Peng et al., 2022). A special is 0 from itself, and from every other piece
+    one step more than there are between the two words of the sentence that are farthest apart.
+    """
+    steps = tree_distances(parse.parents)  # (W, W)
+    # a row and a column at the end, where -1 finds them
+    steps = np.pad(steps, (0, 1), constant_values=steps.max(initial=0) + 1)  # (W + 1, W + 1)
+    result = steps.take(word_of, axis=0).take(word_of, axis=1)  # (T, T)
+    np.fill_diagonal(result, 0)
+    return result
+
+
+def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ...]) -> IntArray:
+    """Number the relation of every piece's word: (T,).
+
+    0 for specials; 1 + the place among the names, where the whole relation comes before its name without the subtype;
+    1 + the number of names for every other relation.
+    """
+    numbers = _numbers(names)
+    other = 1 + len(names)
+    found = [numbers.get(name) or numbers.get(base_name(name), other) for name in parse.relations]
+    return np.array([*found, 0], dtype=np.int64)[word_of]  # (T,), -1 finds the 0 at the end
+
+
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
+PARENT_FIRST = Signal("parent_first", needs="parents", compute=parent_first, pad=0)
+PARENT_CHAIN = Signal("parent_chain", needs="parents", compute=parent_chain, pad=0)
+WORD = Signal("word", needs="parents", compute=words_of_pieces, pad=-1)
+DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
+
+
+def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
+    """Make the signal that numbers relations by their place in a list; each list has a name of its own in batches."""
+    return _relation_signal(names)
+
+
+@cache
+def _relation_signal(names: tuple[str, ...]) -> Signal:
+    _numbers(names)
+    name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
+    return Signal(name, needs="relations", compute=partial(relations_of_pieces, names=names), pad=0)
+
+
+@lru_cache(maxsize=64)
+def _numbers(names: tuple[str, ...]) -> dict[str, int]:
+    numbers = {name: number for number, name in enumerate(names, start=1)}
+    if len(numbers) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"relation '{twice}' is named twice", do="Name every relation once")
+    return numbers

@@ -1,0 +1,103 @@
+"""Signals with a table of arcs for each group of relations: what labelled dependency distributions read.
+
+    table[g, i, j] = Σ_{r in group g} P(j is the parent of i, with relation r)        (G, W, W)
+
+Liu & Sima'an (2022) have words; here pieces copy the values of their words. Root mass stands on the diagonal. The other
+models of the paper read other tables: the 0 and 1 of the tree itself, or the same value everywhere.
+
+Without groups there is one table, the sum over all relations. Relations in no group are in no table, so rows need not
+sum to 1. The rows of specials are 1 in every column: scores stay as they are. Their columns are 0 in all other rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Literal
+
+import numpy as np
+
+from synmt.errors import SynmtError
+from synmt.files import fingerprint
+from synmt.syntax.controls import certain_arcs
+from synmt.syntax.parse import Arcs, FloatArray, IntArray, Parse
+from synmt.syntax.relations import Groups, group_numbers, groups_of
+from synmt.syntax.signals import Signal
+
+Table = Callable[[Parse, Groups | None], FloatArray]
+
+
+def arcs(groups: Groups | None, *, split: bool = False) -> Signal:
+    """Make the signal with the parser's probabilities: (G, T, T).
+
+    groups: of relations, a table for each; None is one table of all relations.
+    split: divide by the number of pieces of the parent, so that a row over pieces sums to the row over words.
+    """
+    return _signal("arcs", "arcs", arc_table, groups, split)
+
+
+def tree_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
+    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as those of `arcs`."""
+    return _signal("tree_arcs", "relations", tree_table, groups, split)
+
+
+def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
+    """Make the signal in which every parent and group is as likely: (G, T, T); options as those of `arcs`."""
+    return _signal("uniform_arcs", "parents", uniform_table, groups, split)
+
+
+# equal arguments give the same object: signals are compared, and a partial equals itself alone
+@cache
+def _signal(
+    kind: str, needs: Literal["parents", "relations", "arcs"], table: Table, groups: Groups | None, split: bool
+) -> Signal:
+    if groups is not None:
+        group_numbers(groups)
+    compute = partial(_over_pieces, table=table, groups=groups, split=split)
+    return Signal(f"{kind}.{fingerprint(groups, split)}", needs=needs, compute=compute, pad=0)
+
+
+def arc_table(parse: Parse, groups: Groups | None) -> FloatArray:
+    """Sum the parser's probabilities by group: (G, W, W)."""
+    if parse.arcs is None:
+        raise SynmtError("this parse has no probabilities of arcs", do="Parse again with `synmt parse --arcs`")
+    return _dense(parse.arcs, groups, len(parse))
+
+
+def tree_table(parse: Parse, groups: Groups | None) -> FloatArray:
+    """Put 1 where the tree has an arc: (G, W, W)."""
+    return _dense(certain_arcs(parse), groups, len(parse))
+
+
+def uniform_table(parse: Parse, groups: Groups | None) -> FloatArray:
+    """Spread each word's mass of 1 over all parents and groups: (G, W, W)."""
+    words, tables = len(parse), _count(groups)
+    return np.full((tables, words, words), 1 / max(words * tables, 1), dtype=np.float32)
+
+
+def _dense(sparse: Arcs, groups: Groups | None, words: int) -> FloatArray:
+    if groups is None:
+        numbers = np.zeros(len(sparse.words), dtype=np.int64)  # (N,)
+    else:
+        numbers = groups_of(sparse.names, groups)[sparse.relations]  # (N,)
+    kept = numbers >= 0  # (N,)
+    places = ((numbers * words + sparse.words) * words + sparse.parents)[kept]
+    shape = (_count(groups), words, words)
+    sums = np.bincount(places, sparse.probabilities[kept], minlength=np.prod(shape))
+    return sums.reshape(shape).astype(np.float32)
+
+
+def _over_pieces(parse: Parse, word_of: IntArray, *, table: Table, groups: Groups | None, split: bool) -> FloatArray:
+    """Copy the values of words to their pieces: (G, W, W) -> (G, T, T)."""
+    words = len(parse)
+    counts = np.bincount(word_of[word_of >= 0], minlength=words)  # (W,)
+    assert counts.all(), f"a word without pieces: {parse.words} {word_of}"
+    # a row and a column at the end, where the -1 of specials finds them
+    values = np.zeros((_count(groups), words + 1, words + 1), dtype=np.float32)  # (G, W + 1, W + 1)
+    values[:, :words, :words] = table(parse, groups) / (counts if split else 1)
+    values[:, words] = 1
+    return values.take(word_of, axis=1).take(word_of, axis=2)  # (G, T, T)
+
+
+def _count(groups: Groups | None) -> int:
+    return 1 if groups is None else len(groups)

@@ -1,0 +1,153 @@
+"""Names of dependency relations, and the 16 groups of them that labelled dependency distributions read.
+
+Liu & Sima'an (2022, table A) group the Stanford relations. UNIVERSAL_GROUPS carries each of their groups over
+to Universal Dependencies, in the same order, so that head 6 reads subjects with either scheme:
+
+    group               STANFORD_GROUPS              UNIVERSAL_GROUPS
+     1  root            root                         root
+     2  auxiliaries     aux auxpass cop              aux cop; auxpass is aux:pass
+     3  complements     acomp ccomp pcomp xcomp      ccomp xcomp; acomp is xcomp, pcomp is advcl or acl
+     4  objects         dobj iobj pobj               obj iobj; pobj is obl or nmod, see 12 and 15
+     5  clausal subj.   csubj csubjpass              csubj; csubjpass is csubj:pass
+     6  subjects        nsubj nsubjpass              nsubj; nsubjpass is nsubj:pass
+     7  coordinators    cc                           cc
+     8  conjuncts       conj preconj                 conj cc:preconj
+     9  adv. clauses    advcl                        advcl
+    10  adjectives      amod                         amod
+    11  adverbs         advmod                       advmod
+    12  adv. nouns      npadvmod tmod                obl, every nominal modifier of a predicate
+    13  determiners     det predet                   det; predet is det:predet
+    14  numbers         num number quantmod          nummod; number is compound or flat, quantmod is advmod
+    15  nominals        appos                        appos nmod
+    16  punctuation     punct                        punct
+
+Groups 12 and 15 are wider than the paper's: Universal Dependencies attaches a noun itself where Stanford attaches its
+preposition, so what is `prep` and `pobj` there is one arc here, `obl` below a predicate and `nmod` below a noun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+from synmt.errors import UsageError
+from synmt.syntax.parse import IntArray
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+UNIVERSAL: tuple[str, ...] = _names(
+    "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
+    "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp"
+)
+"""The 37 relations of Universal Dependencies, version 2, without subtypes."""
+
+STANFORD: tuple[str, ...] = _names(
+    "abbrev acomp advcl advmod agent amod appos attr aux auxpass cc ccomp complm conj cop csubj csubjpass dep det "
+    "discourse dobj expl goeswith infmod iobj mark mwe neg nn npadvmod nsubj nsubjpass num number parataxis partmod "
+    "pcomp pobj poss possessive preconj predet prep prepc prt punct purpcl quantmod rcmod ref rel root tmod vmod xcomp "
+    "xsubj"
+)
+"""The Stanford typed dependencies, with older names and those of collapsed trees."""
+
+KNOWN: tuple[str, ...] = tuple(dict.fromkeys(UNIVERSAL + STANFORD))
+"""Both schemes in a fixed order: the place of a name here decides its row in an embedding of relations."""
+
+UNIVERSAL_GROUPS: Groups = (
+    ("root",),
+    ("aux", "cop"),
+    ("ccomp", "xcomp"),
+    ("obj", "iobj"),
+    ("csubj",),
+    ("nsubj",),
+    ("cc",),
+    ("conj", "cc:preconj"),
+    ("advcl",),
+    ("amod",),
+    ("advmod",),
+    ("obl",),
+    ("det",),
+    ("nummod",),
+    ("appos", "nmod"),
+    ("punct",),
+)
+
+LEFT_OUT: tuple[str, ...] = _names(
+    "acl case clf compound dep discourse dislocated expl fixed flat goeswith list mark orphan parataxis reparandum "
+    "vocative"
+)
+"""Universal relations in no group: what the paper leaves out is mostly these (prep, nn, mark, mwe, rcmod, ...)."""
+
+STANFORD_GROUPS: Groups = (
+    ("root",),
+    ("aux", "auxpass", "cop"),
+    ("acomp", "ccomp", "pcomp", "xcomp"),
+    ("dobj", "iobj", "pobj"),
+    ("csubj", "csubjpass"),
+    ("nsubj", "nsubjpass"),
+    ("cc",),
+    ("conj", "preconj"),
+    ("advcl",),
+    ("amod",),
+    ("advmod",),
+    ("npadvmod", "tmod"),
+    ("det", "predet"),
+    ("num", "number", "quantmod"),
+    ("appos",),
+    ("punct",),
+)
+
+STANFORD_LEFT_OUT: tuple[str, ...] = _names(
+    "abbrev agent attr complm dep discourse expl goeswith infmod mark mwe neg nn parataxis partmod poss possessive "
+    "prep prepc prt purpcl rcmod ref rel vmod xsubj"
+)
+"""Stanford relations that the paper puts in no group."""
+
+
+def group_of(relation: str, groups: Groups) -> int:
+    """Find the group of a relation, counted from 0; -1 where it is in none.
+
+    A group that names `nsubj` has its subtypes (`nsubj:pass`) too, but for those that are named themselves.
+    """
+    numbers = group_numbers(groups)
+    return numbers.get(relation, numbers.get(base_name(relation), -1))
+
+
+# the names of a shard's arcs are always the same tuple; those of a tree's own arcs differ from sentence to sentence
+@lru_cache(maxsize=1024)
+def groups_of(relations: tuple[str, ...], groups: Groups) -> IntArray:
+    """Find the group of every relation: R names -> (R,); the array is kept, so do not write to it."""
+    found = np.array([group_of(relation, groups) for relation in relations], dtype=np.int64)  # (R,)
+    found.flags.writeable = False
+    return found
+
+
+@lru_cache(maxsize=64)
+def group_numbers(groups: Groups) -> dict[str, int]:
+    """Number the names by their group, from 0; a name in two groups raises a UsageError."""
+    numbers: dict[str, int] = {}
+    for number, names in enumerate(groups):
+        for name in names:
+            if numbers.setdefault(name, number) != number:
+                raise UsageError(
+                    f"relation '{name}' stands in groups {numbers[name] + 1} and {number + 1}",
+                    do="Name every relation in one group",
+                )
+    return numbers
+
+
+def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Give the relations, each once, of which neither the name nor the name without its subtype is known."""
+    names = set(known)
+    return [name for name in dict.fromkeys(relations) if name not in names and base_name(name) not in names]
+
+
+def base_name(relation: str) -> str:
+    """Leave out the subtype: `nsubj:pass` -> `nsubj`."""
+    return relation.partition(":")[0]

@@ -1,0 +1,294 @@
+"""Tables of arcs by hand, and against loops written from their definition."""
+
+import pickle
+
+import numpy as np
+import pytest
+from small import MONKEY, MONKEY_WORD_OF, random_tree
+
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.conllu import read_conllu
+from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.relations import STANFORD_GROUPS, UNIVERSAL_GROUPS
+
+KINDS = [arcs, tree_arcs, uniform_arcs]
+NAMES = ("root", "nsubj", "nsubj:pass", "obj", "det", "odd", "case")
+# the passive has a group of its own; odd and case are in none
+GROUPS = (("nsubj", "det"), ("nsubj:pass", "obj"), ("root",))
+EVERYTHING = (("nsubj", "odd"), ("root", "obj"), ("det", "case"))
+
+# The: 0.75 det of monkey, 0.25 det of eats; monkey: nsubj of eats; eats: 0.9 root, 0.1 nsubj of banana, and so on
+MONKEY_ARCS = Arcs(
+    words=np.array([0, 0, 1, 2, 2, 3, 4, 4]),
+    parents=np.array([1, 2, 2, 2, 4, 4, 2, 2]),
+    relations=np.array([4, 4, 1, 0, 1, 4, 3, 5]),
+    probabilities=np.array([0.75, 0.25, 1, 0.9, 0.1, 1, 0.5, 0.5], dtype=np.float32),
+    names=NAMES,
+)
+SURE_MONKEY = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, arcs=MONKEY_ARCS)
+MONKEY_AND_EOS = np.append(MONKEY_WORD_OF, -1)
+
+
+def holder(name, groups):
+    """The group that names a relation, or else its relation without the subtype."""
+    for wanted in (name, name.split(":")[0]):
+        for number, names in enumerate(groups):
+            if wanted in names:
+                return number
+    return None
+
+
+def slow_entry(kind, parse, groups, group, word, parent):
+    """P(parent, a relation of the group | word)."""
+    if kind is uniform_arcs:
+        return 1 / (len(parse) * (len(groups) if groups else 1))
+    if kind is tree_arcs:
+        every = [(word, parse.parents[word], parse.relations[word], 1.0) for word in range(len(parse))]
+    else:
+        found = parse.arcs
+        relations = [found.names[number] for number in found.relations]
+        every = zip(found.words, found.parents, relations, found.probabilities, strict=True)
+    return sum(
+        probability
+        for child, above, relation, probability in every
+        if (child, above) == (word, parent) and (groups is None or holder(relation, groups) == group)
+    )
+
+
+def slow_table(kind, parse, word_of, groups, split):
+    """Loop over groups and pairs of pieces."""
+    counts = [list(word_of).count(word) for word in range(len(parse))]
+    result = np.zeros((len(groups) if groups else 1, len(word_of), len(word_of)))
+    for group in range(len(result)):
+        for i, word in enumerate(word_of):
+            for j, parent in enumerate(word_of):
+                if word < 0:
+                    result[group, i, j] = 1
+                elif parent >= 0:
+                    entry = slow_entry(kind, parse, groups, group, word, parent)
+                    result[group, i, j] = entry / counts[parent] if split else entry
+    return result
+
+
+def random_parse(words, random):
+    """Draw a tree with up to five arcs for each word, some of them twice, that sum to less than 1."""
+    tree = random_tree(words, random)
+    owners = np.repeat(np.arange(words), random.integers(1, 6, words))
+    mass = random.random(len(owners))
+    mass /= 1.01 * np.bincount(owners, mass)[owners]
+    sparse = Arcs(
+        words=owners,
+        parents=random.integers(0, words, len(owners)),
+        relations=random.integers(0, len(NAMES), len(owners)),
+        probabilities=mass.astype(np.float32),
+        names=NAMES,
+    )
+    return Parse(tree.words, tree.spans, tree.parents, tree.relations, arcs=sparse)
+
+
+def random_pieces(words, random):
+    word_of = np.repeat(np.arange(words), random.integers(1, 4, words))
+    gaps = np.flatnonzero(np.diff(word_of)) + 1
+    word_of = np.insert(word_of, random.choice(gaps, min(1, len(gaps)), replace=False), -1)
+    return np.concatenate((np.full(random.integers(2), -1), word_of, np.full(random.integers(3), -1)))
+
+
+# by hand
+
+
+def test_arcs_of_the_monkey_by_group():
+    # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>
+    first, second, third = arcs(GROUPS).compute(SURE_MONKEY, MONKEY_AND_EOS)
+    np.testing.assert_allclose(
+        first,  # subjects and determiners
+        [
+            [0, 0.75, 0.75, 0.25, 0, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0.1, 0.1, 0],
+            [0, 0, 0, 0, 0, 1, 1, 0],
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [1, 1, 1, 1, 1, 1, 1, 1],
+        ],
+    )
+    expected = np.zeros((8, 8))
+    expected[[5, 6], 3], expected[7] = 0.5, 1  # banana as the object of eats; its other half is odd, and in no group
+    np.testing.assert_allclose(second, expected)
+    expected = np.zeros((8, 8))
+    expected[3, 3], expected[7] = 0.9, 1  # eats as the root
+    np.testing.assert_allclose(third, expected)
+
+
+def test_arcs_of_the_monkey_without_groups_split():
+    (table,) = arcs(None, split=True).compute(SURE_MONKEY, MONKEY_AND_EOS)
+    np.testing.assert_allclose(
+        table,  # half for each of the two pieces of monkey and of banana
+        [
+            [0, 0.375, 0.375, 0.25, 0, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 0.9, 0, 0.05, 0.05, 0],
+            [0, 0, 0, 0, 0, 0.5, 0.5, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [0, 0, 0, 1, 0, 0, 0, 0],
+            [1, 1, 1, 1, 1, 1, 1, 1],
+        ],
+    )
+
+
+def test_the_tree_of_the_monkey_by_group():
+    first, second, third = tree_arcs(GROUPS).compute(MONKEY, MONKEY_AND_EOS)[:, :-1]
+    assert np.argwhere(first).tolist() == [[0, 1], [0, 2], [1, 3], [2, 3], [4, 5], [4, 6]]
+    assert np.argwhere(second).tolist() == [[5, 3], [6, 3]]
+    assert np.argwhere(third).tolist() == [[3, 3]]
+    (together,) = tree_arcs(None).compute(MONKEY, MONKEY_AND_EOS)[:, :-1]
+    np.testing.assert_array_equal(together, first + second + third)
+
+
+def test_uniform_arcs_of_the_monkey():
+    # five words, three groups
+    values = uniform_arcs(GROUPS).compute(MONKEY, MONKEY_AND_EOS)
+    np.testing.assert_allclose(values[:, :7, :7], 1 / 15)
+    np.testing.assert_allclose(uniform_arcs(None).compute(MONKEY, MONKEY_AND_EOS)[:, :7, :7], 1 / 5)
+    assert (values[:, 7] == 1).all()
+    assert not values[:, :7, 7].any()
+
+
+def test_root_mass_lies_on_all_pairs_of_the_pieces_of_the_word():
+    sure = Arcs(np.array([0, 1]), np.array([0, 0]), np.array([0, 3]), np.array([1, 0.5], np.float32), NAMES)
+    parse = Parse(["a", "b"], np.zeros((2, 2), int), np.array([0, 0]), ["root", "obj"], arcs=sure)
+    _, objects, roots = arcs(GROUPS).compute(parse, np.array([-1, 0, 0, 1]))
+    assert roots.tolist() == [[1, 1, 1, 1], [0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    assert objects.tolist() == [[1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 0, 0], [0, 0.5, 0.5, 0]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("groups", [GROUPS, None])
+def test_a_sentence_without_words_is_neutral(kind, groups):
+    none = np.zeros(0, int)
+    empty = Parse([], np.zeros((0, 2), int), none, [], arcs=Arcs(none, none, none, np.zeros(0, np.float32), ()))
+    for split in (False, True):
+        values = kind(groups, split=split).compute(empty, np.array([-1, -1]))
+        np.testing.assert_array_equal(values, np.ones((len(groups) if groups else 1, 2, 2)))
+
+
+# laws
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("groups", [GROUPS, EVERYTHING, UNIVERSAL_GROUPS, None], ids=["3", "all", "16", "none"])
+@pytest.mark.parametrize("split", [False, True])
+def test_a_table_equals_a_loop_on_random_arcs(kind, groups, split):
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        words = int(random.integers(1, 6))
+        parse, word_of = random_parse(words, random), random_pieces(words, random)
+        values = kind(groups, split=split).compute(parse, word_of)
+        assert values.dtype == np.float32
+        np.testing.assert_allclose(values, slow_table(kind, parse, word_of, groups, split), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("groups", [EVERYTHING, None])
+@pytest.mark.parametrize("seed", range(5))
+def test_split_rows_sum_to_the_mass_that_the_parser_kept(groups, seed):
+    random = np.random.default_rng(seed)
+    parse, word_of = random_parse(8, random), random_pieces(8, random)
+    mass = np.bincount(parse.arcs.words, parse.arcs.probabilities)
+    sums = arcs(groups, split=True).compute(parse, word_of).sum((0, 2))
+    real = word_of >= 0
+    np.testing.assert_allclose(sums[real], mass[word_of[real]], rtol=1e-5)
+    np.testing.assert_allclose(uniform_arcs(groups, split=True).compute(parse, word_of).sum((0, 2))[real], 1, rtol=1e-5)
+
+
+def test_small_integers_do_not_overflow():
+    # 60 words and 16 groups: the place of an entry is beyond 16 bits, and words may come in 8
+    random = np.random.default_rng(0)
+    parse = random_parse(60, random)
+    found = parse.arcs
+    small = Arcs(
+        *(part.astype(np.int8) for part in (found.words, found.parents, found.relations)), found.probabilities, NAMES
+    )
+    narrow = Parse(parse.words, parse.spans, parse.parents, parse.relations, arcs=small)
+    word_of = random_pieces(60, random)
+    for groups in (UNIVERSAL_GROUPS, None):
+        values = arcs(groups).compute(narrow, word_of.astype(np.int8))
+        np.testing.assert_array_equal(values, arcs(groups).compute(parse, word_of))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_is_the_callers_own_and_the_signal_survives_pickling(kind):
+    signal = kind(GROUPS, split=True)
+    first = signal.compute(SURE_MONKEY, MONKEY_AND_EOS)
+    expected = first.copy()
+    first[:] = 9
+    copy = pickle.loads(pickle.dumps(signal))
+    np.testing.assert_array_equal(copy.compute(SURE_MONKEY, MONKEY_AND_EOS), expected)
+
+
+# names
+
+
+def test_signals_differ_in_name_where_they_differ_in_values():
+    made = [
+        kind(groups, split=split)
+        for kind in KINDS
+        for groups in (GROUPS, UNIVERSAL_GROUPS, STANFORD_GROUPS, None)
+        for split in (False, True)
+    ]
+    assert len({signal.name for signal in made}) == len(made)
+
+
+@pytest.mark.parametrize(("kind", "needs"), [(arcs, "arcs"), (tree_arcs, "relations"), (uniform_arcs, "parents")])
+def test_equal_arguments_give_the_same_signal(kind, needs):
+    same = tuple(tuple(group) for group in GROUPS)
+    assert kind(GROUPS) is kind(same, split=False)
+    assert kind(None, split=True) is kind(None, split=True)
+    assert kind(GROUPS).needs == needs
+    assert kind(GROUPS).pad == 0
+
+
+# mistakes
+
+
+def test_a_parse_without_arcs_is_told_where_they_come_from():
+    with pytest.raises(SynmtError, match=r"no probabilities of arcs\. Parse again with `synmt parse --arcs`"):
+        arcs(GROUPS).compute(MONKEY, MONKEY_AND_EOS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_relation_in_two_groups_is_refused_at_once(kind):
+    with pytest.raises(UsageError, match="relation 'obj' stands in groups 1 and 2"):
+        kind((("obj",), ("nsubj", "obj")))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_word_without_pieces_is_our_own_mistake(kind):
+    with pytest.raises(AssertionError, match="a word without pieces"):
+        kind(GROUPS).compute(SURE_MONKEY, np.array([0, 1, 2, 3, -1]))
+
+
+# gold trees
+
+
+@pytest.mark.parametrize("name", ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
+def test_the_groups_of_gold_trees_share_out_the_arcs_of_the_tree(name, data_folder):
+    random = np.random.default_rng(1)
+    labelled, together = tree_arcs(UNIVERSAL_GROUPS, split=True), tree_arcs(None, split=True)
+    trees = in_groups = rows = 0
+    for _, parse in read_conllu(data_folder / "ud" / f"{name}.conllu.gz"):
+        word_of = np.append(np.repeat(np.arange(len(parse)), random.integers(1, 4, len(parse))), -1)
+        by_group, whole = labelled.compute(parse, word_of)[:, :-1], together.compute(parse, word_of)[0, :-1]
+        summed = by_group.sum(0)
+        # every piece has one parent word, and one group or none
+        np.testing.assert_allclose(whole.sum(1), 1, rtol=1e-5)
+        grouped = summed.any(1)
+        np.testing.assert_array_equal(summed[grouped], whole[grouped])
+        assert (by_group.any(2).sum(0) == grouped).all()
+        best = whole.argmax(1)
+        assert (word_of[best] == parse.parents[word_of[:-1]]).all()
+        trees, in_groups, rows = trees + 1, in_groups + int(grouped.sum()), rows + len(grouped)
+    assert trees > 700
+    # case, compound, mark, acl, flat and the like are in no group
+    assert 0.65 < in_groups / rows < 0.9

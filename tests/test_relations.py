@@ -1,0 +1,149 @@
+"""The names of relations, and their groups."""
+
+import pytest
+
+from synmt.errors import UsageError
+from synmt.syntax.conllu import read_conllu
+from synmt.syntax.relations import (
+    KNOWN,
+    LEFT_OUT,
+    STANFORD,
+    STANFORD_GROUPS,
+    STANFORD_LEFT_OUT,
+    UNIVERSAL,
+    UNIVERSAL_GROUPS,
+    base_name,
+    group_of,
+    groups_of,
+    unknown_relations,
+)
+
+SCHEMES = [(UNIVERSAL, UNIVERSAL_GROUPS, LEFT_OUT), (STANFORD, STANFORD_GROUPS, STANFORD_LEFT_OUT)]
+
+
+@pytest.mark.parametrize(("scheme", "groups", "left_out"), SCHEMES)
+def test_every_relation_is_in_one_group_or_left_out(scheme, groups, left_out):
+    placed = [name for group in groups for name in group] + list(left_out)
+    # of the groups' subtypes, cc:preconj alone, none is in the list of relations
+    assert sorted(name for name in placed if ":" not in name) == sorted(scheme)
+    assert len(set(placed)) == len(placed)
+
+
+@pytest.mark.parametrize(("scheme", "groups", "left_out"), SCHEMES)
+def test_group_of_agrees_with_the_lists(scheme, groups, left_out):
+    for name in scheme:
+        holders = [number for number, names in enumerate(groups) if name in names]
+        assert group_of(name, groups) == (holders[0] if holders else -1)
+        assert (group_of(name, groups) == -1) == (name in left_out)
+
+
+def test_there_are_37_universal_relations_and_16_groups_of_either_scheme():
+    assert len(set(UNIVERSAL)) == len(UNIVERSAL) == 37
+    assert len(UNIVERSAL_GROUPS) == len(STANFORD_GROUPS) == 16
+
+
+def test_the_groups_of_the_paper():
+    # Liu & Sima'an (2022), table A
+    assert [" ".join(group) for group in STANFORD_GROUPS] == [
+        "root",
+        "aux auxpass cop",
+        "acomp ccomp pcomp xcomp",
+        "dobj iobj pobj",
+        "csubj csubjpass",
+        "nsubj nsubjpass",
+        "cc",
+        "conj preconj",
+        "advcl",
+        "amod",
+        "advmod",
+        "npadvmod tmod",
+        "det predet",
+        "num number quantmod",
+        "appos",
+        "punct",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stanford", "universal"),
+    [
+        ("root", "root"),
+        ("auxpass", "aux:pass"),
+        ("cop", "cop"),
+        ("xcomp", "xcomp"),
+        ("dobj", "obj"),
+        ("iobj", "iobj"),
+        ("csubjpass", "csubj:pass"),
+        ("nsubjpass", "nsubj:pass"),
+        ("cc", "cc"),
+        ("preconj", "cc:preconj"),
+        ("conj", "conj"),
+        ("advcl", "advcl"),
+        ("amod", "amod"),
+        ("advmod", "advmod"),
+        ("tmod", "obl:tmod"),
+        ("npadvmod", "obl:npmod"),
+        ("predet", "det:predet"),
+        ("num", "nummod"),
+        ("appos", "appos"),
+        ("punct", "punct"),
+        ("nn", "compound"),
+        ("prep", "case"),
+        ("mark", "mark"),
+        ("rcmod", "acl:relcl"),
+    ],
+)
+def test_the_two_tables_agree_where_the_schemes_do(stanford, universal):
+    assert group_of(universal, UNIVERSAL_GROUPS) == group_of(stanford, STANFORD_GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("relation", "group"),
+    [("a", 0), ("a:x", 0), ("a:y", 1), ("a:y:z", 0), ("b", 1), ("A", -1), ("ab", -1), ("", -1), (":x", -1)],
+)
+def test_a_subtype_goes_with_its_relation_unless_it_is_named(relation, group):
+    groups = (("a",), ("a:y", "b"))
+    assert group_of(relation, groups) == group
+    assert groups_of((relation, "b"), groups).tolist() == [group, 1]
+
+
+def test_groups_of_no_relations():
+    assert groups_of((), UNIVERSAL_GROUPS).shape == (0,)
+
+
+def test_groups_that_are_kept_cannot_be_changed_by_accident():
+    with pytest.raises(ValueError, match="read-only"):
+        groups_of(("obj",), UNIVERSAL_GROUPS)[0] = 7
+
+
+def test_a_relation_in_two_groups_is_refused():
+    with pytest.raises(UsageError, match="relation 'obj' stands in groups 1 and 3"):
+        group_of("nsubj", (("obj", "iobj"), ("nsubj",), ("obj",)))
+
+
+def test_unknown_relations_are_named_once_each():
+    seen = {"obj": 9, "nsubj:pass": 2, "SB": 4, "OC:x": 1}
+    assert unknown_relations(seen, UNIVERSAL) == ["SB", "OC:x"]
+    assert unknown_relations(["SB", "obj", "MO", "SB"], UNIVERSAL) == ["SB", "MO"]
+    assert unknown_relations(["cc", "cc:preconj"], ["cc:preconj"]) == ["cc"]
+
+
+def test_known_relations_are_both_schemes_in_a_fixed_order():
+    assert set(KNOWN) == set(UNIVERSAL) | set(STANFORD)
+    assert KNOWN[:37] == UNIVERSAL
+    assert len(set(KNOWN)) == len(KNOWN)
+
+
+def test_base_name_leaves_out_the_subtype():
+    assert [base_name(name) for name in ("nsubj", "nsubj:pass", "a:b:c", "")] == ["nsubj", "nsubj", "a", ""]
+
+
+@pytest.mark.parametrize("name", ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
+def test_every_relation_of_a_gold_treebank_is_universal(name, data_folder):
+    seen = {
+        relation for _, parse in read_conllu(data_folder / "ud" / f"{name}.conllu.gz") for relation in parse.relations
+    }
+    assert len(seen) > 30
+    assert unknown_relations(seen, UNIVERSAL) == []
+    # the 16 groups are all in use
+    assert {group_of(relation, UNIVERSAL_GROUPS) for relation in seen} == set(range(-1, 16))

@@ -1,0 +1,97 @@
+"""A decoder that learns from trees of the target: parsed or given in training, never wanted for translating."""
+
+import json
+
+import numpy as np
+import pytest
+from small import MONKEY, MONKEY_WORD_OF
+from tiny import synmt, write_corpus, write_recipe
+
+from synmt.batch import Reading, collate
+from synmt.checkpoint import Run
+from synmt.corpus import Example, PreparedCorpus, Tree
+from synmt.syntax.pieces import BOS
+from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
+
+DECODER = {"variants": [{"name": "dbsa", "side": "target", "layers": [1]}]}
+BOTH = {"variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]}
+GOLD = {"control": "gold", "workers": 1, "device": "cpu"}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    write_corpus(tmp_path / "corpus")
+    return tmp_path
+
+
+def test_signals_of_the_target_stand_at_the_decoders_input():
+    pair = Example(0, np.array([9]), np.arange(20, 27), {"target": Tree(MONKEY, MONKEY_WORD_OF)})
+    batch = collate([pair], target=Reading([PARENT_FIRST, PARENT_CHAIN, WORD]))
+    # <s> ▁The ▁mon key ▁eats ▁a ▁ban ana
+    assert batch.target_input[0].tolist() == [BOS, *range(20, 27)]
+    assert batch.target_signals["parent_first"][0].tolist() == [0, 2, 4, 4, 4, 6, 4, 4]
+    assert batch.target_signals["parent_chain"][0].tolist() == [0, 2, 3, 4, 4, 6, 7, 4]
+    assert batch.target_signals["word"][0].tolist() == [-1, 0, 1, 1, 2, 3, 4, 4]
+    assert batch.source_signals == {}
+
+
+@pytest.mark.parametrize("syntax", [DECODER, BOTH], ids=["decoder", "both"])
+def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(place, monkeypatch, syntax):
+    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD)
+    monkeypatch.setattr("synmt.syntax.parsers.StanzaParser.parse", None)
+    done = synmt("train", "dbsa.yaml", cwd=place)
+    assert done.returncode == 0, done.stderr.decode()
+    run = Run(place / "runs/dbsa")
+    trees = run.info()["trees"]
+    assert trees.keys() == {variant["side"] for variant in syntax["variants"]}
+    records = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
+    losses = [record["losses"] for record in records if record["kind"] == "step"]
+    assert losses[0].keys() == {f"dbsa.{side}.1" for side in trees}
+    assert all(value > 0 for value in losses[-1].values())
+    again = synmt("translate", text=(place / "corpus/test.en").read_bytes(), cwd=place)
+    assert again.stdout == (run.folder / "tests/test/hypothesis.txt").read_bytes()
+
+
+def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
+    for name, syntax in {"plain": {"variants": []}, "decoder": DECODER, "both": BOTH}.items():
+        write_recipe(place / f"{name}.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD)
+        assert synmt("prepare", f"{name}.yaml", cwd=place).returncode == 0
+    (folder,) = (place / "data/prepared").iterdir()
+    found = PreparedCorpus.open(folder).annotations()
+    assert sorted(facts["side"] for facts in found.values()) == ["source", "target"]
+    names = {facts["side"]: name for name, facts in found.items()}
+    row = PreparedCorpus.open(folder).split("train", names).rows([0])[0]
+    assert row.trees["source"].parse.relations != row.trees["target"].parse.relations
+    assert len(row.trees["target"].word_of) == len(row.target)
+
+
+def test_a_target_without_a_parser_is_refused_before_anything_runs(place):
+    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=DECODER, parser=GOLD, target_parser={"model": "compact"})
+    done = synmt("train", "dbsa.yaml", cwd=place)
+    assert done.returncode == 2
+    assert "no compact model for the language 'de'" in done.stderr.decode()
+
+
+def test_gold_trees_of_the_target_that_are_not_there_are_named(place):
+    (place / "corpus/valid.de.conllu").unlink()
+    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=DECODER, parser=GOLD, target_parser=GOLD)
+    done = synmt("train", "dbsa.yaml", cwd=place)
+    assert done.returncode == 2
+    message = " ".join(done.stderr.decode().split())
+    assert "valid.de: there are no trees beside this text, but target_parser.control asks for gold ones" in message
+
+
+def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
+    (place / "lab.py").write_text(
+        "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import WORD\n\n\n"
+        "class Lab(Variant):\n    reads = (WORD,)\n\n    def edit(self, terms, syntax):\n        return terms\n"
+    )
+    (place / "mine").mkdir()
+    (place / "lab.py").rename(place / "mine/lab.py")
+    syntax = {"variants": [{"name": "mine.lab", "side": "target"}]}
+    write_recipe(place / "lab.yaml", place / "corpus", syntax=syntax, parser=GOLD)
+    done = synmt("train", "lab.yaml", cwd=place)
+    assert done.returncode == 2
+    assert "Lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())
