@@ -133,8 +133,9 @@ def _checked_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> 
         try:
             options[name] = _converted(hints.get(name, Any), value)
         except ValidationError as error:
-            message = error.errors()[0]["msg"]
-            errors.append(UsageError(f"{where}.{name}: {message[0].lower()}{message[1:]}, not {value!r}"))
+            # of a value that may be one thing or another, say both
+            messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in error.errors())
+            errors.append(UsageError(f"{where}.{name}: {', or '.join(messages)}, not {value!r}"))
     if errors:
         raise all_in_one(errors)
     return options

@@ -27,7 +27,7 @@ preposition, so what is `prep` and `pobj` there is one arc here, `obl` below a p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -151,3 +151,10 @@ def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[st
 def base_name(relation: str) -> str:
     """Leave out the subtype: `nsubj:pass` -> `nsubj`."""
     return relation.partition(":")[0]
+
+
+def most_frequent(counts: Mapping[str, int], most: int = 5) -> str:
+    """Name the most frequent relations with how often each occurs, for people."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    shown = ", ".join(f"{name} ({count:,})" for name, count in ordered[:most])
+    return f"{shown}, …" if len(ordered) > most else shown

@@ -1,6 +1,16 @@
 """The catalogue: one file, one paper.
 
-| file        | paper                       | fills            | reads           |
-| ----------- | --------------------------- | ---------------- | --------------- |
-| `pascal.py` | Bugliarello & Okazaki, 2020 | factor (or bias) | `parent_middle` |
+| file                         | paper                           | fills                  | reads, or learns from      |
+| ---------------------------- | ------------------------------- | ---------------------- | -------------------------- |
+| `pascal.py`                  | Bugliarello & Okazaki, 2020     | factor (or bias)       | parent_middle              |
+| `lisa.py`                    | the same; Strubell et al., 2018 | q, k, bias             | learns parent_first        |
+| `tag_embedding.py`           | Sennrich & Haddow, 2016         | the embedding          | relation                   |
+| `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
+| `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
+| `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
+| `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
+| `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
+| `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
+
+Multi-task data (Currey & Heafield, 2019) are no variant: `synmt/tasks.py`.
 """

@@ -29,7 +29,6 @@ EOS, whose row would sum all values, looks at all pieces alike.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Literal
 
@@ -46,6 +45,7 @@ from synmt.syntax.relations import (
     STANFORD_LEFT_OUT,
     UNIVERSAL_GROUPS,
     Groups,
+    most_frequent,
     unknown_relations,
 )
 from synmt.syntax.signals import WORD, Signal
@@ -120,13 +120,12 @@ class DependencyDistribution(Variant):
         if self.groups is None:
             return ""
         known = [name for group in (*self.groups, self.left_out) for name in group]
-        counts = Counter({name: relations[name] for name in unknown_relations(relations, known)})
+        counts = {name: relations[name] for name in unknown_relations(relations, known)}
         if not counts:
             return ""
-        frequent = ", ".join(f"{name} ({count:,})" for name, count in counts.most_common(5))
         return (
-            f"dependency_distribution leaves out {counts.total():,} of {sum(relations.values()):,} arcs, whose "
-            f"{len(counts)} relations are in no group: {frequent}{', …' if len(counts) > 5 else ''}"
+            f"dependency_distribution leaves out {sum(counts.values()):,} of {sum(relations.values()):,} arcs, whose "
+            f"{len(counts)} relations are in no group: {most_frequent(counts)}"
         )
 
 

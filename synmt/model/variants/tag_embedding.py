@@ -12,7 +12,6 @@ The released code of the re-implementation misplaces the relations in padded row
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 import torch
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.syntax.relations import KNOWN, unknown_relations
+from synmt.syntax.relations import KNOWN, most_frequent, unknown_relations
 from synmt.syntax.signals import relation_signal
 
 
@@ -57,11 +56,10 @@ class TagEmbedding(Variant):
 
     def remark(self, relations: Mapping[str, int]) -> str:
         """Name the relations in the training text that share one embedding because no list names them."""
-        counts = Counter({name: relations[name] for name in unknown_relations(relations, self.relations)})
+        counts = {name: relations[name] for name in unknown_relations(relations, self.relations)}
         if not counts:
             return ""
-        frequent = ", ".join(f"{name} ({count:,})" for name, count in counts.most_common(5))
         return (
-            f"tag_embedding does not know {len(counts)} relations of {counts.total():,} of {sum(relations.values()):,} "
-            f"words, which share one embedding: {frequent}{', …' if len(counts) > 5 else ''}"
+            f"tag_embedding does not know {len(counts)} relations of {sum(counts.values()):,} of "
+            f"{sum(relations.values()):,} words, which share one embedding: {most_frequent(counts)}"
         )

@@ -1,0 +1,356 @@
+"""Labelled dependency distributions against loops over parses, and against numbers worked out by hand."""
+
+import math
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_tree, small_model
+
+from synmt.batch import Reading, collate
+from synmt.corpus import Example, Tree
+from synmt.errors import UsageError
+from synmt.model.attention import Terms, attend
+from synmt.model.variant import Place, Syntax
+from synmt.model.variants.dependency_distribution import DependencyDistribution
+from synmt.syntax.parse import Arcs, Parse
+
+# nsubj:pass has left the group of nsubj; `case` and `odd` are in none
+GROUPS = (("root", "det"), ("nsubj",), ("nsubj:pass", "obj"))
+IN_GROUP = {"root": 0, "det": 0, "nsubj": 1, "nsubj:pass": 2, "obj": 2}
+KINDS = ("ldd", "lda", "ldp", "udp", "udd", "uldd", "uudd")
+LABELLED = ("ldd", "lda", "ldp", "uldd")
+THREE = Place("source", layer=1, heads=3, model_dim=12, head_dim=4)
+
+
+def made(kind, place=THREE, **options):
+    """Give a variant with the three groups, where the kind has groups."""
+    groups = {"groups": GROUPS} if kind in LABELLED else {}
+    return DependencyDistribution(place, kind=kind, **{**groups, **options})
+
+
+def random_trees(seed):
+    """Draw trees of 1, 4 and 6 words of one to three pieces; a piece without a word stands inside the last one."""
+    random = np.random.default_rng(seed)
+    trees = [
+        Tree(random_tree(words, random), np.repeat(np.arange(words), random.integers(1, 4, words)))
+        for words in (1, 4, 6)
+    ]
+    trees[2] = Tree(trees[2].parse, np.insert(trees[2].word_of, 3, -1))
+    return trees
+
+
+def read(variant, trees):
+    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask (B, 1, 1, T)."""
+    examples = [
+        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for line, tree in enumerate(trees)
+    ]
+    batch = collate(examples, Reading(variant.reads))
+    return Syntax(batch.source_signals), batch.source.mask[:, None, None]
+
+
+def random_terms(mask, seed):
+    """Draw queries, keys and values of three heads of size 4, in float64."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (mask.size(0), 3, mask.size(-1), 4)
+    q, k, v = (torch.randn(size, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    return Terms(torch.zeros(size[0], size[2], 12), q, k, v, mask)
+
+
+def slow_value(parse, kind, head, word, parent):
+    """P of two words in one head, straight from the table of kinds."""
+    if kind == "uldd":
+        return 1 / (len(parse) * len(GROUPS))
+    if kind == "uudd":
+        return 1 / len(parse)
+    if kind in ("ldp", "udp"):
+        there = parse.parents[word] == parent
+        return float(there and (kind == "udp" or IN_GROUP.get(parse.relations[word]) == head))
+    total = 0.0
+    entries = zip(parse.arcs.words, parse.arcs.parents, parse.arcs.relations, parse.arcs.probabilities, strict=True)
+    for child, above, number, probability in entries:
+        counted = kind == "udd" or IN_GROUP.get(parse.arcs.names[number]) == head
+        if (child, above) == (word, parent) and counted:
+            total += float(probability)
+    return total
+
+
+def slow_row(tree, kind, head, piece, split):
+    """P of one piece to all pieces and EOS; None for EOS and a piece without a word."""
+    word_of = [*tree.word_of.tolist(), -1]
+    word = word_of[piece]
+    if word < 0:
+        return None
+    return [
+        slow_value(tree.parse, kind, head, word, parent) / (word_of.count(parent) if split else 1) if parent >= 0 else 0
+        for parent in word_of
+    ]
+
+
+def slow_weights(terms, b, head, piece, row, kind, softmax):
+    """The weights of one row over the real pieces."""
+    real = int(terms.mask[b].sum())
+    if kind == "lda" and not softmax:
+        return [torch.tensor(p, dtype=torch.float64) for p in row] if row else [torch.tensor(1 / real)] * real
+    scores = []
+    for key in range(real):
+        score = (terms.q[b, head, piece] * terms.k[b, head, key]).sum() / math.sqrt(4)
+        if kind == "lda":
+            score = torch.tensor(row[key] if row else 0.0, dtype=torch.float64)
+        elif row:
+            score = score * row[key]
+        scores.append(score.exp())
+    return [score / sum(scores) for score in scores]
+
+
+def slow_output(terms, trees, kind, split, softmax):
+    """N = softmax(S ∘ P) V, or P V for lda, piece by piece; 0 in rows of padding."""
+    output = torch.zeros_like(terms.v)
+    for b, tree in enumerate(trees):
+        for head in range(3):
+            for piece in range(len(tree.word_of) + 1):
+                row = slow_row(tree, kind, head, piece, split)
+                weights = slow_weights(terms, b, head, piece, row, kind, softmax)
+                output[b, head, piece] = sum(w * terms.v[b, head, key] for key, w in enumerate(weights))
+    return output
+
+
+def gradients(output, terms):
+    """Pull one fixed direction back to q, k and v; zeros where nothing flows."""
+    direction = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+    found = torch.autograd.grad((output * direction).sum(), (terms.q, terms.k, terms.v), allow_unused=True)
+    return [torch.zeros_like(terms.q) if gradient is None else gradient for gradient in found]
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize(("kind", "softmax"), [*((kind, False) for kind in KINDS), ("lda", True)])
+def test_every_kind_equals_loops_over_the_equation_on_random_trees(kind, softmax, split):
+    for seed in range(2):
+        trees = random_trees(seed)
+        variant = made(kind, split=split, softmax=softmax)
+        syntax, mask = read(variant, trees)
+        terms = random_terms(mask, seed)
+        output = attend(variant.edit(terms, syntax)) * mask[:, 0, 0, :, None].unsqueeze(1)
+        expected = slow_output(terms, trees, kind, split, softmax)
+        torch.testing.assert_close(output, expected, rtol=1e-6, atol=1e-6)
+        for found, right in zip(gradients(output, terms), gradients(expected, terms), strict=True):
+            torch.testing.assert_close(found, right, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ldd", "lda", "udp"])
+def test_gradients_equal_numerical_ones(kind):
+    variant = made(kind)
+    syntax, mask = read(variant, random_trees(3)[1:2])
+    terms = random_terms(mask, 3)
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: attend(variant.edit(terms.edit(q=q, k=k, v=v), syntax)), (terms.q, terms.k, terms.v)
+    )
+
+
+SIXTEEN = Place("source", layer=1, heads=16, model_dim=64, head_dim=4)
+PLAIN_PLACE = Place("source", layer=1, heads=1, model_dim=4, head_dim=4)
+MONKEY_TREE = Tree(MONKEY, MONKEY_WORD_OF)
+# ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; heads as the paper numbers the groups
+MONKEY_ARCS = {
+    13: [(0, 1), (0, 2), (4, 5), (4, 6)],  # determiners: The -> monkey, a -> banana
+    6: [(1, 3), (2, 3)],  # subjects: monkey -> eats
+    1: [(3, 3)],  # the root
+    4: [(5, 3), (6, 3)],  # objects: banana -> eats
+}
+
+
+def factor(variant, tree):
+    """Give P of one sentence: (1 or H, T, T)."""
+    syntax, mask = read(variant, [tree])
+    q = torch.zeros(1, variant.place.heads, mask.size(-1), 4)
+    return variant.edit(Terms(torch.zeros(1, mask.size(-1), 8), q, q, q, mask), syntax).factor[0]
+
+
+@pytest.mark.parametrize(("split", "half"), [(False, 1.0), (True, 0.5)])
+def test_the_tree_of_the_monkey_puts_each_arc_in_the_head_of_its_group(split, half):
+    expected = torch.zeros(16, 8, 8)
+    expected[:, 7] = 1
+    for head, places in MONKEY_ARCS.items():
+        for row, column in places:
+            expected[head - 1, row, column] = 1 if column == 3 else half
+    torch.testing.assert_close(factor(DependencyDistribution(SIXTEEN, kind="ldp", split=split), MONKEY_TREE), expected)
+
+
+def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads():
+    expected = torch.zeros(1, 8, 8)
+    expected[:, 7] = 1
+    for row, column in chain(*MONKEY_ARCS.values()):
+        expected[0, row, column] = 1
+    torch.testing.assert_close(factor(DependencyDistribution(PLAIN_PLACE, kind="udp"), MONKEY_TREE), expected)
+
+
+@pytest.mark.parametrize(("kind", "place", "value"), [("uldd", SIXTEEN, 1 / 80), ("uudd", PLAIN_PLACE, 1 / 5)])
+def test_uniform_kinds_give_five_words_the_same_everywhere(kind, place, value):
+    # 5 words; 16 groups share the mass with labels
+    expected = torch.full((place.heads, 8, 8), value)
+    expected[:, :, 7] = 0
+    expected[:, 7] = 1
+    torch.testing.assert_close(factor(DependencyDistribution(place, kind=kind), MONKEY_TREE), expected)
+
+
+def sleeping_dog(spelling):
+    """`dogs sleep`, where the parser is 0.6 sure of a subject, 0.3 of an object, 0.1 of a root on the left."""
+    arcs = Arcs(
+        words=np.array([0, 0, 0, 1, 1]),
+        parents=np.array([1, 1, 0, 1, 0]),
+        relations=np.array([0, 1, 2, 2, 1]),
+        probabilities=np.array([0.6, 0.3, 0.1, 0.8, 0.2], np.float32),
+        names=(spelling["nsubj"], spelling["obj"], "root"),
+    )
+    relations = [spelling["nsubj"], "root"]
+    parse = Parse(["dogs", "sleep"], np.array([[0, 4], [5, 10]]), np.array([1, 1]), relations, arcs=arcs)
+    return Tree(parse, np.array([0, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("groups", "spelling"),
+    [
+        ("universal", {"nsubj": "nsubj:pass", "obj": "obj"}),
+        ("stanford", {"nsubj": "nsubjpass", "obj": "dobj"}),
+    ],
+)
+def test_head_6_reads_subjects_and_head_4_objects_in_either_scheme(groups, spelling):
+    # dog s sleep </s>
+    found = factor(DependencyDistribution(SIXTEEN, groups=groups), sleeping_dog(spelling))
+    ones = [1.0, 1, 1, 1]
+    np.testing.assert_allclose(found[6 - 1], [[0, 0, 0.6, 0], [0, 0, 0.6, 0], [0, 0, 0, 0], ones])
+    np.testing.assert_allclose(found[4 - 1], [[0, 0, 0.3, 0], [0, 0, 0.3, 0], [0.2, 0.2, 0, 0], ones])
+    np.testing.assert_allclose(found[1 - 1], [[0.1, 0.1, 0, 0], [0.1, 0.1, 0, 0], [0, 0, 0.8, 0], ones])
+
+
+def test_lda_takes_the_distribution_for_the_weights_as_it_is():
+    variant = DependencyDistribution(SIXTEEN, kind="lda")
+    syntax, mask = read(variant, [sleeping_dog({"nsubj": "nsubj", "obj": "obj"})])
+    v = torch.tensor([[1.0], [2.0], [4.0], [8.0]]).expand(1, 16, 4, 1)
+    q = torch.full((1, 16, 4, 1), 9.0)
+    output = attend(variant.edit(Terms(torch.zeros(1, 4, 16), q, q, v, mask), syntax))[0, :, :, 0]
+    # the row of EOS would sum 15, but looks at 4 pieces alike
+    eos = 15 / 4
+    np.testing.assert_allclose(output[6 - 1], [0.6 * 4, 0.6 * 4, 0, eos], rtol=1e-6)
+    np.testing.assert_allclose(output[4 - 1], [0.3 * 4, 0.3 * 4, 0.2 * 1 + 0.2 * 2, eos], rtol=1e-6)
+    np.testing.assert_allclose(output[16 - 1], [0, 0, 0, eos], rtol=1e-6)
+
+
+def test_lda_reads_which_pieces_are_words_only_where_it_has_no_softmax():
+    assert [signal.name for signal in made("lda").reads][1:] == ["word"]
+    assert len(made("lda", softmax=True).reads) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "needs"),
+    [
+        *((kind, "arcs") for kind in ("ldd", "lda", "udd")),
+        *((kind, "relations") for kind in ("ldp", "udp")),
+        *((kind, "parents") for kind in ("uldd", "uudd")),
+    ],
+)
+def test_only_distributions_need_probabilities_of_arcs(kind, needs):
+    assert made(kind).reads[0].needs == needs
+
+
+@pytest.mark.parametrize("kind", ["ldd", "lda"])
+def test_scores_of_half_precision_are_computed_in_float32(kind):
+    variant = made(kind)
+    trees = random_trees(1)
+    syntax, mask = read(variant, trees)
+    terms = random_terms(mask, 1)
+    half = terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16(), v=terms.v.bfloat16())
+    edited = variant.edit(half, syntax)
+    assert edited.scores().dtype == torch.float32
+    assert attend(edited).dtype == torch.bfloat16
+    expected = attend(variant.edit(terms, syntax))
+    torch.testing.assert_close(attend(edited).double(), expected, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("options", [{"kind": "lda"}, {"kind": "lda", "softmax": True}, {"kind": "udp"}])
+def test_other_kinds_compile_as_one_graph_too(options):
+    variant = made(**options)
+    syntax, mask = read(variant, random_trees(2))
+    terms = random_terms(mask, 2)
+
+    def output(q):
+        return attend(variant.edit(terms.edit(q=q), syntax))
+
+    compiled = torch.compile(output, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(terms.q), output(terms.q))
+
+
+@pytest.mark.parametrize("options", [{"kind": kind} for kind in KINDS] + [{"kind": "lda", "softmax": True}])
+def test_a_recipe_places_every_kind_and_a_sentence_alone_equals_the_sentence_in_a_batch(options):
+    groups = [["root", "det"], ["nsubj"], ["nsubj:pass"], ["obj"]]
+    own = {"groups": groups} if options["kind"] in LABELLED else {}
+    model = small_model({"name": "dependency_distribution", **options, **own}).eval()
+    variants = [len(layer.self_attention.variants) for layer in model.encoder]
+    assert variants == [1, 0]
+    assert not list(model.variants["source"][0].parameters())
+    examples, batch = random_batch(model, [2, 7, 1])
+    together = model(batch).states
+    for row, example in enumerate(examples):
+        alone = model(batch_for(model, [example])).states[0]
+        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=1e-5, atol=1e-5)
+
+
+def test_the_remark_names_relations_that_no_group_has_and_no_list_leaves_out():
+    counts = {"nsubj": 500, "nsubj:pass": 30, "case": 200, "case:loc": 2, "prep": 1200, "dobj": 68}
+    text = DependencyDistribution(SIXTEEN).remark(counts)
+    assert text == (
+        "dependency_distribution leaves out 1,268 of 2,000 arcs, whose 2 relations are in no group: "
+        "prep (1,200), dobj (68)"
+    )
+
+
+def test_the_remark_on_stanford_groups_knows_what_the_paper_leaves_out():
+    variant = DependencyDistribution(SIXTEEN, groups="stanford")
+    assert variant.remark({"dobj": 5, "prep": 7, "nn": 2}) == ""
+    assert "1 of 13 arcs" in variant.remark({"dobj": 5, "prep": 7, "obl": 1})
+
+
+def test_the_remark_on_groups_of_ones_own_names_the_five_most_frequent_of_all_others():
+    # `case` is left out of the universal groups on purpose, which says nothing of these
+    others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "case": 6}
+    text = made("ldd").remark({"nsubj": 9, **others})
+    assert "21 of 30 arcs, whose 6 relations" in text
+    assert text.endswith(": case (6), e (5), d (4), c (3), b (2), …")
+
+
+@pytest.mark.parametrize("kind", ["udp", "udd", "uudd"])
+def test_there_is_nothing_to_remark_without_labels(kind):
+    assert made(kind).remark({"odd": 5}) == ""
+
+
+def test_there_is_nothing_to_remark_where_every_relation_has_a_group():
+    assert made("ldp").remark({"nsubj": 5, "obj:x": 1}) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
+        (
+            {"kind": "uldd"},
+            "Let it own 16 (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
+        ),
+        ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
+        ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
+        ({"groups": []}, "`groups` is empty"),
+        ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
+        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' stands in groups 1 and 2"),
+        ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
+        ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
+        ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
+        ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
+        ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),
+        ({"kind": "udp", "side": "target"}, "side: source"),
+        ({"splitt": True}, "Did you mean 'split'?"),
+    ],
+)
+def test_a_recipe_that_it_cannot_follow_is_refused(options, said):
+    with pytest.raises(UsageError) as error:
+        small_model({"name": "dependency_distribution", **options})
+    assert said in str(error.value)
