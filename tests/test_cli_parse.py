@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from synmt.syntax.conllu import read_parses
@@ -54,6 +56,28 @@ def test_a_file_is_parsed_once(tmp_path):
     assert b"made from another text" in refused.stderr
     assert b"Traceback" not in refused.stderr
     assert synmt("--quiet", "parse", tmp_path / "text.en", "-o", target, "--overwrite").stderr == b""
+
+
+def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tmp_path):
+    (tmp_path / "text.en").write_text(TEXT + TEXT)
+    plain, target = tmp_path / "plain.conllu", tmp_path / "trees.conllu"
+    for done in (
+        synmt("parse", tmp_path / "text.en", "-o", plain),
+        synmt("parse", tmp_path / "text.en", "-o", target, "--arcs", "--shard-lines", 2, "--workers", 1),
+    ):
+        assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    streamed = synmt("parse", "--arcs", text=TEXT + TEXT)
+    assert streamed.stdout == target.read_bytes()
+    trees, without = (list(read_parses(path, LINES + LINES)) for path in (target, plain))
+    assert [replace(tree, arcs=None) for tree in trees] == without
+    for tree in trees:
+        if len(tree):
+            mass = np.bincount(tree.arcs.words, weights=tree.arcs.probabilities)
+            assert len(mass) == len(tree)
+            assert ((mass >= 0.999) & (mass <= 1 + 1e-6)).all()
+    refused = synmt("parse", tmp_path / "text.en", "-o", target)
+    assert refused.returncode == 1
+    assert b"made by another parser" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """CoNLL-U: what is written is read again, what others wrote is read, what is wrong is named."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.surface import depths, leading_words, token_parents
 
 LINE = "The monkey eats a banana"
@@ -157,6 +158,104 @@ def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, row
     path = write(tmp_path, rows + "\n")
     with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1.*" + message):
         list(read_conllu(path))
+
+
+ARCS = Arcs(
+    words=np.array([0, 0, 1, 2, 3, 4, 4]),
+    parents=np.array([1, 2, 2, 2, 4, 2, 4]),
+    relations=np.array([0, 0, 1, 2, 0, 3, 2]),
+    probabilities=np.array([0.98, 0.0195, 0.9999, 1, 0.9991, 0.75, 0.2499], dtype=np.float32),
+    names=("det", "nsubj:pass", "root", "obj"),
+)
+
+
+def test_arcs_stand_in_misc_and_come_back(tmp_path):
+    parse = replace(MONKEY, arcs=ARCS)
+    block = format_conllu(parse, LINE, 1)
+    miscs = [line.split("\t")[9] for line in block.split("\n")[2:7]]
+    assert miscs[0] == "Arcs=2:det:0.98,3:det:0.0195|TokenRange=0:3"
+    assert miscs[4] == "Arcs=3:obj:0.75,0:root:0.2499|TokenRange=18:24"
+    path = write(tmp_path, block + format_conllu(MONKEY, LINE, 2))
+    assert list(read_conllu(path)) == [(LINE, parse), (LINE, MONKEY)]
+    assert list(read_parses(path, [LINE, LINE])) == [parse, MONKEY]
+
+
+def test_arcs_are_found_wherever_they_stand_in_misc(tmp_path):
+    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.9,2:x:y:5e-05|Gloss=b") + row(
+        2, "b", 1, "x", "Arcs=1:x:1"
+    )
+    [(text, parse)] = read_conllu(write(tmp_path, rows))
+    assert text == "ab"
+    assert parse.arcs == Arcs(
+        words=np.array([0, 0, 1]),
+        parents=np.array([0, 1, 0]),
+        relations=np.array([0, 1, 2]),
+        probabilities=np.array([0.9, 5e-5, 1], dtype=np.float32),
+        names=("root", "x:y", "x"),
+    )
+
+
+def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
+    # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; what points at "dem" points at "zum"
+    rows = row("1-2", "zum", "_", "_") + row(1, "zu", 3, "case", "Arcs=3:case:0.63,2:case:0.3,0:root:0.07")
+    rows += row(2, "dem", 3, "det", "Arcs=3:det:1") + row(3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04")
+    [(_, parse)] = read_conllu(write(tmp_path, "# text = zum Haus\n" + rows))
+    assert parse.arcs == Arcs(
+        words=np.array([0, 0, 1, 1]),
+        parents=np.array([1, 0, 1, 0]),
+        relations=np.array([0, 1, 1, 2]),
+        probabilities=np.array([0.9, 0.1, 0.9, 0.1], dtype=np.float32),
+        names=("case", "root", "obl"),
+    )
+    block = format_conllu(parse, "zum Haus", 1)
+    assert list(read_conllu(write(tmp_path, block))) == [("zum Haus", parse)]
+
+
+@pytest.mark.parametrize(
+    ("misc", "message"),
+    [
+        ("Arcs=", r"an arc is empty"),
+        ("Arcs=1:nsubj:0.9,", r"an arc is empty"),
+        ("Arcs=1:0.9", r"the arc '1:0.9' lacks parent, relation or probability"),
+        ("Arcs=1::0.9", r"the arc '1::0.9' lacks"),
+        ("Arcs=nsubj", r"the arc 'nsubj' lacks"),
+        ("Arcs=1:nsubj:x", r"the probability of the arc '1:nsubj:x' is no number"),
+        ("Arcs=1:nsubj:", r"the probability of the arc '1:nsubj:' is no number"),
+        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is not between 0 and 1"),
+        ("Arcs=1:nsubj:0", r"'1:nsubj:0' is not between 0 and 1"),
+        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is not between 0 and 1"),
+        ("Arcs=1:nsubj:1.0001", r"'1:nsubj:1.0001' is not between 0 and 1"),
+        ("Arcs=1:nsubj:0.9,0:root:0.2", r"the probabilities sum to 1.1, which is more than 1"),
+        ("Arcs=4:nsubj:0.9", r"'4:nsubj:0.9' has the parent '4', and the sentence has 3 words"),
+        ("Arcs=-1:nsubj:0.9", r"has the parent '-1'"),
+        ("Arcs=x:nsubj:0.9", r"has the parent 'x'"),
+        ("Arcs=2:nsubj:0.9", r"'2:nsubj:0.9' makes the word its own parent"),
+        ("Arcs=1:nsubj:0.5,1:nsubj:0.4", r"an arc is named twice"),
+        ("Arcs=1:a=b:0.5", r"the relation of the arc '1:a=b:0.5' has a blank or one of"),
+    ],
+)
+def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, message):
+    good = row(1, "a", 0, "root", "Arcs=0:root:1")
+    rows = (
+        good
+        + "\n"
+        + good
+        + row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
+        + row(3, "c", 1, "x", "Arcs=1:x:1")
+    )
+    path = write(tmp_path, rows)
+    where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has a corrupt MISC: .*"
+    with pytest.raises(SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs") as error:
+        list(read_conllu(path))
+    with pytest.raises(SynmtError) as again:
+        list(read_parses(path, ["a", "a b c"]))
+    assert str(again.value) == str(error.value)
+
+
+def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
+    rows = row(1, "a", 0, "root", "Arcs=0:root:1") + row(2, "b", 1, "x", "SpaceAfter=No")
+    with pytest.raises(SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, and other"):
+        list(read_conllu(write(tmp_path, rows)))
 
 
 def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):

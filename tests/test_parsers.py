@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.syntax import parsers, stanza_lines, stanza_models
+from synmt.syntax import stanza_lines, stanza_models, stanza_pipeline
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.single_root import greedy_tree, quickly
 from synmt.syntax.stanza_lines import LONGEST, batches
@@ -328,7 +328,7 @@ def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_fo
 
     with gzip.open(data_folder / "multi30k" / "val.en.gz", "rt", encoding="utf-8", newline="\n") as stream:
         lines = [line.rstrip("\n") for line in stream][:200]
-    with parsers._apart():
+    with stanza_pipeline.apart():
         pipeline = stanza.Pipeline(
             "en",
             dir=str(stanza_models.COMPACT),

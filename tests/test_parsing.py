@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.conllu import read_parses
+from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parsing import parse_file, parse_stream, read_summary
 from synmt.syntax.shards import Recent, put_together, shards_of, write_shard
@@ -99,6 +101,22 @@ def test_a_repeated_line_is_parsed_once(source, tmp_path):
     run(source, tmp_path / "a.conllu", parser)
     asked = [line for lines in parser.asked for line in lines]
     assert asked.count("dup") == asked.count("poison") == asked.count("line 0 of 0") == 1
+
+
+class SureParser(FlatParser):
+    """A parser whose arcs are certain."""
+
+    def parse(self, lines, *, on_failure=None):
+        return [
+            replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse
+            for parse in super().parse(lines, on_failure=on_failure)
+        ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, workers):
+    run(source, tmp_path / "a.conllu", SureParser(), workers=workers)
+    assert list(read_parses(tmp_path / "a.conllu", LINES)) == SureParser().parse(LINES)
 
 
 def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_together(monkeypatch, tmp_path):

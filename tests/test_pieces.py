@@ -12,6 +12,7 @@ import pytest
 
 from synmt.errors import SynmtError
 from synmt.recipe_data import VocabularyRecipe
+from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 from synmt.syntax.pieces import (
     BOS,
@@ -21,7 +22,6 @@ from synmt.syntax.pieces import (
     UNK,
     Vocabulary,
     Words,
-    merge_unowned,
     straddles,
     word_of,
 )

@@ -31,7 +31,7 @@ class CopyTask:
         return len(self.texts)
 
     def rows(self, indices):
-        return [Example(int(i), self.texts[i], self.texts[i], None, None) for i in indices]
+        return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]
 
 
 def make_recipe(**training):

@@ -36,6 +36,13 @@ def parse(
     ] = "compact",
     package: Annotated[str, typer.Option(help="Package of models in that folder.")] = "default",
     download: Annotated[bool, typer.Option("--download", help="Fetch official models that are missing.")] = False,
+    arcs: Annotated[
+        bool,
+        typer.Option(
+            "--arcs",
+            help="Write the probabilities of all arcs of each word, too, as Arcs= in MISC. The trees stay the same.",
+        ),
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words parsed at once.")] = 640,
     workers: Annotated[
@@ -57,7 +64,7 @@ def parse(
     from synmt.syntax.parsing import parse_file
 
     parser = StanzaParser(
-        language, model=model, package=package, device=device, batch_words=batch_words, download=download
+        language, model=model, package=package, device=device, batch_words=batch_words, download=download, arcs=arcs
     )
     if output is None:
         _to_stdout(source, parser)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from synmt.errors import SynmtError
 from synmt.files import read_lines
+from synmt.syntax.arcs import Entry, arcs_in, arcs_of, sparse, token_arcs
+from synmt.syntax.parse import Arcs
 from synmt.syntax.surface import Token, depths, leading_words, token_parents
 
 _COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
@@ -23,6 +25,7 @@ class Block:
 
     where: file, sentence and line, for messages.
     text: what the comments say that the sentence is; None where they are silent.
+    arcs: the probabilities of arcs that MISC gives; None where no token has any.
     """
 
     where: str
@@ -32,6 +35,7 @@ class Block:
     relations: list[str]
     tags: list[str]
     miscs: list[str]
+    arcs: Arcs | None = None
 
 
 @dataclass(frozen=True)
@@ -70,18 +74,25 @@ def _paragraphs(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _block(where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]) -> Block:
-    rows, tokens = _rows(where, numbered)
-    parents = _parents(f"{where}, line {first}", rows)
-    leading = leading_words(parents, [token for token, _ in tokens])
-    relations = ["root" if parents[word] == word else rows[word].relation for word in leading]
+    rows, named = _rows(where, numbered)
+    tokens = [token for token, _ in named]
+    above = _parents(f"{where}, line {first}", rows)
+    leading = leading_words(above, tokens)
+    parents = token_parents(above, tokens, leading)
+    relations = ["root" if above[word] == word else rows[word].relation for word in leading]
+    arcs = _arcs(rows)
     return Block(
         where=f"{where}, line {first}",
         text=_text(where, comments),
-        words=[row.form for _, row in tokens],
-        parents=token_parents(parents, [token for token, _ in tokens], leading),
+        words=[row.form for _, row in named],
+        parents=parents,
         relations=relations,
         tags=[rows[word].tag for word in leading],
-        miscs=[row.misc for _, row in tokens],
+        miscs=[row.misc for _, row in named],
+        # the arcs of a sentence whose words are its tokens stay as they were written
+        arcs=arcs
+        if arcs is None or len(rows) == len(tokens)
+        else sparse(token_arcs(arcs, tokens, leading, parents, relations)),
     )
 
 
@@ -162,6 +173,31 @@ def _parents(where: str, rows: list[_Row]) -> list[int]:
         raise _malformed(rows[token].where, what)
     assert roots or not rows, where
     return parents
+
+
+def _arcs(rows: list[_Row]) -> Arcs | None:
+    """Read the probabilities of arcs that the words' MISC gives; None where no word has any."""
+    found: list[list[Entry] | None] = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found.append(arcs_in(row.misc, number, len(rows)))
+        except ValueError as error:
+            raise _bad_arcs(row, number, f"has a corrupt MISC: {error}") from None
+    entries = [each for each in found if each is not None]
+    if entries and len(entries) < len(rows):
+        missing = found.index(None)
+        what = "has no `Arcs=` in MISC, and other tokens of the sentence have"
+        raise _bad_arcs(rows[missing], missing + 1, what)
+    return arcs_of(entries) if entries else None
+
+
+def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
+    return SynmtError(
+        f"token {number} ('{row.form}') {what}",
+        where=row.where,
+        allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, probability",
+        do="Mend the file or parse the text again with `synmt parse --arcs`",
+    )
 
 
 def _in_circle(parents: list[int]) -> int:

@@ -7,6 +7,8 @@ A block of ours is
     1   The   _   DET   _   _   2   det   _   TokenRange=0:3
     ...
 
+With probabilities of arcs, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
+
 An empty line gives a block of comments only, so that blocks and lines stay side by side. `TokenRange`
 counts the characters of the line. Where a line holds characters that other tools take for the end of a line
 or a column (tabs, control characters, U+2028, U+2029, \x85), or begins or ends in a blank, `# text` and
@@ -24,6 +26,7 @@ import numpy as np
 
 from synmt.errors import SynmtError
 from synmt.syntax.align import Misplaced, spans_in
+from synmt.syntax.arcs import arcs_misc
 from synmt.syntax.blanks import visible, without_breaks
 from synmt.syntax.blocks import Block, read_blocks
 from synmt.syntax.parse import Parse
@@ -76,14 +79,18 @@ def format_rows(parse: Parse) -> str:
     """Write the words and the empty line below them."""
     following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
     tags = parse.tags or ["_"] * len(parse)
-    rows = zip(parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, strict=True)
+    arcs = arcs_misc(parse.arcs, len(parse))
+    columns = (parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
+    rows = zip(*columns, strict=True)
     return "".join(_row(index, *row) for index, row in enumerate(rows)) + "\n"
 
 
-def _row(index: int, word: str, tag: str, parent: int, relation: str, span: list[int], following: int) -> str:
+def _row(
+    index: int, word: str, tag: str, parent: int, relation: str, span: list[int], following: int, arcs: str
+) -> str:
     head = 0 if parent == index else parent + 1
     touching = "SpaceAfter=No|" if span[1] == following else ""
-    misc = f"{touching}TokenRange={span[0]}:{span[1]}"
+    misc = f"{arcs}{touching}TokenRange={span[0]}:{span[1]}"
     return f"{index + 1}\t{without_breaks(word)}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
 
 
@@ -98,6 +105,7 @@ def _place(block: Block, line: str, what: str) -> Parse:
         parents=np.array(block.parents, dtype=np.int64),
         relations=block.relations,
         tags=block.tags,
+        arcs=block.arcs,
     )
 
 

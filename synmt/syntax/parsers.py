@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from synmt import files
 from synmt.errors import SynmtError
-from synmt.syntax import stanza_models
-from synmt.syntax.blanks import evenly_spaced, visible
+from synmt.syntax import stanza_models, stanza_pipeline
+from synmt.syntax.blanks import visible
+from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
-from synmt.syntax.single_root import quick_search
-from synmt.syntax.stanza_lines import LONGEST, batches, cut, parses_of, unreadable
+from synmt.syntax.stanza_lines import batches, unreadable
 
 OnFailure = Callable[[int, str], None]
 """Takes the index of a line in the call and the reason why its tree is flat or pieced together."""
@@ -46,11 +45,12 @@ class StanzaParser:
     device: `auto` (a GPU where there is one), or what torch understands.
     batch_words: words parsed at once. 640 was fastest on one CPU core.
     download: whether official models that are missing may be fetched.
+    arcs: whether each tree comes with the probabilities of all arcs. The trees are the same.
 
     Nothing is loaded before the first parse. A line in which Stanza sees several sentences is one tree: the
     later roots hang on the first one with the relation `parataxis`. A sentence of more than 400 words is
     cut in the same way, since the memory of the parser grows with the square of the length. A line that
-    cannot be parsed gets a flat tree.
+    cannot be parsed gets a flat tree, whose arcs are certain.
     """
 
     def __init__(
@@ -62,14 +62,20 @@ class StanzaParser:
         device: str = "auto",
         batch_words: int = 640,
         download: bool = False,
+        arcs: bool = False,
     ) -> None:
         self.language, self.model, self.package = language, model, package
-        self.device, self.batch_words = device, batch_words
+        self.device, self.batch_words, self.arcs = device, batch_words, arcs
         self.folder = stanza_models.locate(model, language, package, download=download)
 
     @classmethod
-    def from_identity(cls, identity: Mapping[str, Any], device: str = "auto") -> StanzaParser:
-        """Find the parser that an identity describes; comparing fingerprints is for the caller."""
+    def from_identity(
+        cls, identity: Mapping[str, Any], device: str = "auto", *, arcs: bool | None = None
+    ) -> StanzaParser:
+        """Find the parser that an identity describes; comparing fingerprints is for the caller.
+
+        arcs: whether it gives probabilities of arcs; None is what the identity says.
+        """
         if identity.get("backend") != "stanza":
             raise SynmtError(
                 f"the trees were made by '{identity.get('backend')}', which cannot be run from here",
@@ -77,7 +83,8 @@ class StanzaParser:
                 do="Parse the text with the same parser and hand over the CoNLL-U file (--parses)",
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
-        return cls(str(identity["language"]), model=model, package=package, device=device)
+        arcs = bool(identity.get("arcs")) if arcs is None else arcs
+        return cls(str(identity["language"]), model=model, package=package, device=device, arcs=arcs)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
@@ -98,6 +105,7 @@ class StanzaParser:
             "package": self.package,
             "stanza": stanza.__version__,
             "files": {name: files.sha256(path) for name, path in sorted(self._files().items())},
+            **({"arcs": True} if self.arcs else {}),
         }
 
     @property
@@ -130,6 +138,8 @@ class StanzaParser:
         for index, line in enumerate(lines):
             if on_failure and line in reasons:
                 on_failure(index, reasons[line])
+        if self.arcs:
+            found = {line: _with_some_arcs(parse) for line, parse in found.items()}
         return [found[line] for line in lines]
 
     def _parse_batch(self, batch: list[str], found: dict[str, Parse], reasons: dict[str, str]) -> None:
@@ -157,7 +167,7 @@ class StanzaParser:
             self._parse_batch(half, found, reasons)
 
     def _analyse(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        return _parse_with(self._pipeline, batch)
+        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs)
 
     def _give_up_if_all_failed(self, batch: list[str], reasons: Mapping[str, str]) -> None:
         # a lost GPU makes every line fail: a corpus of flat trees would be worse than no corpus
@@ -182,7 +192,11 @@ class StanzaParser:
     @cached_property
     def _pipeline(self) -> Any:
         try:
-            return _load(self.folder, self.language, self.package, self.device, self.batch_words)
+            return stanza_pipeline.load(
+                self.folder, self.language, self.package, self.device, self.batch_words, arcs=self.arcs
+            )
+        except SynmtError:
+            raise
         except FileNotFoundError as error:
             file = str(error.filename or error)
             raise stanza_models.missing(self.model, self.folder, self.language, file) from error
@@ -195,64 +209,6 @@ class StanzaParser:
             ) from error
 
 
-def _load(folder: Path, language: str, package: str, device: str, batch_words: int) -> Any:
-    import stanza
-    import torch
-
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    with _apart():
-        pipeline = stanza.Pipeline(
-            language,
-            dir=str(folder),
-            package=package,
-            processors=stanza_models.PROCESSORS,
-            device=device,
-            download_method=None,  # type: ignore[arg-type]
-            logging_level="CRITICAL",
-            tokenize_no_ssplit=True,
-            # a batch of ours goes through each model at once; twice, since punctuation is not counted by us
-            pos_batch_size=batch_words,
-            pos_batch_maximum_tokens=2 * batch_words,
-            depparse_batch_size=2 * batch_words,
-        )
-    # a model that cannot read this is broken: say so now, rather than give flat trees for a whole corpus
-    _parse_with(pipeline, ["1 ."])
-    return pipeline
-
-
-def _parse_with(pipeline: Any, batch: list[str]) -> list[tuple[Parse, str]]:
-    """Run the processors over lines joined by empty lines, which Stanza never joins."""
-    from stanza.models.common.chuliu_edmonds import chuliu_edmonds
-    from stanza.models.common.doc import Document
-    from stanza.models.depparse import model
-
-    processors = pipeline.processors
-    with _apart(), quick_search(model, "chuliu_edmonds_one_root", chuliu_edmonds):
-        text = "\n\n".join(map(evenly_spaced, batch))
-        document = processors["tokenize"].process(text)
-        longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)
-        if longest > LONGEST:
-            document = Document(cut(document.to_dict()), text)
-        for name in ("mwt", "pos", "lemma", "depparse"):
-            if name in processors:
-                document = processors[name].process(document)
-    return parses_of(batch, document.sentences)
-
-
-@contextmanager
-def _apart() -> Iterator[None]:
-    """Leave the process as it was: its random numbers, its warnings, its number of threads.
-
-    One thread, because more only wait for each other on matrices of this size.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(threads)
+def _with_some_arcs(parse: Parse) -> Parse:
+    """Make the arcs of a flat tree certain; a line without words has no arcs."""
+    return replace(parse, arcs=certain_arcs(parse)) if parse.arcs is None and len(parse) else parse

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from synmt.syntax.arcs import joined_arcs, sparse, token_arcs
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.surface import join_trees, leading_words, token_parents
 
 LONGEST = 400
@@ -61,58 +63,86 @@ def cut(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
     return pieces
 
 
-def parses_of(lines: Sequence[str], sentences: Sequence[Any]) -> list[tuple[Parse, str]]:
-    """Sort Stanza's sentences back to the lines that were joined by two line ends: tree and failure."""
+def parses_of(
+    lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None
+) -> list[tuple[Parse, str]]:
+    """Sort Stanza's sentences back to the lines that were joined by two line ends: tree and failure.
+
+    arcs: of the words of each sentence, where they were asked for.
+    """
     starts = [0, *accumulate(len(line) + 2 for line in lines)]
-    of_line: list[list[Any]] = [[] for _ in lines]
-    for sentence in sentences:
-        of_line[bisect_right(starts, sentence.tokens[0].start_char) - 1].append(sentence)
+    of_line: list[list[_Sentence]] = [[] for _ in lines]
+    for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
+        of_line[bisect_right(starts, sentence.tokens[0].start_char) - 1].append(_read(sentence, table))
     return [_one(*args) for args in zip(lines, of_line, starts[:-1], strict=True)]
 
 
-def _one(line: str, sentences: list[Any], offset: int) -> tuple[Parse, str]:
+@dataclass(frozen=True)
+class _Sentence:
+    """What Stanza says of a sentence, by its surface tokens."""
+
+    spans: list[tuple[int, int]]
+    parents: list[int]
+    relations: list[str]
+    tags: list[str]
+    arcs: Arcs | None
+
+
+def _read(sentence: Any, table: Arcs | None) -> _Sentence:
+    words = sentence.words
+    above = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
+    ends = list(accumulate(len(token.words) for token in sentence.tokens))
+    tokens = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+    leading = leading_words(above, tokens)
+    parents = token_parents(above, tokens, leading)
+    relations = ["root" if above[word] == word else words[word].deprel for word in leading]
+    return _Sentence(
+        spans=[(token.start_char, token.end_char) for token in sentence.tokens],
+        parents=parents,
+        relations=relations,
+        tags=[words[word].upos or "_" for word in leading],
+        arcs=None if table is None else token_arcs(table, tokens, leading, parents, relations),
+    )
+
+
+def _one(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, str]:
     if not sentences:
         return flat_parse(line), "the parser sees no word in the line"
-    tokens = [token for sentence in sentences for token in sentence.tokens]
-    spans = np.array([(token.start_char, token.end_char) for token in tokens], dtype=np.int64) - offset
-    parents, relations, tags = _tree(sentences)
+    spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64) - offset
+    parents = join_trees([sentence.parents for sentence in sentences])
     parse = Parse(
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
-        relations=relations,
-        tags=tags,
+        relations=_joined_relations(sentences),
+        tags=[tag for sentence in sentences for tag in sentence.tags],
+        arcs=_joined_arcs(sentences, parents),
     )
     # a word in a wrong place is a failure of the line, never a tree
     assert spans.min() >= 0, line
     assert spans.max() <= len(line), line
     assert all(parse.words), line
-    too_long = any(len(sentence.tokens) >= LONGEST for sentence in sentences) and len(sentences) > 1
+    too_long = any(len(sentence.spans) >= LONGEST for sentence in sentences) and len(sentences) > 1
     return parse, f"cut into {len(sentences)} pieces of at most {LONGEST} words" if too_long else ""
 
 
-def _tree(sentences: list[Any]) -> tuple[list[int], list[str], list[str]]:
-    trees, relations, tags = [], [], []
-    for sentence in sentences:
-        above, labels, parts = _sentence(sentence)
+def _joined_relations(sentences: list[_Sentence]) -> list[str]:
+    relations = list(sentences[0].relations)
+    for sentence in sentences[1:]:
         # the root of a later sentence hangs on the first root
-        if trees:
-            labels = [
-                "parataxis" if parent == word else label
-                for word, (parent, label) in enumerate(zip(above, labels, strict=True))
-            ]
-        trees.append(above)
-        relations += labels
-        tags += parts
-    return join_trees(trees), relations, tags
+        relations += [
+            "parataxis" if parent == word else relation
+            for word, (parent, relation) in enumerate(zip(sentence.parents, sentence.relations, strict=True))
+        ]
+    return relations
 
 
-def _sentence(sentence: Any) -> tuple[list[int], list[str], list[str]]:
-    """Read parents, relations and tags of a sentence's surface tokens."""
-    words = sentence.words
-    parents = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
-    ends = list(accumulate(len(token.words) for token in sentence.tokens))
-    tokens = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-    leading = leading_words(parents, tokens)
-    relations = ["root" if parents[word] == word else words[word].deprel for word in leading]
-    return token_parents(parents, tokens, leading), relations, [words[word].upos or "_" for word in leading]
+def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:
+    tables = [sentence.arcs for sentence in sentences if sentence.arcs is not None]
+    if not tables:
+        return None
+    root = next(word for word, parent in enumerate(parents) if word == parent)
+    arcs = sparse(joined_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
+    # NaN in the parser's scores would leave a word without
+    assert len(np.unique(arcs.words)) == len(parents), "a word has no arcs"
+    return arcs

@@ -1,0 +1,419 @@
+"""Probabilities of arcs: cut down, moved to tokens and lines, and taken from the real Stanza parser."""
+
+import types
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from synmt.errors import SynmtError
+from synmt.syntax import stanza_arcs, stanza_lines, stanza_pipeline
+from synmt.syntax.arcs import arcs_in, arcs_misc, arcs_of, joined_arcs, sparse, token_arcs
+from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
+from synmt.syntax.controls import certain_arcs
+from synmt.syntax.parse import Arcs
+from synmt.syntax.parsers import StanzaParser
+
+LINES = [
+    "The monkey eats a banana.",
+    "Stop",
+    "The boy next to the girls orders a long book that nobody in the old house has read.",
+    "I don't know. She does! Who cares",
+    'He said: "it\'s 3.5% of $1,000" (see www.example.org).',
+    "Old men and women who saw her duck near the bank while reading.",
+]
+NAMES = ("root", "det", "nsubj", "obj", "nsubj:pass")
+
+
+def make(entries, names=NAMES):
+    """Make arcs of (word, parent, relation, probability)."""
+    words, parents, relations, values = zip(*entries, strict=True)
+    numbers = [names.index(relation) for relation in relations]
+    columns = (np.array(column, dtype=np.int64) for column in (words, parents, numbers))
+    return Arcs(*columns, np.array(values, dtype=np.float32), names)
+
+
+def entries_of(arcs):
+    rows = zip(arcs.words.tolist(), arcs.parents.tolist(), arcs.relations.tolist(), strict=True)
+    digits = [float(f"{value:.6g}") for value in arcs.probabilities.tolist()]
+    return [
+        (word, parent, arcs.names[number], value) for (word, parent, number), value in zip(rows, digits, strict=True)
+    ]
+
+
+def by_arc(arcs):
+    return {(word, parent, relation): value for word, parent, relation, value in entries_of(arcs)}
+
+
+def test_the_largest_are_kept_until_they_reach_0_999():
+    # word 0: 0.9 + 0.0985 = 0.9985 < 0.999 <= 0.9985 + 0.0008; word 1: 0.9995 is enough
+    arcs = make(
+        [
+            (1, 0, "obj", 0.0005),
+            (0, 0, "root", 0.0008),
+            (0, 1, "det", 0.0007),
+            (0, 1, "nsubj", 0.9),
+            (1, 1, "root", 0.9995),
+            (0, 2, "obj", 0.0985),
+        ]
+    )
+    assert entries_of(sparse(arcs)) == [
+        (0, 1, "nsubj", 0.9),
+        (0, 2, "obj", 0.0985),
+        (0, 0, "root", 0.0008),
+        (1, 1, "root", 0.9995),
+    ]
+
+
+def test_values_have_four_digits_and_never_sum_to_more_than_1():
+    # rounded they are 0.5001 + 0.5: the last one gives way
+    arcs = sparse(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
+    assert entries_of(arcs) == [(0, 1, "det", 0.5001), (0, 2, "det", 0.4999), (1, 1, "root", 1.0)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
+    generator = np.random.default_rng(seed)
+    words, parents = 1 + seed, 1 + seed
+    sharpness = 10.0 ** generator.uniform(-2, 1, size=words)
+    dense = np.stack([generator.dirichlet(np.full(parents * len(NAMES), value)) for value in sharpness])
+    place = np.nonzero(dense > 1e-9)
+    parent, relation = np.divmod(place[1], len(NAMES))
+    arcs = sparse(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
+    assert np.array_equal(np.unique(arcs.words), np.arange(words))
+    for word in range(words):
+        mine = arcs.words == word
+        found = arcs.probabilities[mine].astype(np.float64)
+        assert 0.999 <= found.sum() <= 1 + 1e-6
+        assert found[:-1].sum() < 0.99901
+        assert (np.diff(found) <= 0).all()
+        assert all(float(f"{value:.4g}") == pytest.approx(value, rel=1e-7) for value in found)
+        expected = dense[word][arcs.parents[mine] * len(NAMES) + arcs.relations[mine]]
+        np.testing.assert_allclose(found[:-1], expected[:-1], rtol=5.1e-4)
+        np.testing.assert_allclose(found, expected, atol=6e-4)
+        assert np.sort(dense[word])[::-1][: len(found)] == pytest.approx(expected, rel=1e-3)
+
+
+def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
+    arcs = sparse(make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)]))
+    texts = arcs_misc(arcs, 3)
+    assert texts == ["Arcs=2:nsubj:pass:0.97,0:root:0.0295|", "Arcs=0:root:1|", "Arcs=1:obj:1|"]
+    assert arcs_of([arcs_in(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
+    assert arcs_misc(None, 2) == ["", ""]
+    assert arcs_in("SpaceAfter=No|MyArcs=1", 1, 3) is None
+
+
+@pytest.mark.parametrize("name", ["a,b", "a|b", "a=b", "a b", ""])
+def test_a_relation_that_misc_cannot_hold_is_never_written(name):
+    with pytest.raises(AssertionError):
+        arcs_misc(make([(0, 0, name, 1)], names=(name,)), 1)
+
+
+def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_among_the_rest():
+    # tokens [0], [1 2], [3]; word 2 leads its token. Of its 0.8 outside, 0.4 point at 3, 0.3 at 0, 0.1 are the root
+    arcs = make(
+        [
+            (0, 1, "det", 0.3),
+            (0, 2, "det", 0.2),
+            (0, 3, "det", 0.5),
+            (1, 0, "obj", 1.0),
+            (2, 1, "obj", 0.2),
+            (2, 3, "obj", 0.4),
+            (2, 0, "det", 0.3),
+            (2, 2, "root", 0.1),
+            (3, 3, "root", 1.0),
+        ]
+    )
+    moved = token_arcs(arcs, [range(1), range(1, 3), range(3, 4)], [0, 2, 3], [1, 2, 2], ["det", "obj", "root"])
+    assert by_arc(moved) == pytest.approx(
+        {
+            (0, 1, "det"): 0.5,
+            (0, 2, "det"): 0.5,
+            (1, 2, "obj"): 0.5,
+            (1, 0, "det"): 0.375,
+            (1, 1, "root"): 0.125,
+            (2, 2, "root"): 1.0,
+        }
+    )
+    assert moved.words.tolist() == sorted(moved.words.tolist())
+
+
+def test_a_token_whose_mass_lies_all_inside_it_has_the_arc_of_its_tree():
+    arcs = make([(0, 1, "det", 1.0), (1, 0, "det", 1.0), (2, 2, "root", 1.0)])
+    moved = token_arcs(arcs, [range(2), range(2, 3)], [0, 2], [1, 1], ["case", "root"])
+    assert entries_of(moved) == [(0, 1, "case", 1.0), (1, 1, "root", 1.0)]
+
+
+def test_the_root_mass_of_later_sentences_hangs_on_the_first_root():
+    one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
+    two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
+    arcs = joined_arcs([one, two], [2, 2], 1)
+    assert by_arc(arcs) == pytest.approx(
+        {
+            (0, 1, "det"): 1.0,
+            (1, 1, "root"): 0.9,
+            (1, 0, "obj"): 0.1,
+            (2, 1, "parataxis"): 0.7,
+            (2, 3, "obj"): 0.3,
+            (3, 2, "det"): 1.0,
+        }
+    )
+
+
+def stanza_sentence(words, tokens):
+    """Make what Stanza gives: words (head, relation) and tokens (start, end, number of words)."""
+    made = [types.SimpleNamespace(head=head, deprel=relation, upos="X") for head, relation in words]
+    parts = [types.SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
+    return types.SimpleNamespace(words=made, tokens=parts)
+
+
+def test_multiword_tokens_and_several_sentences_meet_in_one_line():
+    # "Geh. zum Haus": zu + dem lean on Haus; the second sentence hangs on "Geh"
+    first = stanza_sentence([(0, "root")], [(0, 4, 1)])
+    second = stanza_sentence([(3, "case"), (3, "det"), (0, "root")], [(5, 8, 2), (9, 13, 1)])
+    names = ("root", "case", "det")
+    tables = [
+        make([(0, 0, "root", 1.0)], names),
+        make(
+            [
+                *[(0, 2, "case", 0.7), (0, 1, "case", 0.2), (0, 0, "root", 0.1), (1, 2, "det", 1.0)],
+                *[(2, 2, "root", 0.75), (2, 0, "det", 0.125), (2, 1, "det", 0.125)],
+            ],
+            names,
+        ),
+    ]
+    [(parse, _)] = stanza_lines.parses_of(["Geh. zum Haus"], [first, second], tables)
+    assert parse.parents.tolist() == [0, 2, 0]
+    assert entries_of(parse.arcs) == [
+        (0, 0, "root", 1.0),
+        (1, 2, "case", 0.875),
+        (1, 0, "parataxis", 0.125),
+        (2, 0, "parataxis", 0.75),
+        (2, 1, "det", 0.25),
+    ]
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return StanzaParser("en", device="cpu", arcs=True)
+
+
+@pytest.fixture(scope="module")
+def parses(parser):
+    return parser.parse(LINES)
+
+
+def dense(parser, line):
+    """Work out p(parent, relation | word) of each sentence of a line alone, from the scores: no padding, float64."""
+    import torch
+    from stanza.models.depparse.data import DataLoader
+    from stanza.models.depparse.trainer import unpack_batch
+
+    pipeline = parser._pipeline
+    with stanza_pipeline.apart():
+        document = pipeline(line)
+    processor = pipeline.processors["depparse"]
+    tables = []
+    for sentence in document.sentences:
+        alone = type(document)([sentence.to_dict()])
+        [batch] = DataLoader(
+            alone, 10_000, processor.config, processor.pretrain, vocab=processor.vocab, evaluation=True
+        )
+        inputs, _, word_order, lengths, word_lengths, text = unpack_batch(batch, "cpu")
+        assert len(lengths) == 1
+        with torch.no_grad():
+            model = processor.trainer.model
+            models = getattr(model, "models", [model])
+            scores = [each.forward_scores(*inputs, word_order, lengths, word_lengths, text)[:2] for each in models]
+        arcs, labels = (sum(column)[0].double().numpy() for column in zip(*scores, strict=True))
+        tables.append(softmax(arcs)[1:, :, None] * softmax(labels)[1:])
+    return tables
+
+
+def softmax(scores):
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def by_hand(tables, names):
+    """Give {(word, parent, relation): probability} of a line whose first root is known from its first sentence."""
+    found = {}
+    root = None
+    start = 0
+    for number, table in enumerate(tables):
+        for (word, head, label), value in np.ndenumerate(table):
+            key = (start + word, start + head - 1, names[label])
+            if head == 0:
+                key = (start + word, start + word, names[label]) if number == 0 else (start + word, root, "parataxis")
+            found[key] = found.get(key, 0.0) + value
+        if number == 0:
+            root = int(table[:, 0].sum(axis=1).argmax())
+        start += len(table)
+    return found
+
+
+def assert_agrees(parse, expected):
+    found = by_arc(parse.arcs)
+    for arc, value in found.items():
+        assert value == pytest.approx(expected[arc], rel=5.5e-4, abs=1e-6), arc
+    for word in range(len(parse)):
+        values = [value for arc, value in found.items() if arc[0] == word]
+        assert sum(values) >= 0.999
+        assert sum(values) <= 1 + 1e-6
+        dropped = [value for arc, value in expected.items() if arc[0] == word and arc not in found]
+        assert max(dropped, default=0) <= min(values) * (1 + 1e-3)
+        assert sum(dropped) <= 0.0015
+
+
+def test_the_arcs_of_lines_of_any_length_in_a_batch_are_those_of_each_line_alone(parser, parses):
+    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    for line, parse in zip(LINES, parses, strict=True):
+        tables = dense(parser, line)
+        assert sum(map(len, tables)) == len(parse)
+        assert_agrees(parse, by_hand(tables, names))
+    assert len({len(parse) for parse in parses}) > 4, "shorter sentences are padded"
+
+
+def test_a_line_alone_has_the_arcs_of_the_line_among_others_in_any_order(parser, parses):
+    alone = [parser.parse([line])[0] for line in LINES]
+    for others in (parses, parser.parse(LINES[::-1])[::-1], StanzaParser("en", arcs=True, batch_words=1).parse(LINES)):
+        for one, many in zip(alone, others, strict=True):
+            assert by_arc(one.arcs) == pytest.approx(by_arc(many.arcs), abs=2e-4)
+
+
+def test_stanzas_own_smaller_batches_are_put_back_in_order(parser, parses):
+    processor = parser._pipeline.processors["depparse"]
+    size = processor.config["batch_size"]
+    processor._config["batch_size"] = 12
+    try:
+        again = parser.parse(LINES)
+    finally:
+        processor._config["batch_size"] = size
+    for one, other in zip(parses, again, strict=True):
+        assert by_arc(one.arcs) == pytest.approx(by_arc(other.arcs), abs=2e-4)
+
+
+def test_trees_with_and_without_arcs_are_the_same(parses):
+    assert [replace(parse, arcs=None) for parse in parses] == StanzaParser("en", device="cpu").parse(LINES)
+
+
+def test_the_most_probable_arc_is_nearly_always_that_of_the_tree(parser, data_folder):
+    import gzip
+
+    with gzip.open(data_folder / "multi30k" / "val.en.gz", "rt", encoding="utf-8", newline="\n") as stream:
+        lines = [next(stream).rstrip("\n") for _ in range(100)]
+    same = total = 0
+    for parse in parser.parse(lines):
+        best = np.searchsorted(parse.arcs.words, np.arange(len(parse)))
+        relations = [parse.arcs.names[number] for number in parse.arcs.relations[best]]
+        likely = list(zip(parse.arcs.parents[best], relations, strict=True))
+        tree = list(zip(parse.parents, parse.relations, strict=True))
+        same += sum(one == other for one, other in zip(likely, tree, strict=True))
+        total += len(parse)
+    assert total > 1000
+    assert same > 0.95 * total, f"{same} of {total}"
+
+
+def test_arcs_come_back_exactly_from_a_file(parses, tmp_path):
+    path = tmp_path / "trees.conllu"
+    text = written(parses)
+    path.write_text(text, encoding="utf-8", newline="\n")
+    assert list(read_conllu(path)) == list(zip(LINES, parses, strict=True))
+    assert list(read_parses(path, LINES)) == parses
+    assert written(read_parses(path, LINES)) == text
+
+
+def written(parses):
+    return "".join(format_conllu(parse, line, 1) for parse, line in zip(parses, LINES, strict=True))
+
+
+def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
+    lines = ["x" * 2000 + " end", "", " \t ", "One."]
+    found = parser.parse(lines)
+    assert found[0].arcs == certain_arcs(found[0])
+    assert entries_of(found[0].arcs) == [(0, 0, "root", 1.0), (1, 0, "dep", 1.0)]
+    assert [parse.arcs for parse in found[1:3]] == [None, None]
+    assert found[3].arcs.words.max() == 1
+    path = tmp_path / "trees.conllu"
+    path.write_text("".join(format_conllu(parse, line, 1) for parse, line in zip(found, lines, strict=True)))
+    assert list(read_parses(path, lines)) == found
+
+
+def test_the_pieces_of_a_line_that_is_cut_hang_on_the_first_root(parser, monkeypatch):
+    monkeypatch.setattr(stanza_lines, "LONGEST", 8)
+    monkeypatch.setattr(stanza_pipeline, "LONGEST", 8)
+    words = LINES[2].split()[:16]
+    pieces = [" ".join(words[:8]), " ".join(words[8:])]
+    tables = [table for piece in pieces for table in dense(parser, piece)]
+    assert [len(table) for table in tables] == [8, 8]
+    short, parse, _ = parser.parse(["Stop", " ".join(words), LINES[0]])
+    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    assert_agrees(parse, by_hand(tables, names))
+    assert short == parser.parse(["Stop"])[0]
+    root, second = parse.relations.index("root"), parse.relations.index("parataxis")
+    assert (root < 8) & (second >= 8)
+    assert by_arc(parse.arcs)[second, root, "parataxis"] > 0.5
+
+
+def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
+    from stanza.models.depparse.model import EnsembleGraphParser
+
+    ensemble = StanzaParser("en", device="cpu", arcs=True)
+    trainer = ensemble._pipeline.processors["depparse"].trainer
+    single = trainer.model
+    trainer.model = EnsembleGraphParser(single.args, single.vocab, [single, single])
+    stanza_arcs.check_graph_parser(ensemble._pipeline.processors["depparse"])
+    names = stanza_arcs._relations(trainer.vocab["deprel"])
+    found = ensemble.parse(LINES[:3])
+    for line, parse in zip(LINES[:3], found, strict=True):
+        assert_agrees(parse, by_hand(dense(ensemble, line), names))
+    assert found[0].arcs != parser.parse(LINES[:1])[0].arcs, "twice the scores make a sharper distribution"
+
+
+def test_a_model_that_reads_backwards_has_its_arcs_turned():
+    # the words 2 1 0 as the model saw them: its word 0 is our word 2
+    batch = [None] * 11 + [[0], None, [4]]
+    arcs = np.full((1, 4, 4), -50.0, dtype=np.float32)
+    for word, head in [(1, 2), (2, 0), (3, 1)]:
+        arcs[0, word, head] = 0.0
+    labels = np.log(np.full((1, 4, 4, 2), 0.5, dtype=np.float32))
+    [turned] = stanza_arcs._batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
+    assert {entry[:2] for entry in entries_of(turned)} == {(2, 1), (1, 1), (0, 2)}
+
+
+def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monkeypatch):
+    import stanza
+    from stanza.models.depparse.transition.model import TransitionParser
+
+    trainer = types.SimpleNamespace(model=TransitionParser.__new__(TransitionParser))
+    processor = types.SimpleNamespace(trainer=trainer, config={"model_path": "models/de/depparse/other.pt"})
+    pipeline = types.SimpleNamespace(processors={"depparse": processor})
+    monkeypatch.setattr(stanza, "Pipeline", lambda *args, **options: pipeline)
+    with pytest.raises(SynmtError, match=r"other\.pt: the Stanza model is a TransitionParser.*without --arcs"):
+        StanzaParser("en", device="cpu", arcs=True).parse(["a"])
+
+
+def test_a_stanza_that_keeps_no_probabilities_of_relations_is_refused():
+    with pytest.raises(SynmtError, match=r"Stanza .* does not give the probabilities of relations.*Install"):
+        stanza_arcs._batch_arcs([], (None, None), (), backwards=False)
+
+
+def test_stanza_is_left_as_it_was(parser):
+    from stanza.models.depparse.data import DataLoader
+    from stanza.pipeline import depparse_processor
+
+    trainer = parser._pipeline.processors["depparse"].trainer
+    parser.parse(LINES[:1])
+    assert depparse_processor.DataLoader is DataLoader
+    assert "predict" not in vars(trainer)
+    assert not trainer.model._forward_hooks
+
+
+def test_arcs_are_part_of_the_parsers_identity_only_where_they_are_asked_for(parser):
+    plain = StanzaParser("en", device="cpu")
+    assert "arcs" not in plain.identity
+    assert parser.identity == {**plain.identity, "arcs": True}
+    assert parser.fingerprint != plain.fingerprint
+    assert StanzaParser.from_identity(parser.identity).fingerprint == parser.fingerprint
+    assert StanzaParser.from_identity(parser.identity, arcs=False).fingerprint == plain.fingerprint
+    assert StanzaParser.from_identity(plain.identity, arcs=True).fingerprint == parser.fingerprint
