@@ -130,7 +130,8 @@ class _ArcColumns:
         return {f"arc_{name}": lists([getattr(row, name) for row in self.rows], k) for name, k in kinds.items()}
 
 
-_NO_ARCS = Arcs(*(np.zeros(0, dtype=np.int64) for _ in range(3)), np.zeros(0, dtype=np.float32), ())
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_ARCS = Arcs(_NONE, _NONE, _NONE, np.zeros(0, dtype=np.float32), ())
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class Split:
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        trees = {side: _tree(shards[shard], row) for side, shards in self._trees.items()}
+        trees: dict[Side, Tree] = {side: _tree(shards[shard], row) for side, shards in self._trees.items()}
         return Example(int(lines[row]), source[row], target[row], trees)
 
 

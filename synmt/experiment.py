@@ -146,7 +146,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
-    reading = {
+    reading: dict[Side, Reading] = {
         side: Reading(model.reads(side) + model.learns(side), control_of(parser_recipe(recipe, side))) for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)

@@ -47,9 +47,10 @@ def check_variants(recipe: Recipe) -> dict[Side, Needs]:
                 where="syntax.variants",
                 allowed="side: source",
             )
-    if recipe.tasks.parsing != "none" and any(variant.reads + variant.learns for variant in placed["source"]):
+    wanting = [type(v).__name__ for variants in placed.values() for v in variants if v.reads + v.learns]
+    if recipe.tasks.parsing != "none" and wanting:
         raise UsageError(
-            "tasks.parsing puts task tags around the source text, and a variant wants trees of that text",
+            f"tasks.parsing puts tags into the source text and parses into the target, and {wanting[0]} wants trees",
             where="syntax.variants",
             do="Give one of the two up",
         )

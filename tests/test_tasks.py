@@ -129,9 +129,10 @@ def test_a_source_that_is_cut_off_keeps_its_last_tag():
     assert np.array_equal(found.example.source, vocabulary.encode("<TR> a b <TR>").ids)
 
 
-def test_a_variant_that_wants_source_trees_is_refused_beside_tasks(tmp_path):
-    recipe = recipe_of(tmp_path, syntax={"variants": [{"name": "pascal"}]})
-    with pytest.raises(UsageError, match=r"task tags around the source.*Give one of the two up"):
+@pytest.mark.parametrize("variant", [{"name": "pascal"}, {"name": "dbsa", "side": "target", "layers": [1]}])
+def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
+    recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
+    with pytest.raises(UsageError, match=r"parses into the target, and (Pascal|Dbsa) wants trees.*Give one of the two"):
         check_variants(recipe)
 
 

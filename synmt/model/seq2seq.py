@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
 from synmt.batch import Batch, Sequences
+from synmt.corpus import Side
 from synmt.model.attention import Memory
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
-
-Side = Literal["source", "target"]
 
 
 class State(Protocol):

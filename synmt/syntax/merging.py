@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +90,7 @@ class _Merging:
         return _with_mass(left, mass[np.array(self.row_of)[owned]])
 
 
-def _with_mass(arcs: Arcs, mass: npt.NDArray[np.float64]) -> Arcs:
+def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:
     """Scale the rows of words to a mass (W,); a row that has lost everything stays empty."""
     left = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(mass))  # (W,)
     scale = np.divide(mass, left, out=np.ones_like(mass), where=left > 0)  # (W,)
