@@ -138,7 +138,7 @@ class Split:
         tables = [Table(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
-        self._trees = {
+        self._trees: dict[Side, list[_Trees]] = {
             side: [_open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
             for side, annotation in annotations.items()
         }
