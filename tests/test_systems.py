@@ -1,0 +1,160 @@
+"""Systems through the command: distributions by the real parser, shared trees, controls, mixtures, refusals."""
+
+import re
+
+import pytest
+from tiny import MODEL, synmt, write_corpus, write_recipe
+
+from synmt.corpus import PreparedCorpus
+
+PARSED = {"workers": 1, "device": "cpu"}
+LDD = {"name": "dependency_distribution", "groups": [["nsubj"], ["obj", "iobj"], ["det"], ["odd"]]}
+GOLD = {"control": "gold", **PARSED}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    write_corpus(tmp_path / "corpus")
+    return tmp_path
+
+
+def recipe(place, name, *variants, **sections):
+    write_recipe(place / f"{name}.yaml", place / "corpus", syntax={"variants": list(variants)}, **sections)
+    return f"{name}.yaml"
+
+
+def run(place, command, *arguments, code=0, text=""):
+    done = synmt(command, *arguments, text=text, cwd=place)
+    said = " ".join(done.stderr.decode().split())
+    assert done.returncode == code, said
+    return done.stdout, said
+
+
+def annotations(place):
+    (folder,) = (place / "data/prepared").iterdir()
+    return PreparedCorpus.open(folder).annotations()
+
+
+def test_trees_with_probabilities_serve_all_and_trees_without_are_not_parsed_for_them(place):
+    variants = {"pascal": {"name": "pascal"}, "ldd": LDD, "deps": {"name": "deps_san", "layers": [1]}}
+    for name, variant in variants.items():
+        run(place, "prepare", recipe(place, name, variant, parser=PARSED))
+    found = annotations(place)
+    assert sorted(facts["arcs"] for facts in found.values()) == [False, True]
+    assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 4
+    (place / "second").mkdir()
+    for name in ("ldd", "pascal"):
+        run(place, "prepare", f"{name}.yaml", "--data", "second")
+    # whoever only wants trees takes those that came with probabilities
+    assert len(list((place / "second/parses").glob("*.conllu.gz"))) == 2
+
+
+def test_distributions_are_read_in_training_and_parsed_again_for_translating(place):
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
+    hypothesis = (place / "runs/ldd/tests/test/hypothesis.txt").read_bytes()
+    text = (place / "corpus/test.en").read_bytes()
+    assert run(place, "translate", text=text)[0] == hypothesis
+    # the relations in no group of ours are told of once, with how often they occur
+    assert said.count("dependency_distribution leaves out") == 1
+    assert re.search(r"leaves out [\d,]+ of [\d,]+ arcs, whose \d+ relations are in no group: [\w:]+ \(\d+\)", said)
+    run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
+    assert run(place, "translate", "--parses", "with.conllu", text=text)[0] == hypothesis
+    run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")
+    _, said = run(place, "translate", "--parses", "without.conllu", text=text, code=1)
+    assert "synmt parse --arcs" in said
+
+
+def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=2)
+    assert "DependencyDistribution reads probabilities of arcs, and these trees were parsed without" in said
+    assert "train.en.conllu" in said
+    assert "synmt parse --arcs" in said
+    assert not (place / "runs/ldd").exists()
+
+
+def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
+    for split in ("train", "valid", "test"):
+        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+    path = place / "corpus/valid.en.conllu"
+    blocks = path.read_text(encoding="utf-8").split("\n\n")
+    blocks[2] = re.sub(r"Arcs=[^|\n]+\|?", "", blocks[2])
+    path.write_text("\n\n".join(blocks), encoding="utf-8")
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=2)
+    assert "some sentences of" in said
+    assert "valid.en.conllu" in said
+
+
+def test_a_corrupt_arc_is_named_with_file_sentence_and_token(place):
+    for split in ("train", "valid", "test"):
+        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+    path = place / "corpus/train.en.conllu"
+    lines = path.read_text(encoding="utf-8").split("\n\n")
+    lines[4] = re.sub(r"Arcs=\d+:", "Arcs=9999:", lines[4], count=1)
+    path.write_text("\n\n".join(lines), encoding="utf-8")
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=1)
+    assert re.search(r"train\.en\.conllu, sentence 5, line \d+: token 1", said)
+
+
+@pytest.mark.parametrize(
+    "parser",
+    [{"control": "random"}, {"control": "left"}, {"control": "shuffled", "rewire": 0.5}, {"rewire": 1.0, "seed": 9}],
+    ids=str,
+)
+def test_a_control_is_read_in_training_and_in_translating(place, parser):
+    sections = {"training.max_steps": 2, "training.average": 1, "training.use": "last"}
+    overrides = [f"{key}={value}" for key, value in sections.items()]
+    run(place, "train", recipe(place, "control", {"name": "pascal"}, parser={**PARSED, **parser}), *overrides)
+    text = (place / "corpus/test.en").read_bytes()
+    hypothesis = (place / "runs/control/tests/test/hypothesis.txt").read_bytes()
+    assert run(place, "translate", text=text)[0] == hypothesis
+
+
+def test_controls_share_what_is_prepared_and_parsed(place):
+    for name, parser in {"plain": {}, "random": {"control": "random"}, "rewired": {"rewire": 0.5}}.items():
+        run(place, "prepare", recipe(place, name, {"name": "pascal"}, parser={**PARSED, **parser}))
+    assert len(annotations(place)) == 1
+
+
+def test_papers_mix_in_one_model(place):
+    variants = [
+        {"name": "pascal", "layers": [1], "heads": 1},
+        {**LDD, "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]},
+        {"name": "lisa", "layers": [1]},
+        {"name": "tag_embedding"},
+        {"name": "relative", "layers": [2]},
+        {"name": "dbsa", "side": "target", "layers": [1]},
+        {"name": "relative", "side": "target", "heads": 2, "layers": [1]},
+    ]
+    model = {**MODEL, "encoder_layers": 2}
+    sections = {"parser": PARSED, "target_parser": GOLD, "model": model}
+    _, said = run(place, "train", recipe(place, "mixture", *variants, **sections))
+    assert "lisa.source.1" in said
+    assert "dbsa.target.1" in said
+    text = (place / "corpus/test.en").read_bytes()
+    assert run(place, "translate", text=text)[0] == (place / "runs/mixture/tests/test/hypothesis.txt").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("variants", "said"),
+    [
+        ([{"name": "dependency_distribution"}], "has 16 groups, one for each head, but owns 4 heads of layer 1"),
+        ([{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}], "lisa wants 2 heads of layer 1, but 1 of 4"),
+        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san wants all heads of layer 1, but 0 of 4"),
+        ([{"name": "pascal", "side": "target"}], "pascal reads the parse of the source"),
+        ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
+        ([{"name": "dbsa"}], "there is no layer 4. 1 to 1"),
+        ([{"name": "pascal", "layers": "some"}], "syntax.variants.0.layers"),
+        ([{"name": "context", "kind": "deepest"}], "input should be 'global', 'deep' or 'deep_global', not 'deepest'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
+    _, error = run(place, "train", recipe(place, "wrong", *variants, parser=PARSED), code=2)
+    assert said in error
+
+
+def test_heads_of_layers_that_do_not_fit_are_refused(place):
+    for heads, said in (([16, 4], "encoder_heads has 2 numbers, but there are 1"), ([3], "shared out among 3 heads")):
+        path = recipe(place, "wrong", model={**MODEL, "encoder_heads": heads})
+        assert said in run(place, "train", path, code=2)[1]
