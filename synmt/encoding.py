@@ -44,12 +44,15 @@ class Encoder:
     A shard has the pairs of SHARD_LINES lines of the text, so that it needs nothing of the shards before it.
     Only train is filtered; of valid, a pair that has no piece on one side is left out, since it has no loss,
     and a side that is too long is cut off.
+
+    tail: pieces at the end of a source that are kept when it is cut, which are its task tag.
     """
 
     filters: FilterRecipe
     vocabularies: tuple[Vocabulary, Vocabulary]
     folder: Path
     split: str
+    tail: int = 0
 
     def encode(self, corpus: Corpus, lines: int) -> Iterator[Progress]:
         """Write the shards that are not there yet."""
@@ -84,7 +87,11 @@ class Encoder:
         good = [code == KEPT for code in codes]
         longest = self.filters.max_pieces
         cut = sum(max(map(len, row)) > longest for row in compress(zip(*sides, strict=True), good))
-        columns = [[ids[:longest] for ids in compress(side, good)] for side in sides]
+        tails = (self.tail, 0)
+        columns = [
+            [cut_short(ids, longest, tail) for ids in compress(side, good)]
+            for side, tail in zip(sides, tails, strict=True)
+        ]
         rows = list(compress(kept, good))
         facts = {"reasons": counts, "cut": cut, **_measure(rows, columns)}
         table = {
@@ -100,6 +107,13 @@ class Encoder:
         if self.split == "train" and max(len(source), len(target)) > self.filters.max_pieces:
             return PIECES
         return KEPT
+
+
+def cut_short(ids: list[int], longest: int, tail: int) -> list[int]:
+    """Cut what is too long, but keep so many pieces at the end."""
+    if len(ids) <= longest:
+        return ids
+    return ids[: longest - tail] + ids[len(ids) - tail :]
 
 
 def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> dict[str, Any]:

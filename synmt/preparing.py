@@ -49,8 +49,10 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
         yield from _select(recipe, corpus, folder, lines["train"])
         yield from _learn(recipe, corpus, folder, lines["train"])
         vocabularies = load_vocabularies(recipe, folder)
+        tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
-            yield from Encoder(recipe.filters, vocabularies, folder, split).encode(corpus, lines[split])
+            encoder = Encoder(recipe.filters, vocabularies, folder, split, tail)
+            yield from encoder.encode(corpus, lines[split])
         _finish(recipe, corpus, folder, lines)
 
 

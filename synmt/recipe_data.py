@@ -88,7 +88,8 @@ class ParserRecipe(Section):
     """Other trees in place of the parser's: random ones, chains that branch to the left or right, trees of the
     same shape on shuffled words, or the gold trees beside the text (train.en.conllu, …), for the test sets too."""
     rewire: float = Field(default=0.0, ge=0, le=1)
-    """Share of the words that get another parent, drawn at random; the result is still a tree."""
+    """Share of the words, the root excepted, that get another parent, drawn at random, wherever there is one that
+    leaves the tree a tree."""
     seed: int = Field(default=1, ge=0)
     """Of the random trees and parents."""
 

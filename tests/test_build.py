@@ -122,3 +122,18 @@ def test_an_option_may_be_a_tuple(tmp_path, monkeypatch):
     assert first[0].groups == ("nsubj", "obj")
     with pytest.raises(UsageError, match=r"groups: .*string"):
         place({"name": "shop.many", "groups": [1]})
+
+
+def test_two_signals_of_one_name_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "far.py").write_text(
+        "import numpy as np\nfrom synmt.model.variant import Variant\nfrom synmt.syntax.signals import Signal\n\n\n"
+        "def nine(parse, word_of):\n    return np.full((len(word_of), len(word_of)), 9)\n\n\n"
+        "class Far(Variant):\n    reads = (Signal('distance', needs='parents', compute=nine, pad=0),)\n\n"
+        "    def edit(self, terms, syntax):\n        return terms.edit(bias=syntax.signals['distance'][:, None])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    far = {"name": "mine.far", "layers": [1], "heads": 2}
+    small_model(far)
+    with pytest.raises(UsageError, match=r"two different signals are called 'distance', one of them by Far"):
+        small_model({"name": "deps_san", "layers": [1], "heads": 2}, far)

@@ -7,13 +7,15 @@ import pytest
 from tiny import synmt, write_corpus, write_recipe
 
 from synmt.corpora import resolve_corpus
+from synmt.corpus import PreparedCorpus
 from synmt.decode.source import cut
 from synmt.errors import SynmtError, UsageError
 from synmt.needs import check_variants
+from synmt.preparing import prepare
 from synmt.recipe_data import CorpusRecipe, VocabularyRecipe
 from synmt.recipe_file import load_recipe
 from synmt.syntax.vocabulary import train_vocabulary
-from synmt.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees
+from synmt.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees, without_filters
 
 PAIRS = [("the boy sleeps", "der Junge schläft"), ("he eats", "er isst"), ("a b c d e f", "x")]
 TREES = """\
@@ -153,3 +155,13 @@ def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monke
     assert again.returncode == 0, again.stderr.decode()
     assert again.stdout == (tmp_path / "runs/multi/tests/test/hypothesis.txt").read_bytes()
     assert (tmp_path / "runs/multi/tests/test/source.txt").read_text(encoding="utf-8") == text
+
+
+def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
+    corpus_of(tmp_path)
+    recipe = recipe_of(tmp_path, filters={"max_pieces": 4}, parser={"workers": 1})
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    data = PreparedCorpus.open(tmp_path / "prepared")
+    assert data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist()) == "<TR> the boy <TR>"

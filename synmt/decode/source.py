@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from synmt.corpus import Example, Tree
+from synmt.encoding import cut_short
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
@@ -44,10 +45,7 @@ def cut(
     task: the tag to put before and after the line.
     """
     pieces = vocabulary.encode(tagged(line, task))
-    last = len(vocabulary.encode_ids(task))
-    kept = np.arange(len(pieces.ids))
-    if len(kept) > max_pieces:
-        kept = np.concatenate((kept[: max_pieces - last], kept[len(kept) - last :]))
+    kept = cut_short(list(range(len(pieces.ids))), max_pieces, tail=1 if task else 0)
     ids, spans = pieces.ids[kept], pieces.spans[kept]
     trees = {}
     if tree is not None:

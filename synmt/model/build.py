@@ -9,7 +9,7 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -20,6 +20,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
 from synmt.model.variant import Place, Variant
 from synmt.recipe import ModelRecipe, SyntaxRecipe, VariantRecipe
+from synmt.syntax.signals import Signal
 
 
 def build(model: ModelRecipe, syntax: SyntaxRecipe, *, source_pieces: int, target_pieces: int) -> Seq2Seq:
@@ -42,7 +43,21 @@ def place_variants(model: ModelRecipe, syntax: SyntaxRecipe, side: str) -> list[
             errors.append(error)
     if errors:
         raise all_in_one(errors)
+    _check_signals(layers)
     return layers
+
+
+def _check_signals(layers: list[list[Variant]]) -> None:
+    found: dict[str, Signal] = {}
+    for variant in (variant for layer in layers for variant in layer):
+        for signal in variant.reads + variant.learns:
+            # a batch has one tensor of a name
+            if found.setdefault(signal.name, signal) != signal:
+                raise UsageError(
+                    f"two different signals are called '{signal.name}', one of them by {type(variant).__name__}",
+                    where="syntax.variants",
+                    do="Give the signal in the file of your own another name",
+                )
 
 
 def variant_names() -> list[str]:
@@ -87,11 +102,10 @@ def _working_folder_importable() -> Iterator[None]:
 def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]], where: str) -> None:
     kind = variant_class(recipe.name, where)
     options = _checked_options(kind, recipe, where)
-    numbers = kind.default_layers if recipe.layers is None else recipe.layers
-    for number in range(1, len(layers) + 1) if numbers == "all" else numbers:
-        if not 1 <= number <= len(layers):
-            raise UsageError(f"there is no layer {number}", where=where, allowed=f"1 to {len(layers)}")
+    for number in _layer_numbers(kind, recipe, len(layers), where):
         layer = layers[number - 1]
+        if not kind.edits_attention() and any(type(other) is kind for other in layer):
+            raise UsageError(f"{recipe.name} stands there twice, and the second would undo the first", where=where)
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         heads = _heads(kind, recipe, f"layer {number}", total, total - taken, where)
@@ -102,6 +116,19 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
             raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
         variant.loss_weight = recipe.loss_weight
         layer.append(variant)
+
+
+def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where: str) -> Sequence[int]:
+    numbers = kind.default_layers if recipe.layers is None else recipe.layers
+    if numbers == "all":
+        return range(1, layers + 1)
+    for number in numbers:
+        if not 1 <= number <= layers:
+            raise UsageError(f"there is no layer {number}", where=where, allowed=f"1 to {layers}")
+    if not numbers or len(set(numbers)) < len(numbers):
+        named = "names no layer" if not numbers else "names a layer twice"
+        raise UsageError(f"`layers` of {recipe.name} {named}", where=where, allowed="Each layer once, or `all`")
+    return numbers
 
 
 def _heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:

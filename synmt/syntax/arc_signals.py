@@ -59,9 +59,11 @@ def _signal(
 
 def arc_table(parse: Parse, groups: Groups | None) -> FloatArray:
     """Sum the parser's probabilities by group: (G, W, W)."""
-    if parse.arcs is None:
+    if parse.arcs is not None:
+        return _dense(parse.arcs, groups, len(parse))
+    if len(parse):
         raise SynmtError("this parse has no probabilities of arcs", do="Parse again with `synmt parse --arcs`")
-    return _dense(parse.arcs, groups, len(parse))
+    return np.zeros((_count(groups), 0, 0), dtype=np.float32)
 
 
 def tree_table(parse: Parse, groups: Groups | None) -> FloatArray:

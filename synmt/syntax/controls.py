@@ -22,7 +22,8 @@ class Control:
     kind: `none` leaves it. `random` draws each tree of so many words with the same probability. In `left` every word
         hangs on the word after it, in `right` on the word before it. `shuffled` puts other words on the same tree.
     rewire: probability that a word, the root excepted, gets another parent afterwards, drawn among the words that do
-        not stand below it. A larger share rewires the same words and more.
+        not stand below it; a word for which there is no other parent keeps its own. A larger share rewires the same
+        words and more.
     seed: of what is drawn.
 
     Words, spans and tags stay. Words keep their relations, but the old and the new root exchange theirs; in `shuffled`
