@@ -42,11 +42,19 @@ def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def annotate(
-    folder: Path, corpus: Corpus, parses: Mapping[str, Path], *, parser: Mapping[str, Any], side: Side = "source"
+    folder: Path,
+    corpus: Corpus,
+    parses: Mapping[str, Path],
+    *,
+    parser: Mapping[str, Any],
+    side: Side = "source",
+    arcs: bool = False,
 ) -> Iterator[Progress]:
     """Add trees to a prepared corpus, or go on with it: a CoNLL-U file for each of train and valid.
 
     The annotation is called `annotation_name(side, parser)`; nothing is done where it is complete.
+
+    arcs: whether every tree must have probabilities of arcs.
     """
     prepared = PreparedCorpus.open(folder)
     place = folder / annotation_name(side, parser)
@@ -58,7 +66,8 @@ def annotate(
         remove_unfinished(place)
         for split, path in parses.items():
             text = getattr(corpus.splits()[split], side)
-            yield from _annotate_split(prepared, place, split, side, read_trees(text, path))
+            trees = read_trees(text, path)
+            yield from _annotate_split(prepared, place, split, side, _with_arcs(trees, path) if arcs else trees)
         _finish(prepared, place, side, parser, list(parses))
 
 
@@ -69,6 +78,17 @@ def read_trees(text: Path, parses: Path) -> Iterator[Line]:
     """Read the lines of a text with their trees."""
     lines, again = tee(read_lines(text))
     return zip(lines, read_parses(parses, again), strict=True)
+
+
+def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
+    for number, (text, parse) in enumerate(trees, start=1):
+        if parse.arcs is None and len(parse):
+            raise SynmtError(
+                f"the tree of line {number} has no probabilities of arcs, and a variant reads them",
+                where=str(path),
+                do="Parse the text again with `synmt parse --arcs`",
+            )
+        yield text, parse
 
 
 def _annotate_split(
@@ -123,6 +143,13 @@ class _ArcColumns:
     def stored_names(self) -> list[str] | None:
         return None if self.missing else list(self.names.numbers)
 
+    def mass(self) -> dict[str, float]:
+        """Sum the probabilities of each relation, which is how many arcs it is expected to have."""
+        sums = np.zeros(len(self.names.numbers))
+        for row in self.rows:
+            np.add.at(sums, row.relations, row.probabilities)
+        return dict(zip(self.names.numbers, sums.tolist(), strict=True))
+
     def stored(self) -> dict[str, Any]:
         if self.missing:
             return {}
@@ -161,6 +188,7 @@ class _Annotator:
             "tags": list(tags.numbers),
             "counts": counts,
             "arcs": arcs.stored_names(),
+            "arc_mass": arcs.mass(),
         }
         table = {name: lists(rows, _smallest(rows)) for name, rows in columns.items()}
         write_table(place / self.table.path.name, table | arcs.stored(), facts)
@@ -222,6 +250,7 @@ def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[s
         "side": side,
         "parser": dict(parser),
         "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
+        "arc_relations": {split: _expected_counts(shards) for split, shards in facts.items()},
         "arcs": all(shard["arcs"] is not None for shard in every),
         "tags": sorted({name for shard in every for name in shard["tags"]}),
         "counts": {
@@ -239,6 +268,13 @@ def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
     for shard in shards:
         counts.update(dict(zip(shard["relations"], shard["relation_counts"], strict=True)))
     return dict(sorted(counts.items()))
+
+
+def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+    sums = Counter[str]()
+    for shard in shards:
+        sums.update(shard["arc_mass"])
+    return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
 
 
 def _shard_facts(prepared: PreparedCorpus, place: Path, split: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from synmt.corpus import Example, Side
 from synmt.errors import SynmtError
 from synmt.recipe_data import ParserRecipe
-from synmt.syntax.controls import Control
+from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import BOS, EOS, PAD
 from synmt.syntax.signals import Array, Signal
@@ -61,16 +61,26 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of the trees of one side: signals, and the control that takes the place of the trees."""
+    """What is read of the trees of one side.
+
+    control: what takes the place of the trees.
+    certain: whether arcs without probabilities are certain, as those of a control or of gold trees are.
+    """
 
     signals: Sequence[Signal] = ()
     control: Control = field(default_factory=Control)
+    certain: bool = False
+
+    @property
+    def arcs(self) -> bool:
+        """Tell whether a signal needs probabilities of arcs."""
+        return any(signal.needs == "arcs" for signal in self.signals)
 
 
-def control_of(parser: ParserRecipe) -> Control:
-    """Give the control that a recipe asks for; gold trees are as little changed as the parser's."""
+def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
+    """Read signals of such trees as a recipe asks for; gold ones are as little changed as the parser's."""
     kind = "none" if parser.control == "gold" else parser.control
-    return Control(kind, rewire=parser.rewire, seed=parser.seed)
+    return Reading(signals, Control(kind, rewire=parser.rewire, seed=parser.seed), certain=parser.control != "none")
 
 
 def _move(value: Any, device: torch.device) -> Any:
@@ -124,6 +134,8 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
         )
     pieces = example.source if side == "source" else example.target
     parse = reading.control.apply(tree.parse, pieces.tobytes())
+    if reading.certain and reading.arcs and parse.arcs is None:
+        parse = replace(parse, arcs=certain_arcs(parse))
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from synmt import __version__
-from synmt.batch import Reading, control_of
+from synmt.batch import Reading, reading_of
 from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_leftovers
 from synmt.corpora import Corpus
 from synmt.corpus import SIDES, PreparedCorpus, Side
@@ -86,7 +86,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         _empty(run)
     remove_leftovers(run)
     # both names are hashes of what is inside
-    reads = {"prepared": prepared.folder.name, "trees": dict(prepared.trees)}
+    reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
     before = run.info() if run.exists() else {}
     if any(before.get(key, value) != value for key, value in reads.items()):
         raise UsageError(
@@ -129,12 +129,14 @@ class Prepared:
 
     folder: the prepared corpus.
     trees: the name of the annotation with the trees of each side that has some.
+    made_by: the same name, whether or not the trees come with probabilities.
     parser: the identity of the parser that made the source's, with which new text is parsed.
     """
 
     corpus: Corpus
     folder: Path
     trees: Mapping[Side, str] = field(default_factory=dict)
+    made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
 
 
@@ -147,7 +149,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     torch.manual_seed(recipe.training.seed)
     model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
     reading: dict[Side, Reading] = {
-        side: Reading(model.reads(side) + model.learns(side), control_of(parser_recipe(recipe, side))) for side in SIDES
+        side: reading_of(model.reads(side) + model.learns(side), parser_recipe(recipe, side)) for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
     train = Reader(data.split("train", prepared.trees), recipe.training, reading, processes.rank, processes.count)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from synmt.corpora import Corpus
 from synmt.corpus import SIDES, PreparedCorpus, Side
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import fingerprint, sha256
 from synmt.model.build import place_variants
 from synmt.model.variant import Variant
@@ -38,7 +38,7 @@ class Needs:
 
 def check_variants(recipe: Recipe) -> dict[Side, Needs]:
     """Make every variant once, so that all misfits are reported before anything runs."""
-    placed: dict[Side, list[Variant]] = {side: variants_of(recipe, side) for side in SIDES}
+    placed = _place_all(recipe)
     for variant in placed["target"]:
         if variant.reads:
             raise UsageError(
@@ -54,7 +54,37 @@ def check_variants(recipe: Recipe) -> dict[Side, Needs]:
             where="syntax.variants",
             do="Give one of the two up",
         )
-    return {side: _needs(variants) for side, variants in placed.items()}
+    found: dict[Side, Needs] = {
+        side: _needs(variants, parser_recipe(recipe, side)) for side, variants in placed.items()
+    }
+    for side, needs in found.items():
+        _check_control(recipe, side, needs)
+    return found
+
+
+def _check_control(recipe: Recipe, side: Side, needs: Needs) -> None:
+    parser = parser_recipe(recipe, side)
+    read_by_tasks = side == "source" and recipe.tasks.parsing == "dependencies"
+    if (parser.control in ("none", "gold") and not parser.rewire) or needs.parses or read_by_tasks:
+        return
+    section = parser_section(side)
+    raise UsageError(
+        f"{section}.control and {section}.rewire change trees of the {side}, and nothing in this recipe reads any",
+        do="Leave them out, or name a variant that reads trees",
+    )
+
+
+def _place_all(recipe: Recipe) -> dict[Side, list[Variant]]:
+    placed: dict[Side, list[Variant]] = {}
+    errors: list[SynmtError] = []
+    for side in SIDES:
+        try:
+            placed[side] = variants_of(recipe, side)
+        except SynmtError as error:
+            errors.append(error)
+    if errors:
+        raise all_in_one(errors)
+    return placed
 
 
 def variants_of(recipe: Recipe, side: Side) -> list[Variant]:
@@ -62,14 +92,20 @@ def variants_of(recipe: Recipe, side: Side) -> list[Variant]:
     return [variant for layer in place_variants(recipe.model, recipe.syntax, side) for variant in layer]
 
 
-def _needs(variants: list[Variant]) -> Needs:
-    want_arcs = {
-        type(variant).__name__: None
-        for variant in variants
-        for signal in variant.reads + variant.learns
-        if signal.needs == "arcs"
-    }
+def _needs(variants: list[Variant], parser: ParserRecipe) -> Needs:
+    # the arcs of a control, and of gold trees, are certain
+    certain = parser.control != "none"
+    want_arcs = {type(variant).__name__: None for variant in variants if _reads_arcs(variant) and not certain}
     return Needs(any(v.reads for v in variants), any(v.learns for v in variants), tuple(want_arcs))
+
+
+def _reads_arcs(variant: Variant) -> bool:
+    return any(signal.needs == "arcs" for signal in variant.reads + variant.learns)
+
+
+def parser_section(side: Side) -> str:
+    """Name the section of a recipe that says how a side is parsed."""
+    return "parser" if side == "source" else "target_parser"
 
 
 def parser_recipe(recipe: Recipe, side: Side) -> ParserRecipe:
@@ -82,9 +118,8 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     found = files.source_parses if side == "source" else files.target_parses
     gold = parser_recipe(recipe, side).control == "gold"
     if gold and found is None:
-        section = "parser" if side == "source" else "target_parser"
         raise UsageError(
-            f"there are no trees beside this text, but {section}.control asks for gold ones",
+            f"there are no trees beside this text, but {parser_section(side)}.control asks for gold ones",
             where=str(getattr(files, side)),
         )
     return found if gold or recipe.corpus.train is not None else None
@@ -115,23 +150,22 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side) -> dict[str, Pat
 def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
     first = next((parse for _, parse in read_conllu(path) if len(parse)), None)
     if first is not None and first.arcs is None:
-        raise no_arcs(variants, str(path))
-
-
-def no_arcs(variants: tuple[str, ...], where: str) -> SynmtError:
-    """Say that trees lack what a variant wants."""
-    return UsageError(
-        f"{', '.join(variants)} reads probabilities of arcs, and these trees were parsed without",
-        where=where,
-        do="Parse the text again with `synmt parse --arcs`",
-    )
+        raise UsageError(
+            f"{', '.join(variants)} reads probabilities of arcs, and these trees were parsed without",
+            where=str(path),
+            do="Parse the text again with `synmt parse --arcs`, or let these arcs be certain with parser.control=gold",
+        )
 
 
 def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaParser:
     """Make the parser of one side; it loads when it first parses."""
     settings = parser_recipe(recipe, side)
     language = recipe.source if side == "source" else recipe.target
-    return StanzaParser(language, model=settings.model, package=settings.package, device=settings.device, arcs=arcs)
+    try:
+        return StanzaParser(language, model=settings.model, package=settings.package, device=settings.device, arcs=arcs)
+    except SynmtError as error:
+        where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
+        raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
@@ -144,9 +178,10 @@ def remarks(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str])
     """Yield what the variants have to say of the relations in the training text, each thing once."""
     said = set[str]()
     for side, name in trees.items():
-        relations = prepared.annotations()[name]["relations"]["train"]
+        facts = prepared.annotations()[name]
         for variant in variants_of(recipe, side):
-            text = variant.remark(relations)
+            counted = "arc_relations" if facts["arcs"] and _reads_arcs(variant) else "relations"
+            text = variant.remark(facts[counted]["train"])
             if text and text not in said:
                 said.add(text)
                 yield text

@@ -95,7 +95,7 @@ class VariantRecipe(BaseModel):
     """The layers it edits, counted from 1; the paper's where none are given."""
     heads: int | Literal["all"] | None = None
     """How many heads of each layer it owns: the first that are free; the paper's number where none is given."""
-    loss_weight: float = 1.0
+    loss_weight: float = Field(default=1.0, ge=0)
     """Weight of its auxiliary loss, where it has one."""
 
     @property

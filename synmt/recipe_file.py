@@ -33,7 +33,8 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         # strict JSON: a list is a tuple and a string a path, but "3" is not a number
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
-        raise all_in_one([_explain(dict(problem), where) for problem in error.errors()]) from None
+        problems = [dict(problem) for problem in error.errors()]
+        raise all_in_one([_explain(problem, where) for problem in _of_one_value(problems)]) from None
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
@@ -95,16 +96,30 @@ def _index(items: list[Any], text: str, key: str) -> int:
     raise UsageError(f"'{key}' counts a list of {len(items)}", allowed=f"0 to {len(items) - 1}")
 
 
+def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join what is wrong with a value that may be one thing or another."""
+    joined: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for problem in problems:
+        # the names of types stand between the keys
+        keys = [part for part in problem["loc"] if part not in ("int", "function-after") and "[" not in str(part)]
+        place = (*keys, problem["type"] == "extra_forbidden")
+        message = str(problem["msg"]).removeprefix("Value error, ")
+        message = message[0].lower() + message[1:]
+        if place in joined:
+            message = f"{joined[place]['msg']}, or {message}"
+        joined[place] = {**problem, "loc": keys, "msg": message}
+    return list(joined.values())
+
+
 def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
-    location = [part for part in problem["loc"] if part not in ("int", "literal['all']", "function-after")]
+    location = problem["loc"]
     key = ".".join(str(part) for part in location) or "the recipe"
     if problem["type"] == "extra_forbidden":
         return _unknown_key([str(part) for part in location], where)
     if problem["type"] == "missing":
         return UsageError(f"'{key}' is missing", where=where)
-    message = str(problem["msg"]).removeprefix("Value error, ")
     given = "" if problem["type"] == "value_error" else f", not {problem['input']!r}"
-    return UsageError(f"{key}: {message[0].lower()}{message[1:]}{given}", where=where)
+    return UsageError(f"{key}: {problem['msg']}{given}", where=where)
 
 
 def _unknown_key(location: list[str], where: str) -> SynmtError:

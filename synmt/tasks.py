@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain, compress
 from pathlib import Path
 
+from synmt.batch import reading_of
 from synmt.corpora import Corpus
 from synmt.encoding import read_pairs
 from synmt.errors import SynmtError, UsageError
@@ -48,7 +49,9 @@ def without_filters(recipe: Recipe) -> Recipe:
 
 def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path) -> Corpus:
     """Make the multi-task corpus from trees of the training source, in a folder below `root`; once."""
-    parses = read_parses(trees, read_lines(corpus.train.source))
+    control = reading_of((), recipe.parser).control
+    lines = list(read_lines(corpus.train.source))
+    parses = (control.apply(parse, line.encode()) for line, parse in zip(lines, read_parses(trees, lines), strict=True))
     return _made(recipe, corpus, trees, map(linearise, parses), root)
 
 
@@ -69,7 +72,8 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
 
 def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
-    key = fingerprint(_FORMAT, recipe.filters.model_dump_json(), *(sha256(path) for path in inputs))
+    settings = (recipe.filters.model_dump_json(), recipe.parser.control, recipe.parser.rewire, recipe.parser.seed)
+    key = fingerprint(_FORMAT, *settings, *(sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
     names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
     paths = {split: folder / f"{split.split('.')[0]}.{language}" for split, language in names.items()}
@@ -92,6 +96,8 @@ def _texts(recipe: Recipe, corpus: Corpus, parses: Iterable[str]) -> tuple[Itera
     source = list(compress(read_lines(corpus.train.source), good))
     # a line that no parser could read has no parse to learn
     parsed = [bool(parse.strip()) for parse in linearised]
+    if good.count(True) and not any(parsed):
+        raise SynmtError("there is no parse to learn: every line is empty", where="tasks.parsing")
     return (
         chain(_all_tagged(source, TRANSLATION), _all_tagged(compress(source, parsed), PARSING)),
         chain(compress(read_lines(corpus.train.target), good), compress(linearised, parsed)),

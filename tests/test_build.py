@@ -43,7 +43,7 @@ def test_sides_are_kept_apart():
 
 
 def test_the_weight_of_the_loss_is_the_recipes():
-    ((variant,), _) = place(pascal(loss_weight=0.5))
+    ((variant,), _) = place({"name": "dbsa", "layers": [1], "loss_weight": 0.5})
     assert variant.loss_weight == 0.5
 
 
@@ -62,14 +62,14 @@ def test_a_name_is_a_file_and_the_class_has_the_same_name():
     ("variants", "said"),
     [
         ([pascal(heads=5)], "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
-        ([pascal(heads=0)], "pascal wants all heads of layer 1, but 4 of 4 are free"),
+        ([pascal(heads=0)], "pascal wants 0 heads of layer 1, but 4 of 4 are free"),
         (
             [pascal(heads=3), pascal(heads=2)],
-            "syntax.variants[1]: pascal wants 2 heads of layer 1, but 1 of 4 are free",
+            "syntax.variants[1]: pascal wants 2 heads of layer 1, but 1 of 4 is free",
         ),
         ([pascal(), pascal()], "syntax.variants[1]: pascal wants all heads of layer 1, but 0 of 4 are free"),
-        ([pascal(layers=[3])], "there is no layer 3. 1 to 2"),
-        ([pascal(layers=[0])], "there is no layer 0. 1 to 2"),
+        ([pascal(layers=[3])], "there is no layer 3. Layers 1 to 2"),
+        ([pascal(layers=[0])], "there is no layer 0. Layers 1 to 2"),
         ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
         ([{"name": "pascla"}], "Did you mean 'pascal'?"),
         ([{"name": "json.decoder"}], "json.decoder has no variant 'Decoder'"),

@@ -28,7 +28,9 @@ from synmt.recipe_data import SplitFiles
 from synmt.recipe_file import check_recipe
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
-PREPARED = Prepared(Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), {"source": "parse-source-1"})
+PREPARED = Prepared(
+    Corpus("text", "en", "de", FILES, FILES, {}), Path("data/text"), made_by={"source": "parse-source-1"}
+)
 
 
 @pytest.fixture
@@ -177,7 +179,7 @@ def test_a_file_that_a_killed_process_was_writing_is_no_obstacle(tmp_path, recip
     assert run.info()["status"] == "training"
 
 
-@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"trees": {"source": "parse-source-2"}}])
+@pytest.mark.parametrize("changed", [{"folder": Path("data/other")}, {"made_by": {"source": "parse-source-2"}}])
 def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, recipe, changed):
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)

@@ -195,7 +195,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["training.max_step=100"], 2, "Did you mean 'max_steps'?"),
         (["training.max_steps=many"], 2, "training.max_steps: "),
         (["syntax.variants.0.heads=5"], 2, "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
-        (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. 1 to 1"),
+        (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. Layers 1 to 1"),
         (["syntax.variants.0.name=pascall"], 2, "there is no variant 'pascall'"),
         (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
         (["model.model_dim=18"], 2, "cannot be shared out among 4 heads"),

@@ -312,11 +312,18 @@ def test_the_remark_on_stanford_groups_knows_what_the_paper_leaves_out():
 
 
 def test_the_remark_on_groups_of_ones_own_names_the_five_most_frequent_of_all_others():
-    # `case` is left out of the universal groups on purpose, which says nothing of these
-    others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "case": 6}
-    text = made("ldd").remark({"nsubj": 9, **others})
-    assert "21 of 30 arcs, whose 6 relations" in text
-    assert text.endswith(": case (6), e (5), d (4), c (3), b (2), …")
+    own = dict.fromkeys(("root", "det", "nsubj", "nsubj:pass", "obj"), 1)
+    # who names groups leaves out `case` on purpose, but not what no scheme knows
+    others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "case": 8}
+    text = made("ldd").remark({**own, **others})
+    assert "21 of 34 arcs, whose 6 relations" in text
+    assert text.endswith(": f (6), e (5), d (4), c (3), b (2), …")
+
+
+def test_the_remark_on_groups_of_ones_own_names_those_that_do_not_occur():
+    text = made("ldd").remark({"nsubj": 5, "obj:x": 1, "root": 1, "det": 3})
+    assert text == "no arc of the training text has nsubj:pass, named in dependency_distribution.groups"
+    assert DependencyDistribution(SIXTEEN).remark({"nsubj": 5}) == ""
 
 
 @pytest.mark.parametrize("kind", ["udp", "udd", "uudd"])
@@ -325,7 +332,7 @@ def test_there_is_nothing_to_remark_without_labels(kind):
 
 
 def test_there_is_nothing_to_remark_where_every_relation_has_a_group():
-    assert made("ldp").remark({"nsubj": 5, "obj:x": 1}) == ""
+    assert made("ldp").remark({"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}) == ""
 
 
 @pytest.mark.parametrize(

@@ -269,7 +269,7 @@ def test_trees_of_an_unknown_parser_cannot_be_made_again():
 
 
 def test_a_language_without_compact_model_is_refused_with_what_there_is():
-    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--model official --lang xx"):
+    with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--model official.*parser.model=official"):
         StanzaParser("xx")
 
 

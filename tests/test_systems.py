@@ -20,8 +20,10 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def recipe(place, name, *variants, **sections):
-    write_recipe(place / f"{name}.yaml", place / "corpus", syntax={"variants": list(variants)}, **sections)
+def recipe(place, name, *variants, trees=None, **sections):
+    """Write a recipe for the folder of the corpus, or for its files one by one with their trees."""
+    given = {} if trees is None else {"corpus": trees}
+    write_recipe(place / f"{name}.yaml", place / "corpus", syntax={"variants": list(variants)}, **sections, **given)
     return f"{name}.yaml"
 
 
@@ -56,18 +58,47 @@ def test_distributions_are_read_in_training_and_parsed_again_for_translating(pla
     hypothesis = (place / "runs/ldd/tests/test/hypothesis.txt").read_bytes()
     text = (place / "corpus/test.en").read_bytes()
     assert run(place, "translate", text=text)[0] == hypothesis
-    # the relations in no group of ours are told of once, with how often they occur
-    assert said.count("dependency_distribution leaves out") == 1
-    assert re.search(r"leaves out [\d,]+ of [\d,]+ arcs, whose \d+ relations are in no group: [\w:]+ \(\d+\)", said)
+    # what the text has not is told of once
+    assert said.count("no arc of the training text has odd, named in dependency_distribution.groups") == 1
     run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
     assert run(place, "translate", "--parses", "with.conllu", text=text)[0] == hypothesis
     run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")
     _, said = run(place, "translate", "--parses", "without.conllu", text=text, code=1)
+    assert "line 1: the tree has no probabilities of arcs, and the model reads them" in said
     assert "synmt parse --arcs" in said
 
 
+def given(place):
+    """Name the files of the corpus one by one, so that its trees are taken as given."""
+    splits = {}
+    for split in ("train", "valid", "test"):
+        path = place / "corpus" / split
+        splits[split] = {"source": f"{path}.en", "target": f"{path}.de", "source_parses": f"{path}.en.conllu"}
+    return {**splits, "test": {"test": splits["test"]}}
+
+
+def parse_all(place):
+    for split in ("train", "valid", "test"):
+        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+
+
+def test_unknown_relations_are_counted_and_told_of_once(place):
+    parse_all(place)
+    path = place / "corpus/train.en.conllu"
+    path.write_text(path.read_text(encoding="utf-8").replace(":det:", ":strange:"), encoding="utf-8")
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)))
+    assert len(re.findall(r"leaves out \d+ of \d+ arcs, whose 1 relations are in no group: strange \(\d+\)", said)) == 1
+
+
+def test_arcs_of_gold_trees_are_certain(place):
+    run(place, "train", recipe(place, "ldd", LDD, parser=GOLD))
+    text, hypothesis = (place / "corpus/test.en").read_bytes(), place / "runs/ldd/tests/test/hypothesis.txt"
+    gold = place / "corpus/test.en.conllu"
+    assert run(place, "translate", "--parses", gold, text=text)[0] == hypothesis.read_bytes()
+
+
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=2)
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2)
     assert "DependencyDistribution reads probabilities of arcs, and these trees were parsed without" in said
     assert "train.en.conllu" in said
     assert "synmt parse --arcs" in said
@@ -75,25 +106,25 @@ def test_given_trees_without_probabilities_are_refused_before_anything_runs(plac
 
 
 def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
-    for split in ("train", "valid", "test"):
-        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+    parse_all(place)
     path = place / "corpus/valid.en.conllu"
     blocks = path.read_text(encoding="utf-8").split("\n\n")
     blocks[2] = re.sub(r"Arcs=[^|\n]+\|?", "", blocks[2])
     path.write_text("\n\n".join(blocks), encoding="utf-8")
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=2)
-    assert "some sentences of" in said
-    assert "valid.en.conllu" in said
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1)
+    assert "valid.en.conllu: the tree of line 3 has no probabilities of arcs" in said
+    run(place, "prepare", recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, trees=given(place)))
+    _, said = run(place, "train", "ldd.yaml", code=1)
+    assert "some trees have no probabilities of arcs" in said
 
 
 def test_a_corrupt_arc_is_named_with_file_sentence_and_token(place):
-    for split in ("train", "valid", "test"):
-        run(place, "parse", f"corpus/{split}.en", "-o", f"corpus/{split}.en.conllu", "--arcs", "--overwrite")
+    parse_all(place)
     path = place / "corpus/train.en.conllu"
     lines = path.read_text(encoding="utf-8").split("\n\n")
     lines[4] = re.sub(r"Arcs=\d+:", "Arcs=9999:", lines[4], count=1)
     path.write_text("\n\n".join(lines), encoding="utf-8")
-    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=GOLD), code=1)
+    _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=1)
     assert re.search(r"train\.en\.conllu, sentence 5, line \d+: token 1", said)
 
 
@@ -109,6 +140,29 @@ def test_a_control_is_read_in_training_and_in_translating(place, parser):
     text = (place / "corpus/test.en").read_bytes()
     hypothesis = (place / "runs/control/tests/test/hypothesis.txt").read_bytes()
     assert run(place, "translate", text=text)[0] == hypothesis
+
+
+def test_a_control_that_changes_trees_which_nothing_reads_is_refused(place):
+    path = recipe(place, "plain", parser={**PARSED, "control": "random"})
+    assert "parser.control and parser.rewire change trees of the source" in run(place, "train", path, code=2)[1]
+    path = recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, target_parser={"rewire": 0.5})
+    assert "target_parser.rewire change trees of the target" in run(place, "train", path, code=2)[1]
+
+
+def test_a_parser_that_is_not_there_is_missed_before_anything_runs(place):
+    variants = [{"name": "dbsa", "layers": [1], "side": side} for side in ("source", "target")]
+    path = recipe(place, "dbsa", *variants, parser=PARSED, target_parser={"model": "nowhere"})
+    _, said = run(place, "train", path, code=1)
+    assert "target_parser.model, nowhere: the file resources.json of the Stanza model for 'de' not found" in said
+    assert not list((place / "data").rglob("*.arrow"))
+
+
+def test_a_run_goes_on_whether_its_trees_come_with_probabilities_or_not(place):
+    for name, variant in {"ldd": LDD, "pascal": {"name": "pascal"}}.items():
+        run(place, "prepare", recipe(place, name, variant, parser=PARSED))
+    short = ("training.average=1", "training.use=last")
+    run(place, "train", "pascal.yaml", "training.max_steps=2", *short)
+    run(place, "train", "pascal.yaml", "training.max_steps=4", "--data", "second", *short)
 
 
 def test_controls_share_what_is_prepared_and_parsed(place):
@@ -144,11 +198,17 @@ def test_papers_mix_in_one_model(place):
         ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san wants all heads of layer 1, but 0 of 4"),
         ([{"name": "pascal", "side": "target"}], "pascal reads the parse of the source"),
         ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
-        ([{"name": "dbsa"}], "there is no layer 4. 1 to 1"),
+        ([{"name": "dbsa"}], "there is no layer 4. Layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal names no layer"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "stands there twice"),
-        ([{"name": "pascal", "layers": "some"}], "syntax.variants.0.layers"),
+        (
+            [{"name": "pascal", "layers": "some"}],
+            "variants.0.layers: input should be a valid array, or input should be",
+        ),
+        ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: input should be greater than or"),
+        ([{"name": "pascal", "loss_weight": 2}], "pascal has no loss of its own to weigh"),
+        ([{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}], "there is no layer 4"),
         ([{"name": "context", "kind": "deepest"}], "input should be 'global', 'deep' or 'deep_global', not 'deepest'"),
     ],
 )

@@ -90,6 +90,15 @@ def test_the_texts_are_made_once_and_again_for_other_trees(tmp_path):
     assert lines(first.train.target)[4] == "(root (nsubj ) )"
 
 
+def test_a_control_changes_the_parses_that_are_learnt(tmp_path):
+    corpus = corpus_of(tmp_path)
+    recipe = recipe_of(tmp_path, parser={"control": "right"})
+    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    assert lines(made.train.target)[3:5] == ["(root (nsubj (det ) ) )", "(root (nsubj ) )"]
+    first = with_trees(recipe_of(tmp_path), corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    assert first.train.target != made.train.target
+
+
 def test_given_bracketings_are_taken_as_they_are(tmp_path):
     corpus_of(tmp_path)
     with gzip.open(tmp_path / "train.en.brackets.gz", "wt", encoding="utf-8") as stream:

@@ -67,12 +67,12 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def write_recipe(path: Path, corpus: Path, **sections: object) -> Path:
+def write_recipe(path: Path, folder: Path, /, **sections: object) -> Path:
     """Write the recipe of a tiny PASCAL system that reads gold trees; `sections` replace its own."""
     recipe: dict[str, object] = {
         "source": "en",
         "target": "de",
-        "corpus": {"folder": str(corpus)},
+        "corpus": {"folder": str(folder)},
         "parser": {"control": "gold", "workers": 1, "device": "cpu"},
         "vocabulary": {"kind": "word", "size": 200},
         "model": MODEL,

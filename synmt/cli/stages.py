@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from synmt.corpus import Side
     from synmt.encoding import Progress
     from synmt.experiment import Prepared
+    from synmt.needs import Needs
     from synmt.recipe import Recipe
     from synmt.syntax.parsers import StanzaParser
 
@@ -33,58 +35,103 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     from synmt.preparing import is_complete, prepare, prepared_folder
 
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    needed = check_variants(recipe).items()
+    wanted: dict[Side, Needs] = {s: n for s, n in needed if n.parses or (source_trees and s == "source")}
+    # what makes the trees is found before anything long begins
+    origins: dict[Side, Origin] = {side: _origin(recipe, corpus, side, needs) for side, needs in wanted.items()}
+    made_by = recipe
     if recipe.tasks.parsing != "none":
-        recipe, corpus = _with_parsing_task(recipe, corpus, data)
-    folder = prepared_folder(data / "prepared", recipe, corpus)
+        made_by, corpus = _with_parsing_task(recipe, corpus, data)
+    folder = prepared_folder(data / "prepared", made_by, corpus)
     if is_complete(folder):
         console.remark(f"prepare: {folder} is there")
     else:
-        _show(prepare(recipe, corpus, folder))
-    trees: dict[Side, str] = {}
-    parser = None
-    for side, needs in check_variants(recipe).items():
-        if needs.parses or (source_trees and side == "source"):
-            trees[side], identity = _annotated(recipe, corpus, folder, data, side, needs.arcs)
-            parser = identity if side == "source" else parser
+        _show(prepare(made_by, corpus, folder))
+    trees: dict[Side, str] = {
+        side: _annotated(recipe, corpus, folder, data, origin) for side, origin in origins.items()
+    }
     found = PreparedCorpus.open(folder)
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {folder}"
     console.table(title, COLUMNS, corpus_table(found, tuple(trees.values())))
     for text in remarks(recipe, found, trees):
         console.warn(text)
-    return Prepared(corpus, folder, trees, parser)
+    parser = origins["source"].identity if "source" in origins else None
+    made: dict[Side, str] = {side: origin.name() for side, origin in origins.items()}
+    return Prepared(corpus, folder, trees, made, parser)
 
 
-def _annotated(
-    recipe: Recipe, corpus: Corpus, folder: Path, data: Path, side: Side, arcs: tuple[str, ...]
-) -> tuple[str, Mapping[str, Any] | None]:
-    """Find or make the trees of one side; gives their name, and the identity of the parser if it was ours."""
-    from synmt.annotating import annotation_name, describe_files
-    from synmt.corpus import PreparedCorpus
-    from synmt.needs import all_given_trees, make_parser, no_arcs
+@dataclass(frozen=True)
+class Origin:
+    """Where the trees of a side come from: given files of train and valid, or our parser.
 
-    texts = {"train": getattr(corpus.train, side), "valid": getattr(corpus.valid, side)}
+    arcs: whether they must have probabilities of arcs.
+    """
+
+    side: Side
+    arcs: bool
+    given: Mapping[str, Path]
+    parser: StanzaParser | None
+
+    @property
+    def identity(self) -> Mapping[str, Any] | None:
+        """What describes our parser, with or without arcs."""
+        return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k != "arcs"}
+
+    def description(self, *, arcs: bool = False) -> dict[str, Any]:
+        """Describe what made the trees, by values that fit into JSON."""
+        from synmt.annotating import describe_files
+
+        if self.identity is None:
+            return describe_files(self.given)
+        # where the model files lie does not change the trees
+        description = {key: value for key, value in self.identity.items() if key != "model"}
+        return {**description, "arcs": True} if arcs else description
+
+    def name(self, *, arcs: bool = False) -> str:
+        """Name the annotation."""
+        from synmt.annotating import annotation_name
+
+        return annotation_name(self.side, self.description(arcs=arcs))
+
+
+def _origin(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> Origin:
+    from synmt.needs import all_given_trees, make_parser
+
     if given := all_given_trees(recipe, corpus, side):
-        paths = {name: given[name] for name in texts}
-        name = _annotate(folder, corpus, paths, describe_files(paths), side)
-        if arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
-            raise no_arcs(arcs, f"some sentences of {', '.join(map(str, paths.values()))}")
-        return name, None
-    parser = make_parser(recipe, side, arcs=bool(arcs))
-    identity = {key: value for key, value in parser.identity.items() if key != "arcs"}
+        return Origin(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
+    origin = Origin(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
+    # asked for what it is made of, it loads
+    origin.name()
+    return origin
+
+
+def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin: Origin) -> str:
+    """Make the trees of one side, or find them; gives the name of the annotation."""
+    from synmt.annotating import annotate
+    from synmt.corpus import PreparedCorpus
+    from synmt.errors import SynmtError
+
     # trees with probabilities are the same trees: who only wants these takes them, too
-    for has_arcs in [True] if arcs else [False, True]:
-        name = annotation_name(side, _described(identity, has_arcs))
+    names = {arcs: origin.name(arcs=arcs) for arcs in ([True] if origin.arcs else [False, True])}
+    for name in names.values() if origin.parser else ():
         if (folder / name / "annotation.json").is_file():
             console.remark(f"trees: {folder / name} is there")
-            return name, identity
-    paths = {name: _parse(recipe, corpus, text, parser, data, side) for name, text in texts.items()}
-    return _annotate(folder, corpus, paths, _described(identity, bool(arcs)), side), identity
-
-
-def _described(identity: Mapping[str, Any], arcs: bool) -> dict[str, Any]:
-    # where the model files lie does not change the trees
-    description = {key: value for key, value in identity.items() if key != "model"}
-    return {**description, "arcs": True} if arcs else description
+            return name
+    paths = origin.given
+    if origin.parser is not None:
+        texts = {"train": getattr(corpus.train, origin.side), "valid": getattr(corpus.valid, origin.side)}
+        paths = {split: _parse(recipe, corpus, text, origin.parser, data, origin.side) for split, text in texts.items()}
+    description = origin.description(arcs=origin.arcs)
+    _show(annotate(folder, corpus, paths, parser=description, side=origin.side, arcs=origin.arcs))
+    name = origin.name(arcs=origin.arcs)
+    # given trees may have been added for a recipe that wanted no probabilities
+    if origin.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
+        raise SynmtError(
+            "some trees have no probabilities of arcs, and a variant reads them",
+            where=", ".join(map(str, paths.values())),
+            do="Parse the text again with `synmt parse --arcs`",
+        )
+    return name
 
 
 def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side) -> Path:
@@ -105,25 +152,21 @@ def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, dat
     return target
 
 
-def _annotate(
-    folder: Path, corpus: Corpus, trees: Mapping[str, Path], description: Mapping[str, Any], side: Side
-) -> str:
-    from synmt.annotating import annotate, annotation_name
-
-    _show(annotate(folder, corpus, trees, parser=description, side=side))
-    return annotation_name(side, description)
-
-
 def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Recipe, Corpus]:
     """Make the multi-task corpus; gives it, and the recipe to prepare it by."""
-    from synmt.needs import given_trees, make_parser
+    from synmt.needs import given_trees, make_parser, trees_path
+    from synmt.syntax.parsing import read_summary
     from synmt.tasks import with_bracketings, with_trees, without_filters
 
     if recipe.tasks.parsing == "bracketings":
         return without_filters(recipe), with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        trees = _parse(recipe, corpus, corpus.train.source, make_parser(recipe, "source"), data, "source")
+        parser = make_parser(recipe, "source")
+        with_arcs = trees_path(data, corpus, corpus.train.source, parser.with_arcs())
+        # trees with probabilities are the same trees
+        parser = parser.with_arcs() if read_summary(with_arcs) else parser
+        trees = _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return without_filters(recipe), with_trees(recipe, corpus, trees, data / "tasks")
 
 

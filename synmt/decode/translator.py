@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from torch import Tensor
 
-from synmt.batch import Batch, Reading, Sequences, collate_signals, collate_source, control_of
+from synmt.batch import Batch, Reading, Sequences, collate_signals, collate_source, reading_of
 from synmt.checkpoint import Run, load_weights
 from synmt.decode.beam import Hypothesis, search
 from synmt.decode.length import length_limits
@@ -22,8 +22,8 @@ from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe import DecodingRecipe
+from synmt.recipe_data import ParserRecipe
 from synmt.syntax.blanks import visible
-from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.pieces import Vocabulary
@@ -75,7 +75,7 @@ class Translator:
     max_pieces: longest source; what is longer is cut.
     n_best: translations of each line.
     parser: the identity of the parser whose trees the model has learnt from; None where it is not known.
-    control: what the model reads in place of the trees.
+    trees: how the recipe has the source parsed, and which control takes the place of the trees.
     task: the tag that stands around a source which is to be translated.
     remark: told what a person should know, once.
     """
@@ -90,7 +90,7 @@ class Translator:
         max_pieces: int,
         n_best: int = 1,
         parser: dict[str, Any] | None = None,
-        control: Control | None = None,
+        trees: ParserRecipe | None = None,
         task: str = "",
         remark: Remark = lambda text: None,
     ) -> None:
@@ -104,7 +104,7 @@ class Translator:
         self.max_pieces, self.n_best, self.parser_identity, self.remark = max_pieces, n_best, parser, remark
         self.device = next(model.parameters()).device
         self.task = task
-        self.reading = Reading(model.reads("source"), control or Control())
+        self.reading: Reading = reading_of(model.reads("source"), trees or ParserRecipe())
 
     @classmethod
     def load(
@@ -131,7 +131,7 @@ class Translator:
             max_pieces=recipe.filters.max_pieces,
             n_best=n_best,
             parser=info.get("parser"),
-            control=control_of(recipe.parser),
+            trees=recipe.parser,
             task=TRANSLATION if task_tags(recipe) else "",
             remark=remark,
         )
@@ -171,6 +171,7 @@ class Translator:
             given = list(islice(trees, len(lines)))
             if len(given) < len(lines):
                 raise SynmtError(f"there are only {number - 1 + len(given)} trees", where=f"line {number + len(given)}")
+            self._check_arcs(given, number)
             return given if self.reads_trees else [None] * len(lines)
         if not self.reads_trees:
             return [None] * len(lines)
@@ -179,9 +180,20 @@ class Translator:
             on_failure=lambda index, why: self.remark(f"line {number + index}: its tree is flat or pieced: {why}"),
         )
 
+    def _check_arcs(self, given: Sequence[Parse], number: int) -> None:
+        if not self.reading.arcs or self.reading.certain:
+            return
+        for line, parse in enumerate(given, start=number):
+            if parse.arcs is None and len(parse):
+                raise SynmtError(
+                    "the tree has no probabilities of arcs, and the model reads them",
+                    where=f"line {line}",
+                    do="Parse the text again with `synmt parse --arcs`",
+                )
+
     @cached_property
     def _parser(self) -> StanzaParser:
-        arcs = any(signal.needs == "arcs" for signal in self.reading.signals)
+        arcs = self.reading.arcs and not self.reading.certain
         return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=arcs)
 
     def _translate_window(self, lines: list[str], trees: Sequence[Parse | None], number: int) -> list[Translation]:

@@ -114,6 +114,10 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
             variant = kind(place, **options)
         except UsageError as error:
             raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
+        if recipe.loss_weight != 1 and not variant.learns:
+            raise UsageError(
+                f"{recipe.name} has no loss of its own to weigh", where=where, do="Leave out `loss_weight`"
+            )
         variant.loss_weight = recipe.loss_weight
         layer.append(variant)
 
@@ -124,7 +128,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
         return range(1, layers + 1)
     for number in numbers:
         if not 1 <= number <= layers:
-            raise UsageError(f"there is no layer {number}", where=where, allowed=f"1 to {layers}")
+            raise UsageError(f"there is no layer {number}", where=where, allowed=f"Layers 1 to {layers}")
     if not numbers or len(set(numbers)) < len(numbers):
         named = "names no layer" if not numbers else "names a layer twice"
         raise UsageError(f"`layers` of {recipe.name} {named}", where=where, allowed="Each layer once, or `all`")
@@ -140,7 +144,8 @@ def _heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, f
     heads = free if wanted == "all" else wanted
     if not 1 <= heads <= free:
         raise UsageError(
-            f"{recipe.name} wants {heads or 'all'} heads of {layer}, but {free} of {total} are free",
+            f"{recipe.name} wants {wanted} head{'' if wanted == 1 else 's'} of {layer}, but {free} of {total} "
+            f"{'is' if free == 1 else 'are'} free",
             where=where,
             do="Say with `heads` how many each variant owns: two in one layer take consecutive heads",
         )

@@ -28,7 +28,8 @@ KEPT = 0.999
 _SURE = 1e-6
 
 _MISC = re.compile(r"(?:^|\|)Arcs=([^|]*)")
-_FORBIDDEN = re.compile(r"[\s,|=]")
+_FORBIDDEN = re.compile(r"[\s,;|=]")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.ASCII)
 
 
 def sparse(arcs: Arcs) -> Arcs:
@@ -148,15 +149,19 @@ def _writable(relation: str) -> str:
 
 def arcs_in(misc: str, word: int, words: int) -> list[Entry] | None:
     """Read the arcs of a word (from 1) of a sentence; None where MISC has none, ValueError says what is wrong."""
-    match = _MISC.search(misc)
-    if match is None:
+    found = _MISC.findall(misc)
+    if not found:
         return None
-    entries = [_entry(text, word, words) for text in match[1].split(",")]
+    if len(found) > 1:
+        raise ValueError("Arcs stands twice")
+    entries = [_entry(text, word, words) for text in found[0].split(",")]
     if len({entry[:2] for entry in entries}) < len(entries):
         raise ValueError("an arc is named twice")
     total = sum(probability for _, _, probability in entries)
     if total > 1.001:
         raise ValueError(f"the probabilities sum to {total:.4g}, which is more than 1")
+    if total < 0.99:
+        raise ValueError(f"the probabilities sum to {total:.4g}, so that some are missing")
     return entries
 
 
@@ -171,14 +176,13 @@ def _entry(text: str, word: int, words: int) -> Entry:
         raise ValueError(f"the arc '{text}' has the parent '{head}', and the sentence has {words} words")
     if int(head) == word:
         raise ValueError(f"the arc '{text}' makes the word its own parent")
-    try:
-        value = float(probability)
-    except ValueError:
-        raise ValueError(f"the probability of the arc '{text}' is no number") from None
+    if not _NUMBER.fullmatch(probability):
+        raise ValueError(f"the probability of the arc '{text}' is no number between 0 and 1")
+    value = float(probability)
     if not 0 < value <= 1:
         raise ValueError(f"the probability of the arc '{text}' is not between 0 and 1")
     if _FORBIDDEN.search(relation):
-        raise ValueError(f"the relation of the arc '{text}' has a blank or one of , | =")
+        raise ValueError(f"the relation of the arc '{text}' has a blank or one of , ; | =")
     return int(head), relation, value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -107,6 +108,12 @@ class StanzaParser:
             "files": {name: files.sha256(path) for name, path in sorted(self._files().items())},
             **({"arcs": True} if self.arcs else {}),
         }
+
+    def with_arcs(self) -> StanzaParser:
+        """Give the same parser, with probabilities of arcs."""
+        other = copy.copy(self)
+        other.arcs, other._identity = True, {**self._identity, "arcs": True}
+        return other
 
     @property
     def fingerprint(self) -> str:

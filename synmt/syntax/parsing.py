@@ -201,7 +201,7 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
     for _ in _hashed(files.read_lines(source), digest):
         pass
     if existing.fingerprint != parser.fingerprint:
-        what = f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"
+        what = _difference(existing, parser)
     elif existing.input != digest.hexdigest():
         what = "was made from another text"
     elif files.sha256(target) != existing.output:
@@ -209,3 +209,13 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
     else:
         return
     raise exists_already(what, target)
+
+
+def _difference(existing: Summary, parser: Parser) -> str:
+    then, now = ({**identity} for identity in (existing.parser, parser.identity))
+    had, has = then.pop("arcs", False), now.pop("arcs", False)
+    if then == now and had != has:
+        return (
+            f"was made {'with' if had else 'without'} probabilities of arcs (--arcs), and now it would be the reverse"
+        )
+    return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"

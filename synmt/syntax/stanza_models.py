@@ -27,7 +27,8 @@ def locate(model: str, language: str, package: str, *, download: bool = False) -
         raise UsageError(
             f"no compact model for the language '{language}'",
             allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
-            do=f"Use Stanza's own model: --model official --lang {language}",
+            do="Use Stanza's own model: `--model official`, in a recipe `parser.model=official` for the source and "
+            "`target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
 
@@ -40,16 +41,16 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
             f"{what} not found",
             where=str(folder),
             allowed=f"A model's folder holds resources.json and {language} with tokenize, pos, depparse",
-            do="Name the right folder, or use --model official",
+            do="Name the right folder, or use Stanza's own models (`official`)",
         )
     fetch = f"python -c \"import stanza; stanza.download('{language}')\""
     return SynmtError(
         f"{what} not found",
         where=str(folder),
-        allowed=f"SYNMT_OFFLINE forbids the network. With it: `{fetch}`"
+        allowed=f"SYNMT_OFFLINE forbids the network. With one: `{fetch}`."
         if offline()
-        else f"With a network: `{fetch}`, or add --download",
-        do=f"Without: run that on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
+        else f"With a network: `{fetch}`, or `synmt parse --model official --lang {language} --download`",
+        do=f"Without a network: run that on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
         f" resources.json and the folder {language} from there into {folder}",
     )
 

@@ -40,11 +40,13 @@ from synmt.model.attention import Terms
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.relations import (
+    KNOWN,
     LEFT_OUT,
     STANFORD_GROUPS,
     STANFORD_LEFT_OUT,
     UNIVERSAL_GROUPS,
     Groups,
+    base_name,
     most_frequent,
     unknown_relations,
 )
@@ -98,6 +100,7 @@ class DependencyDistribution(Variant):
             )
         self.kind, self.softmax = kind, softmax
         self.groups, self.left_out = _groups_of(kind, groups)
+        self.own = self.groups is not None and not isinstance(groups, str)
         if self.groups is not None:
             _check_heads(place, len(self.groups))
         table = SIGNALS[kind](self.groups, split=split)
@@ -116,17 +119,27 @@ class DependencyDistribution(Variant):
         return terms.edit(q=nothing, k=nothing, bias=weights, normalize=as_it_is)
 
     def remark(self, relations: Mapping[str, int]) -> str:
-        """Name the relations in the training text that are in no group, except those left out on purpose."""
+        """Name relations of the training text that no scheme knows, and those of one's own groups that it has not."""
         if self.groups is None:
             return ""
         known = [name for group in (*self.groups, self.left_out) for name in group]
         counts = {name: relations[name] for name in unknown_relations(relations, known)}
-        if not counts:
-            return ""
-        return (
-            f"dependency_distribution leaves out {sum(counts.values()):,} of {sum(relations.values()):,} arcs, whose "
-            f"{len(counts)} relations are in no group: {most_frequent(counts)}"
-        )
+        said = []
+        if counts:
+            said.append(
+                f"dependency_distribution leaves out {sum(counts.values()):,} of {sum(relations.values()):,} arcs, "
+                f"whose {len(counts)} relations are in no group: {most_frequent(counts)}"
+            )
+        if absent := self._absent(relations):
+            said.append(f"no arc of the training text has {', '.join(absent)}, named in dependency_distribution.groups")
+        return "; ".join(said)
+
+    def _absent(self, relations: Mapping[str, int]) -> list[str]:
+        """List the relations in groups of one's own that do not occur; of a table not all need to."""
+        if not self.own:
+            return []
+        seen = {*relations, *(base_name(relation) for relation in relations)}
+        return [name for group in self.groups or () for name in group if name not in seen]
 
 
 def even_rows(table: Tensor, special: Tensor) -> Tensor:
@@ -155,7 +168,8 @@ def _groups_of(kind: str, groups: str | Groups) -> tuple[Groups | None, tuple[st
             f"{empty}, and each is read by a head of dependency_distribution",
             allowed="universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
         )
-    return groups, ()
+    # who names groups leaves out the other relations on purpose
+    return groups, KNOWN
 
 
 def _check_heads(place: Place, groups: int) -> None:
