@@ -9,26 +9,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import chain, compress, islice, tee
+from itertools import islice, tee
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from synmt.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.corpora import Corpus
 from synmt.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
 from synmt.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
 from synmt.errors import SynmtError
 from synmt.files import fingerprint, locked, read_lines, saying_what_failed, sha256, write_atomically
 from synmt.syntax.conllu import read_parses
-from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Arcs, IntArray, Parse
-from synmt.syntax.pieces import Vocabulary, straddles, word_of
-from synmt.tables import Table, lists, write_table
-
-COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
-"""What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""
+from synmt.tables import Table
 
 
 def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
@@ -71,9 +63,6 @@ def annotate(
         _finish(prepared, place, side, parser, list(parses))
 
 
-Line = tuple[str, Parse]
-
-
 def read_trees(text: Path, parses: Path) -> Iterator[Line]:
     """Read the lines of a text with their trees."""
     lines, again = tee(read_lines(text))
@@ -104,142 +93,11 @@ def _annotate_split(
         chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
         if wanted:
             table = Table(prepared.folder / shard_name(split, shard))
-            _Annotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, place)
+            ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, place)
         else:
             for _ in chunk:
                 pass
         yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
-
-
-@dataclass
-class _Names:
-    """Strings by number, in the order in which they come."""
-
-    numbers: dict[str, int] = field(default_factory=dict)
-
-    def number(self, names: list[str]) -> list[int]:
-        """Give the numbers of names; a new name gets the next one."""
-        return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
-
-
-@dataclass
-class _ArcColumns:
-    """The probabilities of arcs of one shard; it has none at all where a sentence has none."""
-
-    names: _Names = field(default_factory=_Names)
-    rows: list[Arcs] = field(default_factory=list)
-    missing: bool = False
-
-    def add(self, parse: Parse) -> None:
-        """Take the arcs of the next sentence."""
-        if parse.arcs is not None:
-            numbers = np.array(self.names.number(list(parse.arcs.names)), dtype=np.int64)
-            self.rows.append(replace(parse.arcs, relations=numbers[parse.arcs.relations]))
-        elif len(parse):
-            self.missing = True
-        else:
-            self.rows.append(_NO_ARCS)
-
-    def stored_names(self) -> list[str] | None:
-        return None if self.missing else list(self.names.numbers)
-
-    def mass(self) -> dict[str, float]:
-        """Sum the probabilities of each relation, which is how many arcs it is expected to have."""
-        sums = np.zeros(len(self.names.numbers))
-        for row in self.rows:
-            np.add.at(sums, row.relations, row.probabilities)
-        return dict(zip(self.names.numbers, sums.tolist(), strict=True))
-
-    def stored(self) -> dict[str, Any]:
-        if self.missing:
-            return {}
-        kinds = {"words": np.int16, "parents": np.int16, "relations": np.int16, "probabilities": np.float32}
-        return {f"arc_{name}": lists([getattr(row, name) for row in self.rows], k) for name, k in kinds.items()}
-
-
-_NONE = np.zeros(0, dtype=np.int64)
-_NO_ARCS = Arcs(_NONE, _NONE, _NONE, np.zeros(0, dtype=np.float32), ())
-
-
-@dataclass(frozen=True)
-class _Annotator:
-    """Writes the trees of one shard; numbers of relations and tags hold within it."""
-
-    vocabulary: Vocabulary
-    table: Table
-    side: Side
-
-    def write(self, trees: Iterator[Line], first: int, place: Path) -> None:
-        """Write the trees of the shard's rows; `first` is the line of the first tree."""
-        counts: dict[str, int] = {name: 0 for name in COUNTS}
-        relations, tags, arcs = _Names(), _Names(), _ArcColumns()
-        columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
-        for row, (text, parse) in enumerate(self._of_rows(trees, first)):
-            merged, owners = self._project(text, parse, row, counts)
-            columns["parents"].append(merged.parents)
-            columns["relations"].append(relations.number(merged.relations))
-            columns["tags"].append(tags.number(merged.tags or ["_"] * len(merged)))
-            columns["word_of"].append(owners)
-            arcs.add(merged)
-        assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
-        facts = {
-            "relations": list(relations.numbers),
-            "relation_counts": _occurrences(columns["relations"], len(relations.numbers)),
-            "tags": list(tags.numbers),
-            "counts": counts,
-            "arcs": arcs.stored_names(),
-            "arc_mass": arcs.mass(),
-        }
-        table = {name: lists(rows, _smallest(rows)) for name, rows in columns.items()}
-        write_table(place / self.table.path.name, table | arcs.stored(), facts)
-
-    def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
-        lines = self.table.numbers("line") - first
-        wanted = np.zeros(SHARD_LINES, dtype=bool)
-        wanted[lines] = True
-        return compress(trees, wanted.tolist())
-
-    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, IntArray]:
-        pieces = self.vocabulary.encode(text)
-        ids = self.table.lists(self.side)[row]
-        if not np.array_equal(pieces.ids[: len(ids)], ids):
-            raise SynmtError(
-                f"the text has changed since it was prepared: row {row} has other pieces",
-                where=str(self.table.path),
-                do="Run `synmt prepare` again",
-            )
-        # of a side that was cut off, the words behind the cut own no piece
-        spans = pieces.spans[: len(ids)]
-        owners = word_of(spans, parse.spans)
-        merged, after = merge_unowned(parse, spans, owners)
-        _count(counts, text, spans, parse, merged)
-        return merged, after
-
-
-def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, merged: Parse) -> None:
-    counts["words"] += len(parse)
-    counts["pieces"] += len(spans)
-    counts["straddling"] += int(straddles(spans, parse.spans).sum())
-    counts["merged"] += len(parse) - len(merged)
-    bare = ~(_covered(spans, len(text)) & _covered(parse.spans, len(text)))  # (characters,)
-    counts["unowned"] += sum(not text[place].isspace() for place in np.flatnonzero(bare).tolist())
-    counts["characters"] += len("".join(text.split()))
-
-
-def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tell which characters are in a span: (length,)."""
-    opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
-    closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
-    return np.cumsum(opened - closed)[:length] > 0
-
-
-def _occurrences(rows: list[list[int]], names: int) -> list[int]:
-    return np.bincount(np.fromiter(chain.from_iterable(rows), dtype=np.int64), minlength=names).tolist()
-
-
-def _smallest(rows: list[Any]) -> type[np.signedinteger]:
-    longest = max(map(len, rows), default=0)
-    return np.int16 if longest < 2**15 else np.int32
 
 
 def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[str, Any], splits: list[str]) -> None:

@@ -17,6 +17,7 @@ LAYERS = [
         "filtering",
         "encoding",
         "annotating",
+        "annotation_shard",
         "tasks",
         "corpus_table",
         "model",

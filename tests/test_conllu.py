@@ -181,7 +181,7 @@ def test_arcs_stand_in_misc_and_come_back(tmp_path):
 
 
 def test_arcs_are_found_wherever_they_stand_in_misc(tmp_path):
-    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.9,2:x:y:5e-05|Gloss=b") + row(
+    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b") + row(
         2, "b", 1, "x", "Arcs=1:x:1"
     )
     [(text, parse)] = read_conllu(write(tmp_path, rows))
@@ -190,7 +190,7 @@ def test_arcs_are_found_wherever_they_stand_in_misc(tmp_path):
         words=np.array([0, 0, 1]),
         parents=np.array([0, 1, 0]),
         relations=np.array([0, 1, 2]),
-        probabilities=np.array([0.9, 5e-5, 1], dtype=np.float32),
+        probabilities=np.array([0.999, 5e-5, 1], dtype=np.float32),
         names=("root", "x:y", "x"),
     )
 
@@ -221,9 +221,14 @@ def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_p
         ("Arcs=nsubj", r"the arc 'nsubj' lacks"),
         ("Arcs=1:nsubj:x", r"the probability of the arc '1:nsubj:x' is no number"),
         ("Arcs=1:nsubj:", r"the probability of the arc '1:nsubj:' is no number"),
-        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is not between 0 and 1"),
+        ("Arcs=1:nsubj:0.9_9", r"is no number between 0 and 1"),
+        ("Arcs=1:nsubj: 0.99", r"is no number between 0 and 1"),
+        ("Arcs=1:nsubj:0.5", r"sum to 0.5, so that some are missing"),
+        ("Arcs=1:nsubj:0.6;1:obj:0.4", r"has a blank or one of , ; | ="),
+        ("Arcs=1:nsubj:1|Arcs=1:obj:1", r"Arcs stands twice"),
+        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is no number between 0 and 1"),
         ("Arcs=1:nsubj:0", r"'1:nsubj:0' is not between 0 and 1"),
-        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is not between 0 and 1"),
+        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is no number between 0 and 1"),
         ("Arcs=1:nsubj:1.0001", r"'1:nsubj:1.0001' is not between 0 and 1"),
         ("Arcs=1:nsubj:0.9,0:root:0.2", r"the probabilities sum to 1.1, which is more than 1"),
         ("Arcs=4:nsubj:0.9", r"'4:nsubj:0.9' has the parent '4', and the sentence has 3 words"),

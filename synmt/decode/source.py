@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,17 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark
     if difference := parser_difference(identity, parser.identity):
         remark(f"the parser is not the one that the model was trained with: {difference}")
     return parser
+
+
+def check_arcs(trees: Sequence[Parse], number: int) -> None:
+    """Refuse given trees without probabilities of arcs; `number` is the line of the first."""
+    for line, parse in enumerate(trees, start=number):
+        if parse.arcs is None and len(parse):
+            raise SynmtError(
+                "the tree has no probabilities of arcs, and the model reads them",
+                where=f"line {line}",
+                do="Parse the text again with `synmt parse --arcs`",
+            )
 
 
 def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from synmt.batch import Batch, Reading, Sequences, collate_signals, collate_sour
 from synmt.checkpoint import Run, load_weights
 from synmt.decode.beam import Hypothesis, search
 from synmt.decode.length import length_limits
-from synmt.decode.source import Remark, Source, cut, recorded_parser
+from synmt.decode.source import Remark, Source, check_arcs, cut, recorded_parser
 from synmt.decode.windows import batches, windows
 from synmt.device import choose_device
 from synmt.errors import SynmtError, UsageError
@@ -171,7 +171,8 @@ class Translator:
             given = list(islice(trees, len(lines)))
             if len(given) < len(lines):
                 raise SynmtError(f"there are only {number - 1 + len(given)} trees", where=f"line {number + len(given)}")
-            self._check_arcs(given, number)
+            if self._wants_arcs:
+                check_arcs(given, number)
             return given if self.reads_trees else [None] * len(lines)
         if not self.reads_trees:
             return [None] * len(lines)
@@ -180,21 +181,13 @@ class Translator:
             on_failure=lambda index, why: self.remark(f"line {number + index}: its tree is flat or pieced: {why}"),
         )
 
-    def _check_arcs(self, given: Sequence[Parse], number: int) -> None:
-        if not self.reading.arcs or self.reading.certain:
-            return
-        for line, parse in enumerate(given, start=number):
-            if parse.arcs is None and len(parse):
-                raise SynmtError(
-                    "the tree has no probabilities of arcs, and the model reads them",
-                    where=f"line {line}",
-                    do="Parse the text again with `synmt parse --arcs`",
-                )
-
     @cached_property
     def _parser(self) -> StanzaParser:
-        arcs = self.reading.arcs and not self.reading.certain
-        return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=arcs)
+        return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=self._wants_arcs)
+
+    @property
+    def _wants_arcs(self) -> bool:
+        return self.reading.arcs and not self.reading.certain
 
     def _translate_window(self, lines: list[str], trees: Sequence[Parse | None], number: int) -> list[Translation]:
         found = [Translation(number + index) for index in range(len(lines))]

@@ -215,7 +215,5 @@ def _difference(existing: Summary, parser: Parser) -> str:
     then, now = ({**identity} for identity in (existing.parser, parser.identity))
     had, has = then.pop("arcs", False), now.pop("arcs", False)
     if then == now and had != has:
-        return (
-            f"was made {'with' if had else 'without'} probabilities of arcs (--arcs), and now it would be the reverse"
-        )
+        return f"was parsed {'with' if had else 'without'} --arcs"
     return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"
