@@ -10,10 +10,12 @@ Both tasks share everything. Validation and test sources are translated, so they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain, compress
 from pathlib import Path
+from typing import TextIO
 
 from synmt.batch import reading_of
 from synmt.corpora import Corpus
@@ -50,8 +52,8 @@ def without_filters(recipe: Recipe) -> Recipe:
 def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path) -> Corpus:
     """Make the multi-task corpus from trees of the training source, in a folder below `root`; once."""
     control = reading_of((), recipe.parser).control
-    lines = list(read_lines(corpus.train.source))
-    parses = (control.apply(parse, line.encode()) for line, parse in zip(lines, read_parses(trees, lines), strict=True))
+    texts, again = (read_lines(corpus.train.source) for _ in range(2))
+    parses = (control.apply(parse, line.encode()) for line, parse in zip(texts, read_parses(trees, again), strict=True))
     return _made(recipe, corpus, trees, map(linearise, parses), root)
 
 
@@ -80,35 +82,38 @@ def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], ro
     if not folder.is_dir():
         root.mkdir(parents=True, exist_ok=True)
         with write_folder_atomically(folder) as unfinished:
-            texts = dict(zip(paths, _texts(recipe, corpus, parses), strict=True))
-            for split, lines in texts.items():
-                _write(unfinished / paths[split].name, lines)
+            here = {split: unfinished / path.name for split, path in paths.items()}
+            _write_pairs(recipe, corpus, parses, (here["train.source"], here["train.target"]))
+            with _open(here["valid.source"]) as out:
+                out.writelines(f"{tagged(line, TRANSLATION)}\n" for line in read_lines(corpus.valid.source))
     train = SplitFiles(source=paths["train.source"], target=paths["train.target"])
     valid = SplitFiles(source=paths["valid.source"], target=corpus.valid.target)
     return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid)
 
 
-def _texts(recipe: Recipe, corpus: Corpus, parses: Iterable[str]) -> tuple[Iterable[str], Iterable[str], Iterable[str]]:
-    """Give the training source, the training target, and the validation source."""
-    codes = judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target))
-    good = [code == KEPT for chunk in codes for code in chunk.tolist()]
-    linearised = list(compress(parses, good))
-    source = list(compress(read_lines(corpus.train.source), good))
-    # a line that no parser could read has no parse to learn
-    parsed = [bool(parse.strip()) for parse in linearised]
-    if good.count(True) and not any(parsed):
-        raise SynmtError("there is no parse to learn: every line is empty", where="tasks.parsing")
-    return (
-        chain(_all_tagged(source, TRANSLATION), _all_tagged(compress(source, parsed), PARSING)),
-        chain(compress(read_lines(corpus.train.target), good), compress(linearised, parsed)),
-        _all_tagged(read_lines(corpus.valid.source), TRANSLATION),
-    )
+def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: tuple[Path, Path]) -> None:
+    """Write the translations, and behind them the parses of the same sources; nothing is held in memory."""
+    judged = judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target))
+    codes = (code for chunk in judged for code in chunk.tolist())
+    later = tuple(path.with_name(f"{path.name}.parsing") for path in paths)
+    with ExitStack() as stack:
+        source, target, parsing_source, parsing_target = (stack.enter_context(_open(path)) for path in paths + later)
+        for (text, translation), parse, code in zip(read_pairs(corpus.train), parses, codes, strict=True):
+            if code != KEPT:
+                continue
+            source.write(f"{tagged(text, TRANSLATION)}\n")
+            target.write(f"{translation}\n")
+            # a line that no parser could read has no parse to learn
+            if parse.strip():
+                parsing_source.write(f"{tagged(text, PARSING)}\n")
+                parsing_target.write(f"{parse}\n")
+    if not later[0].stat().st_size:
+        raise SynmtError("there is no parse to learn: every line is empty, or filtered", where="tasks.parsing")
+    for path, behind in zip(paths, later, strict=True):
+        with open(path, "ab") as out, open(behind, "rb") as rest:
+            shutil.copyfileobj(rest, out)
+        behind.unlink()
 
 
-def _all_tagged(lines: Iterable[str], tag: str) -> Iterator[str]:
-    return (tagged(line, tag) for line in lines)
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as stream:
-        stream.writelines(f"{line}\n" for line in lines)
+def _open(path: Path) -> TextIO:
+    return open(path, "w", encoding="utf-8", newline="\n")

@@ -147,6 +147,15 @@ def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
         check_variants(recipe)
 
 
+def test_sides_of_different_length_are_named_before_they_are_paired(tmp_path):
+    corpus_of(tmp_path)
+    (tmp_path / "train.de").write_text("nur eine\n", encoding="utf-8")
+    recipe_of(tmp_path)
+    done = synmt("prepare", "multi.yaml", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "train.en has 3 lines" in " ".join(done.stderr.decode().split())
+
+
 def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monkeypatch):
     corpus = write_corpus(tmp_path / "corpus")
     write_recipe(

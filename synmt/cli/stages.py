@@ -155,9 +155,11 @@ def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, dat
 def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Recipe, Corpus]:
     """Make the multi-task corpus; gives it, and the recipe to prepare it by."""
     from synmt.needs import given_trees, make_parser, trees_path
+    from synmt.preparing import check_lengths
     from synmt.syntax.parsing import read_summary
     from synmt.tasks import with_bracketings, with_trees, without_filters
 
+    check_lengths(corpus)
     if recipe.tasks.parsing == "bracketings":
         return without_filters(recipe), with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
