@@ -29,7 +29,7 @@ LAYERS = [
     {"checkpoint"},
     {"decode", "metrics", "sacre"},
     {"stream", "records", "training", "log", "outputs", "analysis", "plots"},
-    {"needs"},
+    {"needs", "origins"},
     {"experiment"},
     {"cli"},
 ]

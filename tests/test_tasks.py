@@ -183,3 +183,11 @@ def test_a_validation_source_that_is_too_long_keeps_its_last_tag(tmp_path):
     list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
     data = PreparedCorpus.open(tmp_path / "prepared")
     assert data.vocabularies[0].decode(data.split("valid").rows([0])[0].source.tolist()) == "<TR> the boy <TR>"
+
+
+def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
+    corpus_of(tmp_path)
+    recipe_of(tmp_path)
+    done = synmt("prepare", "multi.yaml", "--trees", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a source text that has task tags in it" in " ".join(done.stderr.decode().split())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synmt.cli import console
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from synmt.encoding import Progress
     from synmt.experiment import Prepared
     from synmt.needs import Needs
+    from synmt.origins import Origin
     from synmt.recipe import Recipe
     from synmt.syntax.parsers import StanzaParser
 
@@ -30,15 +30,19 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     from synmt.corpora import resolve_corpus
     from synmt.corpus import PreparedCorpus
     from synmt.corpus_table import COLUMNS, corpus_table
+    from synmt.errors import UsageError
     from synmt.experiment import Prepared
     from synmt.needs import check_variants, remarks
+    from synmt.origins import origin_of
     from synmt.preparing import is_complete, prepare, prepared_folder
 
+    if source_trees and recipe.tasks.parsing != "none":
+        raise UsageError("--trees wants trees of a source text that has task tags in it", do="Leave out --trees")
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     needed = check_variants(recipe).items()
     wanted: dict[Side, Needs] = {s: n for s, n in needed if n.parses or (source_trees and s == "source")}
     # what makes the trees is found before anything long begins
-    origins: dict[Side, Origin] = {side: _origin(recipe, corpus, side, needs) for side, needs in wanted.items()}
+    origins: dict[Side, Origin] = {side: origin_of(recipe, corpus, side, needs) for side, needs in wanted.items()}
     made_by = recipe
     if recipe.tasks.parsing != "none":
         made_by, corpus = _with_parsing_task(recipe, corpus, data)
@@ -58,51 +62,6 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     parser = origins["source"].identity if "source" in origins else None
     made: dict[Side, str] = {side: origin.name() for side, origin in origins.items()}
     return Prepared(corpus, folder, trees, made, parser)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where the trees of a side come from: given files of train and valid, or our parser.
-
-    arcs: whether they must have probabilities of arcs.
-    """
-
-    side: Side
-    arcs: bool
-    given: Mapping[str, Path]
-    parser: StanzaParser | None
-
-    @property
-    def identity(self) -> Mapping[str, Any] | None:
-        """What describes our parser, with or without arcs."""
-        return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k != "arcs"}
-
-    def description(self, *, arcs: bool = False) -> dict[str, Any]:
-        """Describe what made the trees, by values that fit into JSON."""
-        from synmt.annotating import describe_files
-
-        if self.identity is None:
-            return describe_files(self.given)
-        # where the model files lie does not change the trees
-        description = {key: value for key, value in self.identity.items() if key != "model"}
-        return {**description, "arcs": True} if arcs else description
-
-    def name(self, *, arcs: bool = False) -> str:
-        """Name the annotation."""
-        from synmt.annotating import annotation_name
-
-        return annotation_name(self.side, self.description(arcs=arcs))
-
-
-def _origin(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> Origin:
-    from synmt.needs import all_given_trees, make_parser
-
-    if given := all_given_trees(recipe, corpus, side):
-        return Origin(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
-    origin = Origin(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
-    # asked for what it is made of, it loads
-    origin.name()
-    return origin
 
 
 def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin: Origin) -> str:
