@@ -18,7 +18,8 @@ from synmt.corpora import Corpus
 from synmt.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
 from synmt.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
 from synmt.errors import SynmtError
-from synmt.files import fingerprint, locked, read_lines, saying_what_failed, sha256, write_atomically
+from synmt.files import fingerprint, locked, read_lines, saying_what_failed, write_atomically
+from synmt.hashing import stored_sha256
 from synmt.syntax.conllu import read_parses
 from synmt.tables import Table
 
@@ -30,7 +31,7 @@ def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
 
 def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
     """Describe trees that were given as CoNLL-U, in place of a parser."""
-    return {"parser": "conllu", **{split: sha256(path) for split, path in sorted(parses.items())}}
+    return {"parser": "conllu", **{split: stored_sha256(path) for split, path in sorted(parses.items())}}
 
 
 def annotate(

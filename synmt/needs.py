@@ -9,7 +9,8 @@ from pathlib import Path
 from synmt.corpora import Corpus
 from synmt.corpus import SIDES, PreparedCorpus, Side
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import fingerprint, sha256
+from synmt.files import fingerprint
+from synmt.hashing import stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.variant import Variant
 from synmt.recipe import Recipe
@@ -170,7 +171,7 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
     """Name the file of a text's trees: the same text and parser have the same one."""
-    key = fingerprint(sha256(text), parser.fingerprint)
+    key = fingerprint(stored_sha256(text), parser.fingerprint)
     return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
 
 

@@ -91,7 +91,7 @@ class ParserRecipe(Section):
     """Share of the words, the root excepted, that get another parent, drawn at random, wherever there is one that
     leaves the tree a tree."""
     seed: int = Field(default=1, ge=0)
-    """Of the random trees and parents."""
+    """Of the random trees and parents; they are drawn for the pieces of a sentence, so by vocabulary too."""
 
 
 class VocabularyRecipe(Section):

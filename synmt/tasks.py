@@ -21,10 +21,11 @@ from synmt.batch import reading_of
 from synmt.corpora import Corpus
 from synmt.encoding import read_pairs
 from synmt.errors import SynmtError, UsageError
-from synmt.files import count_lines, fingerprint, read_lines, sha256, write_folder_atomically
+from synmt.files import count_lines, fingerprint, locked, read_lines, write_folder_atomically
 from synmt.filtering import KEPT, judge_pairs
+from synmt.hashing import stored_sha256
 from synmt.recipe import Recipe
-from synmt.recipe_data import FilterRecipe, SplitFiles
+from synmt.recipe_data import FilterRecipe, ParserRecipe, SplitFiles
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise
 
@@ -74,14 +75,15 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
 
 def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
-    settings = (recipe.filters.model_dump_json(), recipe.parser.control, recipe.parser.rewire, recipe.parser.seed)
-    key = fingerprint(_FORMAT, *settings, *(sha256(path) for path in inputs))
+    parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
+    settings = (recipe.filters.model_dump_json(), parser.control, parser.rewire, parser.seed)
+    key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
     names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
     paths = {split: folder / f"{split.split('.')[0]}.{language}" for split, language in names.items()}
     if not folder.is_dir():
         root.mkdir(parents=True, exist_ok=True)
-        with write_folder_atomically(folder) as unfinished:
+        with locked(root, "multi-task texts"), write_folder_atomically(folder) as unfinished:
             here = {split: unfinished / path.name for split, path in paths.items()}
             _write_pairs(recipe, corpus, parses, (here["train.source"], here["train.target"]))
             with _open(here["valid.source"]) as out:

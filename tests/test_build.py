@@ -124,6 +124,37 @@ def test_an_option_may_be_a_tuple(tmp_path, monkeypatch):
         place({"name": "shop.many", "groups": [1]})
 
 
+FAR = """
+from functools import partial
+import numpy as np
+from synmt.model.variant import Variant
+from synmt.syntax.signals import Signal
+
+
+def far(parse, word_of, reach):
+    return np.full((len(word_of), len(word_of)), float(reach), np.float32)
+
+
+class Reach(Variant):
+    def __init__(self, place, *, reach: int = 3, called: str = ""):
+        super().__init__(place)
+        self.reads = (Signal(called or f"far.{reach}", needs="parents", compute=partial(far, reach=reach), pad=0),)
+
+    def edit(self, terms, syntax):
+        return terms.edit(bias=syntax.signals[self.reads[0].name][:, None])
+"""
+
+
+def test_a_signal_may_depend_on_options_and_stand_in_several_layers(tmp_path, monkeypatch):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "reach.py").write_text(FAR)
+    monkeypatch.syspath_prepend(tmp_path)
+    small_model({"name": "own.reach", "layers": [1, 2], "heads": 2}, {"name": "own.reach", "heads": 1, "reach": 5})
+    called = {"name": "own.reach", "called": "x", "heads": 1}
+    with pytest.raises(UsageError, match="two different signals are called 'x'"):
+        small_model({**called, "reach": 1}, {**called, "reach": 2})
+
+
 def test_two_signals_of_one_name_are_refused(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "far.py").write_text(

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -39,7 +40,28 @@ def sizes(recipe):
     return {"model_dim": 32, "encoder_heads": [16, 16]} if recipe.get("heads") == 16 else {}
 
 
-CASES = [pytest.param(recipe, id=f"{name}-{recipe['side']}") for name in CATALOGUE for recipe in places(name)]
+def choices(name):
+    """Give every other value of each option that has a few: one of several words, or true and false."""
+    kind = variant_class(name)
+    hints = get_type_hints(kind.__init__)
+    for option in list(inspect.signature(kind).parameters.values())[1:]:
+        literals = [part for part in (hints[option.name], *get_args(hints[option.name])) if get_origin(part) is Literal]
+        values = [value for part in literals for value in get_args(part)] or [True, False]
+        if literals or hints[option.name] is bool:
+            yield from ((option.name, value) for value in values if value != option.default)
+
+
+def cases():
+    for name in CATALOGUE:
+        for recipe in places(name):
+            yield pytest.param(recipe, id=f"{name}-{recipe['side']}")
+            for option, value in choices(name):
+                if fits(chosen := {**recipe, option: value}):
+                    yield pytest.param(chosen, id=f"{name}-{recipe['side']}-{option}={value}")
+
+
+CASES = list(cases())
+DEFAULTS = [case for case in CASES if "=" not in case.id]
 
 
 def made(recipe, **options):
@@ -179,7 +201,7 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
-@pytest.mark.parametrize("recipe", CASES)
+@pytest.mark.parametrize("recipe", DEFAULTS)
 def test_compiles_as_one_graph(recipe):
     model = made(recipe)
     _, batch = random_batch(model, [4, 2])
@@ -187,6 +209,25 @@ def test_compiles_as_one_graph(recipe):
     torch.compiler.reset()
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
+
+
+def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
+    mixture = [
+        {"name": "pascal", "layers": [1], "heads": 1},
+        {"name": "lisa", "layers": [1], "heads": 1},
+        {"name": "relative", "layers": [1], "heads": 2},
+        {"name": "dbsa", "side": "target", "layers": [1], "heads": 1},
+    ]
+    plain, compiled = (small_model(*mixture, encoder_layers=1, decoder_layers=1) for _ in range(2))
+    torch.compiler.reset()
+    run = torch.compile(compiled, fullgraph=True, dynamic=True, backend="aot_eager")
+    for words in ([4, 2], [7, 3, 5]):
+        _, batch = random_batch(plain, words)
+        for model, call in ((plain, plain), (compiled, run)):
+            output = call(batch)
+            (output.states.square().sum() + sum(output.losses.values())).backward()
+        for one, other in zip(plain.parameters(), compiled.parameters(), strict=True):
+            torch.testing.assert_close(one.grad, other.grad, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", CATALOGUE)

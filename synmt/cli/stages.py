@@ -76,13 +76,17 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
         if (folder / name / "annotation.json").is_file():
             console.remark(f"trees: {folder / name} is there")
             return name
-    paths = origin.given
+    paths, has_arcs = origin.given, origin.arcs
     if origin.parser is not None:
         texts = {"train": getattr(corpus.train, origin.side), "valid": getattr(corpus.valid, origin.side)}
-        paths = {split: _parse(recipe, corpus, text, origin.parser, data, origin.side) for split, text in texts.items()}
-    description = origin.description(arcs=origin.arcs)
-    _show(annotate(folder, corpus, paths, parser=description, side=origin.side, arcs=origin.arcs))
-    name = origin.name(arcs=origin.arcs)
+        parser = _parser_of(origin.parser, corpus, list(texts.values()), data)
+        paths, has_arcs = (
+            {split: _parse(recipe, corpus, text, parser, data, origin.side) for split, text in texts.items()},
+            parser.arcs,
+        )
+    description = origin.description(arcs=has_arcs)
+    _show(annotate(folder, corpus, paths, parser=description, side=origin.side, arcs=has_arcs))
+    name = origin.name(arcs=has_arcs)
     # given trees may have been added for a recipe that wanted no probabilities
     if origin.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
         raise SynmtError(
@@ -91,6 +95,15 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
             do="Parse the text again with `synmt parse --arcs`",
         )
     return name
+
+
+def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
+    """Give the parser, or the same with probabilities where its trees of these texts are there: they are the same."""
+    from synmt.needs import trees_path
+    from synmt.syntax.parsing import read_summary
+
+    other = parser.with_arcs()
+    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
 
 
 def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side) -> Path:
@@ -113,9 +126,8 @@ def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, dat
 
 def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Recipe, Corpus]:
     """Make the multi-task corpus; gives it, and the recipe to prepare it by."""
-    from synmt.needs import given_trees, make_parser, trees_path
+    from synmt.needs import given_trees, make_parser
     from synmt.preparing import check_lengths
-    from synmt.syntax.parsing import read_summary
     from synmt.tasks import with_bracketings, with_trees, without_filters
 
     check_lengths(corpus)
@@ -123,10 +135,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Reci
         return without_filters(recipe), with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        parser = make_parser(recipe, "source")
-        with_arcs = trees_path(data, corpus, corpus.train.source, parser.with_arcs())
-        # trees with probabilities are the same trees
-        parser = parser.with_arcs() if read_summary(with_arcs) else parser
+        parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return without_filters(recipe), with_trees(recipe, corpus, trees, data / "tasks")
 

@@ -10,6 +10,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -48,16 +49,28 @@ def place_variants(model: ModelRecipe, syntax: SyntaxRecipe, side: str) -> list[
 
 
 def _check_signals(layers: list[list[Variant]]) -> None:
-    found: dict[str, Signal] = {}
+    found: dict[str, tuple[Signal, type[Variant]]] = {}
     for variant in (variant for layer in layers for variant in layer):
         for signal in variant.reads + variant.learns:
+            other, kind = found.setdefault(signal.name, (signal, type(variant)))
             # a batch has one tensor of a name
-            if found.setdefault(signal.name, signal) != signal:
+            if not _alike(signal, other, same_file=kind is type(variant)):
                 raise UsageError(
                     f"two different signals are called '{signal.name}', one of them by {type(variant).__name__}",
                     where="syntax.variants",
                     do="Give the signal in the file of your own another name",
                 )
+
+
+def _alike(one: Signal, other: Signal, *, same_file: bool) -> bool:
+    """Tell whether two signals are the same, as far as that can be seen; a file is trusted with its own."""
+    if one == other:
+        return True
+    if (one.needs, one.pad) != (other.needs, other.pad):
+        return False
+    if isinstance(one.compute, partial) and isinstance(other.compute, partial):
+        return all(getattr(one.compute, part) == getattr(other.compute, part) for part in ("func", "args", "keywords"))
+    return same_file
 
 
 def variant_names() -> list[str]:

@@ -87,11 +87,29 @@ class _Merging:
             probabilities=arcs.probabilities[kept],
         )
         mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(owned))  # (W,)
-        return _with_mass(left, mass[np.array(self.row_of)[owned]])
+        relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]
+        parents = _renumbered(owned, np.array(self.parents))[owned]
+        return _with_mass(_filled(left, parents, relations), mass[np.array(self.row_of)[owned]])
+
+
+def _filled(arcs: Arcs, parents: IntArray, relations: list[str]) -> Arcs:
+    """Give words that have lost all their arcs the one of the tree."""
+    bare = np.flatnonzero(np.bincount(arcs.words, minlength=len(parents)) == 0)
+    names = tuple(dict.fromkeys((*arcs.names, *(relations[word] for word in bare.tolist()))))
+    numbers = np.array([names.index(relations[word]) for word in bare.tolist()], dtype=np.int64)
+    words = np.concatenate((arcs.words, bare))
+    order = np.argsort(words, kind="stable")
+    return Arcs(
+        words=words[order],
+        parents=np.concatenate((arcs.parents, parents[bare]))[order],
+        relations=np.concatenate((arcs.relations, numbers))[order],
+        probabilities=np.concatenate((arcs.probabilities, np.ones(len(bare), dtype=np.float32)))[order],
+        names=names,
+    )
 
 
 def _with_mass(arcs: Arcs, mass: npt.NDArray[Any]) -> Arcs:
-    """Scale the rows of words to a mass (W,); a row that has lost everything stays empty."""
+    """Scale the rows of words to a mass (W,)."""
     left = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(mass))  # (W,)
     scale = np.divide(mass, left, out=np.ones_like(mass), where=left > 0)  # (W,)
     return replace(arcs, probabilities=(arcs.probabilities * scale[arcs.words]).astype(np.float32))

@@ -111,6 +111,8 @@ class StanzaParser:
 
     def with_arcs(self) -> StanzaParser:
         """Give the same parser, with probabilities of arcs."""
+        if self.arcs:
+            return self
         other = copy.copy(self)
         other.arcs, other._identity = True, {**self._identity, "arcs": True}
         return other

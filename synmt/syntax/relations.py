@@ -113,10 +113,15 @@ STANFORD_LEFT_OUT: tuple[str, ...] = _names(
 def group_of(relation: str, groups: Groups) -> int:
     """Find the group of a relation, counted from 0; -1 where it is in none.
 
-    A group that names `nsubj` has its subtypes (`nsubj:pass`) too, but for those that are named themselves.
+    A group that names `nsubj` has its subtypes (`nsubj:pass`) too, but for those that are named themselves; one that
+    names `rest` has all relations of no other group.
     """
     numbers = group_numbers(groups)
-    return numbers.get(relation, numbers.get(base_name(relation), -1))
+    return numbers.get(relation, numbers.get(base_name(relation), numbers.get(REST, -1)))
+
+
+REST = "rest"
+"""In a group, it stands for all relations that no group names."""
 
 
 # the names of a shard's arcs are always the same tuple; those of a tree's own arcs differ from sentence to sentence

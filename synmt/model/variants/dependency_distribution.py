@@ -42,6 +42,7 @@ from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.relations import (
     KNOWN,
     LEFT_OUT,
+    REST,
     STANFORD_GROUPS,
     STANFORD_LEFT_OUT,
     UNIVERSAL_GROUPS,
@@ -75,7 +76,8 @@ class DependencyDistribution(Variant):
 
     kind: what stands for the distribution and how it is used; the table above has all seven.
     groups: of relations, a head for each: `universal`, the paper's 16 carried over to Universal Dependencies,
-        `stanford`, the paper's own, or lists of names; a name stands for its subtypes too. Only for labelled kinds.
+        `stanford`, the paper's own, or lists of names; a name stands for its subtypes too, and `rest` for all that no
+        group names. Only for labelled kinds.
     split: divide by the number of pieces of the parent, so that they share what is one word's in the paper.
     softmax: let the weights of `lda` pass through the softmax (the paper's table 1).
     """
@@ -123,7 +125,7 @@ class DependencyDistribution(Variant):
         if self.groups is None:
             return ""
         known = [name for group in (*self.groups, self.left_out) for name in group]
-        counts = {name: relations[name] for name in unknown_relations(relations, known)}
+        counts = {name: relations[name] for name in unknown_relations(relations, known) if REST not in known}
         said = []
         if counts:
             said.append(
@@ -139,7 +141,7 @@ class DependencyDistribution(Variant):
         if not self.own:
             return []
         seen = {*relations, *(base_name(relation) for relation in relations)}
-        return [name for group in self.groups or () for name in group if name not in seen]
+        return [name for group in self.groups or () for name in group if name not in (*seen, REST)]
 
 
 def even_rows(table: Tensor, special: Tensor) -> Tensor:
