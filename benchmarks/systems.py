@@ -38,6 +38,7 @@ SYSTEMS: dict[str, list[dict]] = {
     "lda": [{"name": "dependency_distribution", "kind": "lda"}],
     "ldp": [{"name": "dependency_distribution", "kind": "ldp"}],
     "udp": [{"name": "dependency_distribution", "kind": "udp"}],
+    "udd": [{"name": "dependency_distribution", "kind": "udd"}],
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
 }

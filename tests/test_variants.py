@@ -223,7 +223,7 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
     run = torch.compile(compiled, fullgraph=True, dynamic=True, backend="aot_eager")
     for words in ([4, 2], [7, 3, 5]):
         _, batch = random_batch(plain, words)
-        for model, call in ((plain, plain), (compiled, run)):
+        for call in (plain, run):
             output = call(batch)
             (output.states.square().sum() + sum(output.losses.values())).backward()
         for one, other in zip(plain.parameters(), compiled.parameters(), strict=True):
