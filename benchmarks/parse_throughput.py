@@ -2,6 +2,8 @@
 
     python benchmarks/parse_throughput.py --text shared/data/multi30k/val.en.gz --lines 1000
 
+With the probabilities of arcs (`--arcs`) it also says how many there are, what they weigh and what they take in a file.
+
 Rounds are interleaved, so that a machine shared with others slows all alike; each system's best round counts. Loading
 the models is not counted for one process, and is for two: processes are only worth it for longer texts.
 """
@@ -13,7 +15,10 @@ import time
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from synmt.files import read_lines
+from synmt.syntax.arcs import arcs_misc
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.parsing import parse_file
 from synmt.syntax.stanza_models import COMPACT
@@ -35,6 +40,7 @@ def main():
             best[name] = max(best[name], len(lines) / (time.perf_counter() - start))
             print(f"round {number + 1}: {name}: {best[name]:.0f} sentences/s at best", flush=True)
     report(best)
+    report_arcs(lines)
 
 
 def prepare(lines):
@@ -46,10 +52,12 @@ def prepare(lines):
     pipeline = stanza.Pipeline(
         "en", dir=str(COMPACT), download_method=None, tokenize_no_ssplit=True, device="cpu", logging_level="ERROR"
     )
-    ours = StanzaParser("en", device="cpu")
-    ours.parse(lines[:1])
+    ours, with_arcs = (StanzaParser("en", device="cpu", arcs=arcs) for arcs in (False, True))
+    for parser in (ours, with_arcs):
+        parser.parse(lines[:1])
     return {
         "synmt": lambda: to_file(ours, lines, 1),
+        "synmt --arcs": lambda: to_file(with_arcs, lines, 1),
         "synmt, 2 processes with loading": lambda: to_file(ours, lines, 2),
         "pipeline, line by line": lambda: [pipeline(line) for line in lines],
         "pipeline, bulk": lambda: pipeline.bulk_process(lines),
@@ -69,6 +77,18 @@ def report(best):
     print(f"\n{'system':34}{'sentences/s':>12}{'ratio':>8}   ({os.cpu_count()} cores)")
     for name, speed in best.items():
         print(f"{name:34}{speed:12.0f}{speed / base:8.2f}")
+
+
+def report_arcs(lines):
+    """Say how many arcs a word has, which mass they keep, and what they take in the column MISC."""
+    parses = StanzaParser("en", device="cpu", arcs=True).parse(lines)
+    masses = np.concatenate([np.bincount(parse.arcs.words, weights=parse.arcs.probabilities) for parse in parses])
+    arcs = sum(len(parse.arcs.words) for parse in parses)
+    size = sum(len(text) for parse in parses for text in arcs_misc(parse.arcs, len(parse)))
+    print(
+        f"\n--arcs: {arcs / len(masses):.1f} arcs and {size / len(masses):.0f} bytes a word; mass kept: "
+        f"mean {masses.mean():.5f}, least {masses.min():.5f} ({len(masses):,} words)"
+    )
 
 
 if __name__ == "__main__":

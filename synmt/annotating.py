@@ -17,9 +17,9 @@ from synmt.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.corpora import Corpus
 from synmt.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
 from synmt.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
-from synmt.errors import SynmtError
 from synmt.files import fingerprint, locked, read_lines, saying_what_failed, write_atomically
 from synmt.hashing import stored_sha256
+from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import read_parses
 from synmt.tables import Table
 
@@ -73,11 +73,7 @@ def read_trees(text: Path, parses: Path) -> Iterator[Line]:
 def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
     for number, (text, parse) in enumerate(trees, start=1):
         if parse.arcs is None and len(parse):
-            raise SynmtError(
-                f"the tree of line {number} has no probabilities of arcs, and a variant reads them",
-                where=str(path),
-                do="Parse the text again with `synmt parse --arcs`",
-            )
+            raise without_arcs(f"the tree of line {number}", str(path))
         yield text, parse
 
 

@@ -64,7 +64,7 @@ def test_distributions_are_read_in_training_and_parsed_again_for_translating(pla
     assert run(place, "translate", "--parses", "with.conllu", text=text)[0] == hypothesis
     run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")
     _, said = run(place, "translate", "--parses", "without.conllu", text=text, code=1)
-    assert "line 1: the tree has no probabilities of arcs, and the model reads them" in said
+    assert "line 1: the tree has no probabilities of arcs, and a variant reads them" in said
     assert "synmt parse --arcs" in said
 
 
@@ -115,7 +115,7 @@ def test_given_trees_some_of_which_lack_probabilities_are_refused(place):
     assert "valid.en.conllu: the tree of line 3 has no probabilities of arcs" in said
     run(place, "prepare", recipe(place, "pascal", {"name": "pascal"}, parser=PARSED, trees=given(place)))
     _, said = run(place, "train", "ldd.yaml", code=1)
-    assert "some trees have no probabilities of arcs" in said
+    assert "some tree has no probabilities of arcs" in said
 
 
 def test_a_corrupt_arc_is_named_with_file_sentence_and_token(place):

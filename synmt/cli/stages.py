@@ -68,7 +68,7 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
     """Make the trees of one side, or find them; gives the name of the annotation."""
     from synmt.annotating import annotate
     from synmt.corpus import PreparedCorpus
-    from synmt.errors import SynmtError
+    from synmt.syntax.arcs import without_arcs
 
     # trees with probabilities are the same trees: who only wants these takes them, too
     names = {arcs: origin.name(arcs=arcs) for arcs in ([True] if origin.arcs else [False, True])}
@@ -89,11 +89,7 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
     name = origin.name(arcs=has_arcs)
     # given trees may have been added for a recipe that wanted no probabilities
     if origin.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
-        raise SynmtError(
-            "some trees have no probabilities of arcs, and a variant reads them",
-            where=", ".join(map(str, paths.values())),
-            do="Parse the text again with `synmt parse --arcs`",
-        )
+        raise without_arcs("some tree", ", ".join(map(str, paths.values())))
     return name
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from synmt.corpus import Example, Tree
 from synmt.encoding import cut_short
 from synmt.errors import SynmtError
+from synmt.syntax.arcs import without_arcs
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
@@ -74,11 +75,7 @@ def check_arcs(trees: Sequence[Parse], number: int) -> None:
     """Refuse given trees without probabilities of arcs; `number` is the line of the first."""
     for line, parse in enumerate(trees, start=number):
         if parse.arcs is None and len(parse):
-            raise SynmtError(
-                "the tree has no probabilities of arcs, and the model reads them",
-                where=f"line {line}",
-                do="Parse the text again with `synmt parse --arcs`",
-            )
+            raise without_arcs("the tree", f"line {line}")
 
 
 def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:

@@ -21,8 +21,7 @@ from synmt.device import choose_device
 from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe import DecodingRecipe
-from synmt.recipe_data import ParserRecipe
+from synmt.recipe import DecodingRecipe, Recipe
 from synmt.syntax.blanks import visible
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
@@ -71,12 +70,9 @@ class Translator:
     """A model with all that it needs to read and write text.
 
     source, target: the vocabularies.
-    decoding: how to search.
-    max_pieces: longest source; what is longer is cut.
+    recipe: how the model was trained, and how it searches.
     n_best: translations of each line.
     parser: the identity of the parser whose trees the model has learnt from; None where it is not known.
-    trees: how the recipe has the source parsed, and which control takes the place of the trees.
-    task: the tag that stands around a source which is to be translated.
     remark: told what a person should know, once.
     """
 
@@ -85,26 +81,25 @@ class Translator:
         model: Seq2Seq,
         source: Vocabulary,
         target: Vocabulary,
-        decoding: DecodingRecipe,
+        recipe: Recipe,
         *,
-        max_pieces: int,
         n_best: int = 1,
         parser: dict[str, Any] | None = None,
-        trees: ParserRecipe | None = None,
-        task: str = "",
         remark: Remark = lambda text: None,
     ) -> None:
-        if not 1 <= n_best <= decoding.beam_size:
+        self.decoding = recipe.decoding
+        if not 1 <= n_best <= self.decoding.beam_size:
             raise UsageError(
-                f"a beam of {decoding.beam_size} has no {n_best} best translations",
-                allowed=f"--n-best from 1 to {decoding.beam_size}",
+                f"a beam of {self.decoding.beam_size} has no {n_best} best translations",
+                allowed=f"--n-best from 1 to {self.decoding.beam_size}",
                 do="Take a wider beam (--beam-size)",
             )
-        self.model, self.source, self.target, self.decoding = model.eval(), source, target, decoding
-        self.max_pieces, self.n_best, self.parser_identity, self.remark = max_pieces, n_best, parser, remark
+        self.model, self.source, self.target = model.eval(), source, target
+        self.n_best, self.parser_identity, self.remark = n_best, parser, remark
         self.device = next(model.parameters()).device
-        self.task = task
-        self.reading: Reading = reading_of(model.reads("source"), trees or ParserRecipe())
+        self.max_pieces = recipe.filters.max_pieces
+        self.task = TRANSLATION if task_tags(recipe) else ""
+        self.reading: Reading = reading_of(model.reads("source"), recipe.parser)
 
     @classmethod
     def load(
@@ -127,12 +122,9 @@ class Translator:
             model.to(place),
             source,
             target,
-            _override(recipe.decoding, decoding),
-            max_pieces=recipe.filters.max_pieces,
+            recipe.model_copy(update={"decoding": _override(recipe.decoding, decoding)}),
             n_best=n_best,
             parser=info.get("parser"),
-            trees=recipe.parser,
-            task=TRANSLATION if task_tags(recipe) else "",
             remark=remark,
         )
 

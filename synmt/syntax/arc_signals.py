@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.errors import SynmtError
 from synmt.files import fingerprint
+from synmt.syntax.arcs import without_arcs
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs, FloatArray, IntArray, Parse
 from synmt.syntax.relations import Groups, group_numbers, groups_of
@@ -62,7 +62,7 @@ def arc_table(parse: Parse, groups: Groups | None) -> FloatArray:
     if parse.arcs is not None:
         return _dense(parse.arcs, groups, len(parse))
     if len(parse):
-        raise SynmtError("this parse has no probabilities of arcs", do="Parse again with `synmt parse --arcs`")
+        raise without_arcs("a tree")
     return np.zeros((_count(groups), 0, 0), dtype=np.float32)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs, IntArray
 from synmt.syntax.surface import Token
 
@@ -30,6 +31,15 @@ _SURE = 1e-6
 _MISC = re.compile(r"(?:^|\|)Arcs=([^|]*)")
 _FORBIDDEN = re.compile(r"[\s,;|=]")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.ASCII)
+
+
+def without_arcs(what: str, where: str = "") -> SynmtError:
+    """Say that a tree lacks what a variant reads."""
+    return SynmtError(
+        f"{what} has no probabilities of arcs, and a variant reads them",
+        where=where,
+        do="Parse the text again with `synmt parse --arcs`",
+    )
 
 
 def sparse(arcs: Arcs) -> Arcs:
