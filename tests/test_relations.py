@@ -147,3 +147,9 @@ def test_every_relation_of_a_gold_treebank_is_universal(name, data_folder):
     assert unknown_relations(seen, UNIVERSAL) == []
     # the 16 groups are all in use
     assert {group_of(relation, UNIVERSAL_GROUPS) for relation in seen} == set(range(-1, 16))
+
+
+def test_rest_takes_what_no_group_names():
+    groups = (("nsubj",), ("rest",), ("obl", "nsubj:pass"))
+    assert [group_of(name, groups) for name in ("nsubj:x", "odd", "case", "obl", "nsubj:pass")] == [0, 1, 1, 2, 2]
+    assert group_of("odd", groups[:1]) == -1

@@ -221,3 +221,19 @@ def test_heads_of_layers_that_do_not_fit_are_refused(place):
     for heads, said in (([16, 4], "encoder_heads has 2 numbers, but there are 1"), ([3], "shared out among 3 heads")):
         path = recipe(place, "wrong", model={**MODEL, "encoder_heads": heads})
         assert said in run(place, "train", path, code=2)[1]
+
+
+def test_trees_with_probabilities_serve_another_vocabulary_and_the_parsing_task(place):
+    run(place, "prepare", recipe(place, "ldd", LDD, parser=PARSED))
+    others = {"pascal": [{"name": "pascal"}], "tasks": []}
+    for name, variants in others.items():
+        tasks = {"parsing": "dependencies" if name == "tasks" else "none"}
+        path = recipe(place, name, *variants, parser=PARSED, vocabulary={"kind": "word", "size": 150}, tasks=tasks)
+        run(place, "prepare", path)
+    assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 2
+
+
+def test_the_rest_of_the_relations_may_have_a_head(place):
+    groups = [["nsubj"], ["obj"], ["det"], ["rest"]]
+    _, said = run(place, "train", recipe(place, "ldd", {**LDD, "groups": groups}, parser=PARSED))
+    assert "dependency_distribution" not in said
