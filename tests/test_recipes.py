@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import UsageError
+from synmt.needs import check_variants
 from synmt.recipe import Recipe
 from synmt.recipe_file import check_recipe, load_recipe, recipe_values
 from synmt.yaml import dump_yaml, load_yaml, parse_yaml_value
 
-RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.yaml"))
+RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
 
 
@@ -23,6 +24,7 @@ def write(folder, name, text):
 def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path):
     recipe = load_recipe(path)
     assert recipe.name == path.stem
+    check_variants(recipe)
     again = write(tmp_path, "again.yaml", dump_yaml(recipe_values(recipe)))
     assert load_recipe(again) == recipe
 
