@@ -19,3 +19,15 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real data, and {folder} is no folder; set SYNMT_DATA")
     return folder
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder with the tiny corpus, without a network and with a cache of its own."""
+    # imports torch, which most tests do without
+    from tiny import write_corpus
+
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    write_corpus(tmp_path / "corpus")
+    return tmp_path

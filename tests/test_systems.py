@@ -3,21 +3,13 @@
 import re
 
 import pytest
-from tiny import MODEL, synmt, write_corpus, write_recipe
+from tiny import MODEL, synmt, write_recipe
 
 from synmt.corpus import PreparedCorpus
 
 PARSED = {"workers": 1, "device": "cpu"}
 LDD = {"name": "dependency_distribution", "groups": [["nsubj"], ["obj", "iobj"], ["det"], ["odd"]]}
 GOLD = {"control": "gold", **PARSED}
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    write_corpus(tmp_path / "corpus")
-    return tmp_path
 
 
 def recipe(place, name, *variants, trees=None, **sections):

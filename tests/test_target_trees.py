@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from small import MONKEY, MONKEY_WORD_OF
-from tiny import synmt, write_corpus, write_recipe
+from tiny import synmt, write_recipe
 
 from synmt.batch import Reading, collate
 from synmt.checkpoint import Run
@@ -16,14 +16,6 @@ from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 DECODER = {"variants": [{"name": "dbsa", "side": "target", "layers": [1]}]}
 BOTH = {"variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]}
 GOLD = {"control": "gold", "workers": 1, "device": "cpu"}
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    write_corpus(tmp_path / "corpus")
-    return tmp_path
 
 
 def test_signals_of_the_target_stand_at_the_decoders_input():
