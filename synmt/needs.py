@@ -126,12 +126,11 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     return found if gold or recipe.corpus.train is not None else None
 
 
-def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side) -> dict[str, Path]:
+def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> dict[str, Path]:
     """Give the trees of every split that the model needs them of; none where its parser makes them.
 
     Trees of two origins are never mixed: a model does not read in one text what it has not learnt in another.
     """
-    needs = check_variants(recipe)[side]
     splits = corpus.splits() if needs.to_run else {"train": corpus.train, "valid": corpus.valid}
     given = {name: given_trees(recipe, files, side) for name, files in splits.items()}
     found = {name: path for name, path in given.items() if path is not None}

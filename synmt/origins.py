@@ -47,7 +47,7 @@ class Origin:
 
 def origin_of(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> Origin:
     """Find out where the trees of a side come from; a parser is loaded, so that what is missing is missed now."""
-    if given := all_given_trees(recipe, corpus, side):
+    if given := all_given_trees(recipe, corpus, side, needs):
         return Origin(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
     origin = Origin(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
     # the name is made of the parser's files, for which it is loaded

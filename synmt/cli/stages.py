@@ -70,27 +70,29 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
     from synmt.corpus import PreparedCorpus
     from synmt.syntax.arcs import without_arcs
 
-    # trees with probabilities are the same trees: who only wants these takes them, too
-    names = {arcs: origin.name(arcs=arcs) for arcs in ([True] if origin.arcs else [False, True])}
-    for name in names.values() if origin.parser else ():
-        if (folder / name / "annotation.json").is_file():
-            console.remark(f"trees: {folder / name} is there")
-            return name
-    paths, has_arcs = origin.given, origin.arcs
+    if (name := _existing(folder, origin)) is not None:
+        console.remark(f"trees: {folder / name} is there")
+        return name
+    paths, arcs = origin.given, origin.arcs
     if origin.parser is not None:
         texts = {"train": getattr(corpus.train, origin.side), "valid": getattr(corpus.valid, origin.side)}
         parser = _parser_of(origin.parser, corpus, list(texts.values()), data)
-        paths, has_arcs = (
-            {split: _parse(recipe, corpus, text, parser, data, origin.side) for split, text in texts.items()},
-            parser.arcs,
-        )
-    description = origin.description(arcs=has_arcs)
-    _show(annotate(folder, corpus, paths, parser=description, side=origin.side, arcs=has_arcs))
-    name = origin.name(arcs=has_arcs)
+        paths = {split: _parse(recipe, corpus, text, parser, data, origin.side) for split, text in texts.items()}
+        arcs = parser.arcs
+    _show(annotate(folder, corpus, paths, parser=origin.description(arcs=arcs), side=origin.side, arcs=arcs))
+    name = origin.name(arcs=arcs)
     # given trees may have been added for a recipe that wanted no probabilities
     if origin.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
         raise without_arcs("some tree", ", ".join(map(str, paths.values())))
     return name
+
+
+def _existing(folder: Path, origin: Origin) -> str | None:
+    """Find trees by our parser that are there; those with probabilities are the same trees, so they serve all."""
+    if origin.parser is None:
+        return None
+    names = [origin.name(arcs=arcs) for arcs in ([True] if origin.arcs else [False, True])]
+    return next((name for name in names if (folder / name / "annotation.json").is_file()), None)
 
 
 def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
