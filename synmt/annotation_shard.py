@@ -54,7 +54,7 @@ class ShardAnnotator:
             "arcs": arcs.stored_names(),
             "arc_mass": arcs.mass(),
         }
-        # no number in a row is larger than the row is long
+        # a word's number is below the length of its row, and relations and tags are few
         table = {name: lists(rows, _smallest(max(map(len, rows), default=0))) for name, rows in columns.items()}
         write_table(place / self.table.path.name, table | arcs.stored(), facts)
 
