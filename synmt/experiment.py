@@ -23,7 +23,7 @@ from synmt.device import choose_device
 from synmt.errors import UsageError
 from synmt.files import read_lines, write_atomically
 from synmt.metrics import MetricOptions, make_metric, score_system
-from synmt.model.build import build
+from synmt.model.build import build_for
 from synmt.model.seq2seq import Seq2Seq
 from synmt.needs import check_variants, given_trees, parser_recipe
 from synmt.parallel import Processes
@@ -147,7 +147,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     for name, vocabulary in (("source", source), ("target", target)):
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
-    model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
+    model = build_for(recipe, source, target)
     reading: dict[Side, Reading] = {
         side: reading_of(model.reads(side) + model.learns(side), parser_recipe(recipe, side)) for side in SIDES
     }

@@ -17,22 +17,35 @@ SIZES: dict[str, dict[str, int]] = {
 }
 
 
+LSTM_SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 1, "model_dim": 128},
+    "small": {"layers": 2, "model_dim": 256},
+    "base": {"layers": 2, "model_dim": 512},
+    "big": {"layers": 2, "model_dim": 1024},
+}
+
+_OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_dropout", "activation_dropout", "norm"}
+_OF_LSTMS = {"embedding_dim", "initial_range"}
+
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class ModelRecipe(Section):
     """The network. `size` fills in the numbers that are not given."""
 
-    architecture: Literal["transformer"] = "transformer"
+    architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
     size: Literal["tiny", "small", "base", "big"] = "base"
-    """tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16."""
+    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16;
+    lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
     encoder_layers: int = Field(default=6, ge=1)
     """Layers of the encoder."""
     decoder_layers: int = Field(default=6, ge=1)
     """Layers of the decoder."""
     model_dim: int = Field(default=512, ge=2)
-    """Width of every layer's input and output."""
+    """Width of every layer's input and output; an lstm's encoder has half of it in each direction."""
+    embedding_dim: int = Field(default=0, ge=0)
+    """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
     feedforward_dim: int = Field(default=2048, ge=1)
     """Width inside the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
@@ -40,7 +53,9 @@ class ModelRecipe(Section):
     encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
     """Attention heads of each encoder layer, first to last, where they are not all `heads`."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """On embeddings and on every sub-layer's output."""
+    """On embeddings and on every sub-layer's output; in an lstm between layers and on the attentional state."""
+    initial_range: float = Field(default=0.04, gt=0)
+    """lstm: every weight is drawn from U(-initial_range, initial_range)."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
     """On attention weights."""
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -55,20 +70,39 @@ class ModelRecipe(Section):
     def _fill_in_size(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        preset = dict(SIZES.get(str(given.get("size", "base")), {}))
+        sizes = LSTM_SIZES if given.get("architecture") == "lstm" else SIZES
+        preset = dict(sizes.get(str(given.get("size", "base")), {}))
         layers = preset.pop("layers", None)
         if layers is not None:
             preset |= {"encoder_layers": layers, "decoder_layers": layers}
         return {**preset, **given}
 
     def heads_of(self, side: str) -> tuple[int, ...]:
-        """Give the number of attention heads of each layer of a side."""
+        """Give the number of attention heads of each layer of a side; layers of an lstm have none to share out."""
+        if self.architecture == "lstm":
+            return (1,) * (self.decoder_layers if side == "target" else self.encoder_layers)
         if side == "target":
             return (self.heads,) * self.decoder_layers
         return self.encoder_heads or (self.heads,) * self.encoder_layers
 
     @model_validator(mode="after")
+    def _has_only_its_own(self) -> ModelRecipe:
+        foreign = _OF_TRANSFORMERS if self.architecture == "lstm" else _OF_LSTMS
+        # the stored recipe of a run names every key, with its default
+        given = sorted(name for name in foreign if getattr(self, name) != type(self).model_fields[name].default)
+        if given:
+            other = "transformer" if self.architecture == "lstm" else "lstm"
+            raise ValueError(
+                f"{', '.join(given)} belongs to architecture: {other}, and this one is {self.architecture}"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
+        if self.architecture == "lstm":
+            if self.model_dim % 2:
+                raise ValueError(f"model_dim {self.model_dim} is odd: two directions share it")
+            return self
         if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
             count = len(self.encoder_heads)
             raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
@@ -123,9 +157,13 @@ class TrainingRecipe(Section):
     accumulate: int = Field(default=1, ge=1)
     """Batches whose gradients make one update."""
     learning_rate: float = Field(default=7e-4, gt=0)
-    """The peak for `inverse_sqrt`, the factor for `noam`, the rate itself for `constant`."""
-    schedule: Literal["inverse_sqrt", "noam", "constant"] = "inverse_sqrt"
+    """The peak for `inverse_sqrt`, the factor for `noam`, the rate itself for `constant` and `plateau`."""
+    schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
     """How the learning rate moves after warm-up."""
+    decay: float = Field(default=0.5, gt=0, lt=1)
+    """plateau: the rate is multiplied by it after every validation that is no better than the `best` one before."""
+    max_decays: int = Field(default=5, ge=0)
+    """plateau: the rate is lowered so often; where it would be once more, training ends."""
     warmup: int = Field(default=8000, ge=0)
     """Steps until the learning rate peaks."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.98)
@@ -171,6 +209,13 @@ class TrainingRecipe(Section):
             raise ValueError("`use: average` needs `average: 2` or more")
         if self.best == "bleu" and not self.validation_beam_size:
             raise ValueError("`best: bleu` needs a `validation_beam_size` of 1 or more")
+        return self
+
+    @model_validator(mode="after")
+    def _decays_on_a_plateau(self) -> TrainingRecipe:
+        for name in ("decay", "max_decays") if self.schedule != "plateau" else ():
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"`{name}` needs `schedule: plateau`, and this one is {self.schedule}")
         return self
 
 
@@ -225,4 +270,6 @@ class Recipe(Section):
     def _sections_agree(self) -> Recipe:
         if self.model.embeddings == "shared" and not self.vocabulary.joint:
             raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
+        if self.training.compile and self.model.architecture == "lstm":
+            raise ValueError("`training.compile` cannot compile an lstm, whose steps are a loop: leave it out")
         return self

@@ -18,7 +18,9 @@ from synmt.syntax.parse import Arcs, Parse
 
 PIECES = 40
 RELATIONS = ("root", "nsubj", "nsubj:pass", "obj", "det", "case", "odd")
+PUNCTUATION = (5, 6, 7, 8)
 SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "feedforward_dim": 24, "heads": 4}
+LSTM_SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 16, "initial_range": 0.5}
 
 MONKEY = Parse(
     words=["The", "monkey", "eats", "a", "banana"],
@@ -38,18 +40,23 @@ def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq
             "source": "en",
             "target": "de",
             "corpus": {"name": "controlled"},
-            "model": {**SIZE, "dropout": 0.0, **options},
+            "model": {**_size(options), "dropout": 0.0, **options},
             "syntax": {"variants": list(variants)},
         },
         where="test",
     )
     torch.manual_seed(seed)
-    return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
+    punctuation = {"source": PUNCTUATION, "target": PUNCTUATION}
+    return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES, punctuation=punctuation)
+
+
+def _size(options: dict[str, Any]) -> dict[str, Any]:
+    return LSTM_SIZE if options.get("architecture") == "lstm" else SIZE
 
 
 def model_recipe(**options: Any) -> ModelRecipe:
     """Give the small model's sizes."""
-    return ModelRecipe.model_validate({**SIZE, "dropout": 0.0, **options})
+    return ModelRecipe.model_validate({**_size(options), "dropout": 0.0, **options})
 
 
 def random_tree(words: int, random: np.random.Generator) -> Parse:

@@ -13,7 +13,7 @@ from synmt.encoding import cut_short
 from synmt.errors import SynmtError
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.pieces import Vocabulary, word_of
 from synmt.tasks import tagged
@@ -27,11 +27,13 @@ class Source:
     """A line that has been cut into pieces.
 
     index: its place among its neighbours.
+    spans: (T, 2) which characters of the line each piece stands for; a task tag stands for none.
     dropped: pieces that were too many.
     """
 
     index: int
     example: Example
+    spans: IntArray
     dropped: int
 
     def __len__(self) -> int:
@@ -52,7 +54,8 @@ def cut(
     if tree is not None:
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
-    return Source(index, example, len(pieces.ids) - len(ids))
+    before = len(tagged("", task)) // 2
+    return Source(index, example, np.clip(spans - before, 0, len(line)), len(pieces.ids) - len(ids))
 
 
 def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark, *, arcs: bool) -> StanzaParser:

@@ -19,7 +19,7 @@ from synmt.decode.source import Remark, Source, check_arcs, cut, recorded_parser
 from synmt.decode.windows import batches, windows
 from synmt.device import choose_device
 from synmt.errors import SynmtError, UsageError
-from synmt.model.build import build
+from synmt.model.build import build_for
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe import DecodingRecipe, Recipe
 from synmt.syntax.blanks import visible
@@ -115,7 +115,7 @@ class Translator:
         """Load a run with its weights `final`, `best`, `last` or `average`; `decoding` overrides the recipe."""
         recipe, info = run.recipe(), run.info()
         source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
-        model = build(recipe.model, recipe.syntax, source_pieces=len(source), target_pieces=len(target))
+        model = build_for(recipe, source, target)
         place = choose_device(device)
         load_weights(run.weights_of(which), model)
         return cls(
@@ -152,17 +152,23 @@ class Translator:
         """Translate lines as they come in, window by window."""
         number, trees = 1, iter(parses) if parses is not None else None
         for lines in taken:
-            yield self._translate_window(lines, self._trees(lines, trees, number), number)
+            given = list(islice(trees, len(lines))) if trees is not None else None
+            if given is not None and len(given) < len(lines):
+                raise SynmtError(f"there are only {number - 1 + len(given)} trees", where=f"line {number + len(given)}")
+            yield self._translate_window(lines, self.trees(lines, given, number), number)
             number += len(lines)
         # a reader of trees that has some left says so now
         if trees is not None and next(trees, None) is not None:
             raise SynmtError(f"there are more trees than lines, {number - 1}")
 
-    def _trees(self, lines: list[str], trees: Iterator[Parse] | None, number: int) -> Sequence[Parse | None]:
-        if trees is not None:
-            given = list(islice(trees, len(lines)))
-            if len(given) < len(lines):
-                raise SynmtError(f"there are only {number - 1 + len(given)} trees", where=f"line {number + len(given)}")
+    def trees(
+        self, lines: Sequence[str], given: Sequence[Parse] | None = None, number: int = 1
+    ) -> Sequence[Parse | None]:
+        """Find the tree of each line that the model reads: given, or made by its own parser; None where it reads none.
+
+        number: of the first line, for messages.
+        """
+        if given is not None:
             if self._wants_arcs:
                 check_arcs(given, number)
             return given if self.reads_trees else [None] * len(lines)

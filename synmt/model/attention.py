@@ -75,12 +75,20 @@ class Memory:
 
     states: (B, T, D), the encoder's result.
     mask: (B, T), True at real pieces.
+    ends: the outputs and the cells in which each layer of a recurrent encoder ended, (L, B, D) both.
     annotations: (B, T, D) syntactic annotations beside the states, where a variant makes them.
+    weights: (B, T, T) how much each piece took from which others for its annotation.
     """
 
     states: Tensor
     mask: Tensor
+    ends: tuple[Tensor, Tensor] | None = None
     annotations: Tensor | None = None
+    weights: Tensor | None = None
+
+    def edit(self, **changes: Any) -> Memory:
+        """Return this memory with some of it replaced."""
+        return dataclasses.replace(self, **changes)
 
 
 def attend(terms: Terms, dropout: float = 0.0) -> Tensor:

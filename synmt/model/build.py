@@ -9,29 +9,52 @@ import json
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import synmt.model.variants
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.model.lstm import Lstm
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
 from synmt.model.variant import Place, Variant
-from synmt.recipe import ModelRecipe, SyntaxRecipe, VariantRecipe
+from synmt.recipe import ModelRecipe, Recipe, SyntaxRecipe, VariantRecipe
+from synmt.syntax.pieces import Vocabulary, punctuation_pieces
 from synmt.syntax.signals import Signal
 
-
-def build(model: ModelRecipe, syntax: SyntaxRecipe, *, source_pieces: int, target_pieces: int) -> Seq2Seq:
-    """Build a model with its variants; raises one UsageError that lists every misfit of the recipe."""
-    source = place_variants(model, syntax, "source")
-    target = place_variants(model, syntax, "target")
-    return Transformer(model, source_pieces, target_pieces, source, target)
+ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}
 
 
-def place_variants(model: ModelRecipe, syntax: SyntaxRecipe, side: str) -> list[list[Variant]]:
+def build_for(recipe: Recipe, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
+    """Build the model of a recipe for its vocabularies; raises one UsageError that lists every misfit."""
+    punctuation = {"source": punctuation_pieces(source), "target": punctuation_pieces(target)}
+    sizes = {"source_pieces": len(source), "target_pieces": len(target)}
+    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation)
+
+
+def build(
+    model: ModelRecipe,
+    syntax: SyntaxRecipe,
+    *,
+    source_pieces: int,
+    target_pieces: int,
+    punctuation: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> Seq2Seq:
+    """Build a model with its variants; raises one UsageError that lists every misfit of the recipe.
+
+    punctuation: the pieces of each side's vocabulary that are punctuation.
+    """
+    source, target = (place_variants(model, syntax, side, punctuation.get(side, ())) for side in ("source", "target"))
+    return ARCHITECTURES[model.architecture](model, source_pieces, target_pieces, source, target)
+
+
+def place_variants(
+    model: ModelRecipe, syntax: SyntaxRecipe, side: str, punctuation: Sequence[int] = ()
+) -> list[list[Variant]]:
     """Make the variants of one side, layer by layer; each owns the first heads that are free."""
     layers: list[list[Variant]] = [[] for _ in model.heads_of(side)]
     errors: list[SynmtError] = []
@@ -39,7 +62,7 @@ def place_variants(model: ModelRecipe, syntax: SyntaxRecipe, side: str) -> list[
         if recipe.side != side:
             continue
         try:
-            _place(recipe, model, layers, f"syntax.variants[{index}]")
+            _place(recipe, model, layers, f"syntax.variants[{index}]", tuple(punctuation))
         except SynmtError as error:
             errors.append(error)
     if errors:
@@ -112,8 +135,11 @@ def _working_folder_importable() -> Iterator[None]:
         sys.path.remove(os.getcwd())
 
 
-def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]], where: str) -> None:
+def _place(
+    recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]], where: str, punctuation: tuple[int, ...]
+) -> None:
     kind = variant_class(recipe.name, where)
+    _check_architecture(kind, recipe.name, model.architecture, where)
     options = _checked_options(kind, recipe, where)
     for number in _layer_numbers(kind, recipe, len(layers), where):
         layer = layers[number - 1]
@@ -122,7 +148,7 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         heads = _heads(kind, recipe, f"layer {number}", total, total - taken, where)
-        place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // total, taken)
+        place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // total, taken, punctuation)
         try:
             variant = kind(place, **options)
         except UsageError as error:
@@ -133,6 +159,21 @@ def _place(recipe: VariantRecipe, model: ModelRecipe, layers: list[list[Variant]
             )
         variant.loss_weight = recipe.loss_weight
         layer.append(variant)
+
+
+def _check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
+    if architecture == "lstm" and kind.edits_attention():
+        raise UsageError(
+            f"{name} edits the attention of pieces to each other, and an LSTM has none",
+            where=where,
+            do="Set model.architecture=transformer, or take one that stands elsewhere (latent_tree, tag_embedding)",
+        )
+    if architecture != "lstm" and kind.annotates_memory():
+        raise UsageError(
+            f"{name} annotates the source for the decoder of an LSTM, and a Transformer's reads no annotations",
+            where=where,
+            do="Set model.architecture=lstm, or take tree_attention, which stands in the Transformer's heads",
+        )
 
 
 def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where: str) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Token embeddings with sinusoidal positions."""
+"""Token embeddings, with sinusoidal positions and without."""
 
 from __future__ import annotations
 
@@ -34,6 +34,24 @@ class Embedding(nn.Module):
             for variant in self._variants:
                 x = variant.embed(x, syntax)  # (B, T, D)
         return self.dropout(x + self.positions[first:last])
+
+
+class PieceEmbedding(nn.Module):
+    """Embed pieces as they are, for models that know the order by themselves."""
+
+    def __init__(self, table: nn.Embedding, variants: Sequence[Variant] = ()) -> None:
+        super().__init__()
+        self.table = table
+        # the model owns the variants; here they are only called
+        self._variants = tuple(variants)
+
+    def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Embed ids (B, T): (B, T, E)."""
+        x = self.table(ids)  # (B, T, E)
+        if syntax is not None:
+            for variant in self._variants:
+                x = variant.embed(x, syntax)  # (B, T, E)
+        return x
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

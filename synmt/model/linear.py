@@ -6,6 +6,7 @@ brings along, is twice as fast (measured on a Zen 5), forward and backward. Its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,6 +29,55 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return _Linear.apply(x, weight, bias)  # type: ignore[return-value]
     return _onednn(x, weight, bias)
+
+
+def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
+    """Give a projection for many steps of one pass, whose weight gets its gradient in one product over all steps.
+
+    Step by step, every gradient of a weight would be written and added up, which costs more than computing it.
+    """
+    weight, bias = projection.weight, projection.bias
+    if not (torch.is_grad_enabled() and weight.requires_grad) or torch.compiler.is_compiling():
+        return projection
+    kind = weight.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+    uses: list[tuple[Tensor, Tensor]] = []
+    token = _Collected.apply(weight, bias, uses)
+    fixed = weight.detach().to(dtype), None if bias is None else bias.detach().to(dtype)
+    return lambda x: _Use.apply(x.to(dtype), token, *fixed, uses)  # type: ignore[return-value]
+
+
+class _Collected(torch.autograd.Function):
+    """Stands before all uses of a weight, so that its gradient is asked for after theirs."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, uses: list[tuple[Tensor, Tensor]]) -> Tensor:
+        ctx.uses, ctx.dtype, ctx.has_bias = uses, weight.dtype, bias is not None
+        return weight.new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, *ignored: Tensor) -> tuple[Tensor | None, ...]:
+        x, slope = (torch.cat(part) for part in zip(*ctx.uses, strict=True))  # (N, D), (N, D')
+        ctx.uses.clear()
+        to_weight = linear(slope.T, x.T)  # (D', D)
+        to_bias = slope.sum(0, dtype=ctx.dtype) if ctx.has_bias else None  # (D',)
+        return to_weight.to(ctx.dtype), to_bias, None
+
+
+class _Use(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, token: Tensor, weight: Tensor, bias: Tensor | None, uses: list[tuple[Tensor, Tensor]]
+    ) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        ctx.uses = uses
+        return linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        ctx.uses.append((x, slopes[0]))
+        return linear(slopes[0], weight.T), slopes[0].new_empty(0), None, None, None
 
 
 def product(x: Tensor, weight: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -28,25 +28,36 @@ class SelfAttention(nn.Module):
         self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None, cache: Cache | None = None
     ) -> Tensor:
         """Attend from x to itself, or to all that the cache holds and x: (B, T, D) -> (B, T, D)."""
+        dropout = self.dropout if self.training else 0.0
+        outputs = [attend(part, dropout) for part in self._edited(self._terms(x, mask, cache), syntax)]
+        return self.output(join_heads(_side_by_side(outputs)))
+
+    def weights(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> Tensor:
+        """Compute what every head looks at: (B, T, D) -> (B, H, T, T)."""
+        parts = self._edited(self._terms(x, mask), syntax)
+        return _side_by_side([part.normalize(part.scores()) for part in parts])
+
+    def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
         q, k, v = (split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
         if cache is not None:
             k, v = cache.extend(k, v)  # (B, H, Tk, d)
-        return self.output(join_heads(self._attend(Terms(x, q, k, v, mask), syntax)))
+        return Terms(x, q, k, v, mask)
 
-    def _attend(self, terms: Terms, syntax: Syntax | None) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        if syntax is None or not self.variants:
-            return attend(terms, dropout)
-        outputs, first = [], 0
-        for variant in cast(list[Variant], self.variants):
-            if not variant.place.heads:
-                continue
-            last = first + variant.place.heads
-            outputs.append(attend(variant.edit(terms.heads(first, last), syntax), dropout))
-            first = last
+    def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
+        """Yield the terms of each variant's heads, edited, then those of the heads that nobody owns."""
+        first = 0
+        owners = [variant for variant in cast(list[Variant], self.variants) if variant.place.heads]
+        if syntax is not None:
+            for variant in owners:
+                last = first + variant.place.heads
+                yield variant.edit(terms.heads(first, last), syntax)
+                first = last
         if first < self.heads:
-            outputs.append(attend(terms.heads(first, self.heads), dropout))
-        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, 1)  # (B, H, T, d)
+            yield terms.heads(first, self.heads) if first else terms
+
+
+def _side_by_side(heads: list[Tensor]) -> Tensor:
+    return heads[0] if len(heads) == 1 else torch.cat(heads, 1)
 
 
 class CrossAttention(nn.Module):

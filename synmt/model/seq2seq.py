@@ -74,13 +74,13 @@ class Seq2Seq(nn.Module):
         """List the signals that only training needs."""
         return _unique(signal for variant in self.variants[side] for signal in variant.learns)
 
-    def syntax(self, side: Side, signals: dict[str, Tensor]) -> Syntax | None:
+    def syntax(self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None) -> Syntax | None:
         """Wrap the signals of one side for a pass; None where no variant stands on that side."""
-        return Syntax(signals) if self.variants[side] else None
+        return Syntax(signals, ids) if self.variants[side] else None
 
     def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
         """Encode the source with its syntax, and let the variants annotate what the decoder will read."""
-        syntax = self.syntax("source", signals)
+        syntax = self.syntax("source", signals, source.ids)
         memory = self.encode(source.ids, source.mask, syntax)
         if syntax is not None:
             for variant in self.variants["source"]:

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from synmt.model.attention import Memory, Terms
 from synmt.syntax.signals import Signal
 
+Annotation = Literal["none", "shared", "separate"]
+
 
 @dataclass(frozen=True)
 class Place:
@@ -23,6 +25,7 @@ class Place:
     layer: counted from 1, as in papers.
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
+    punctuation: the pieces of the side's vocabulary that are punctuation.
     """
 
     side: Literal["source", "target"]
@@ -31,6 +34,7 @@ class Place:
     model_dim: int
     head_dim: int
     first_head: int = 0
+    punctuation: tuple[int, ...] = ()
 
 
 @dataclass
@@ -38,11 +42,13 @@ class Syntax:
     """What travels with one forward pass over one side; None for a side without variants.
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T), with the gold of auxiliary losses where it is known.
+    ids: (B, T) the pieces of the source.
     states: the inputs of the layers so far, each (B, T, D).
     losses: auxiliary losses found on the way, weighted, each the sum over the batch.
     """
 
     signals: Mapping[str, Tensor]
+    ids: Tensor | None = None
     states: list[Tensor] = field(default_factory=list)
     losses: dict[str, Tensor] = field(default_factory=dict)
 
@@ -67,6 +73,13 @@ class Variant(nn.Module):
 
     default_heads: int | Literal["all"] = "all"
     """How many heads of a layer it owns, if the recipe does not say."""
+
+    annotation: Annotation = "none"
+    """Whether `annotate` gives the source annotations, and whether an LSTM's decoder reads them with the attention to
+    its states or with their own."""
+
+    gives_trees: bool = False
+    """Whether the weights of its heads are dependency trees that it has found by itself, without gold."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -96,5 +109,10 @@ class Variant(nn.Module):
 
     @classmethod
     def edits_attention(cls) -> bool:
-        """Tell whether it edits attention, and so owns heads."""
+        """Tell whether it edits attention, and so owns heads; only a Transformer has attention to edit."""
         return cls.edit is not Variant.edit
+
+    @classmethod
+    def annotates_memory(cls) -> bool:
+        """Tell whether it edits what the decoder reads; only an LSTM's decoder reads annotations."""
+        return cls.annotate is not Variant.annotate

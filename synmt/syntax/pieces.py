@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -177,6 +178,18 @@ class Words(Vocabulary):
 
     def to_bytes(self) -> bytes:
         return "".join(f"{word}\n" for word in self._words).encode()
+
+
+def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
+    """List the pieces that are punctuation: all of their characters are of Unicode's punctuation or symbols."""
+    spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
+    return [number for number, piece in enumerate(spelled, start=len(SPECIALS)) if is_punctuation(piece.strip("▁"))]
+
+
+def is_punctuation(text: str) -> bool:
+    """Tell whether a text is nothing but punctuation and symbols."""
+    # a byte such as <0x0A> is spelled with brackets
+    return bool(text) and all(unicodedata.category(character)[0] in "PS" for character in text)
 
 
 def word_of(spans: IntArray, words: IntArray) -> IntArray:

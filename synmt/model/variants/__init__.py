@@ -11,6 +11,8 @@
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
 | `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
+| `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
+| `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 
 Multi-task data (Currey & Heafield, 2019) are no variant: `synmt/tasks.py`.
 """

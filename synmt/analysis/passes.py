@@ -1,0 +1,122 @@
+"""What goes on inside a model while it reads and writes given text: attention weights, annotations, gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from synmt.batch import Batch, Reading, collate
+from synmt.corpus import Side
+from synmt.decode.source import Source, cut
+from synmt.decode.translator import PIECES, Translator
+from synmt.decode.windows import batches
+from synmt.model.attention import Memory
+from synmt.model.multihead import SelfAttention
+from synmt.model.recurrent import Gate
+from synmt.syntax.blanks import visible
+from synmt.syntax.parse import IntArray, Parse
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A pair of lines that a model has read.
+
+    index: its place among the pairs.
+    source, target: (T, 2) which characters of the line each piece stands for, without EOS; a task tag stands for none.
+    dropped: pieces of both that were too many for the model.
+    """
+
+    index: int
+    source: IntArray
+    target: IntArray
+    dropped: int = 0
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One batch on its way through the model.
+
+    sentences: its B pairs.
+    batch: their pieces.
+    memory: what the decoder reads of the source.
+    attention: weights of self-attention, (B, H, T, T), by side and layer, which counts from 1; the target's positions
+        are those of the decoder's input, BOS first.
+    gates: (B, T, D) how much of each annotation the LSTM's decoder let through when it predicted each target piece.
+    """
+
+    sentences: list[Sentence]
+    batch: Batch
+    memory: Memory
+    attention: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
+    gates: Tensor | None = None
+
+
+@torch.inference_mode()
+def passes(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str] | None = None,
+    trees: Sequence[Parse] | None = None,
+) -> Iterator[Pass]:
+    """Run a model over pairs of lines, longest first, and yield what went on inside.
+
+    targets: what it has to write; without them only the source is read.
+    trees: of the sources, where the model reads trees; without them its own parser makes them.
+    A pair without a visible character in its source is left out.
+    """
+    model, size = translator.model, translator.decoding.batch_size
+    found = translator.trees(sources, trees)
+    cuts = [_cut(translator, index, sources[index], found[index]) for index in range(len(sources))]
+    for chosen in batches([one for one in cuts if len(one)], len, sentences=size, pieces=PIECES * size):
+        written = [_written(translator, one, targets) for one in chosen]
+        examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, written, strict=True)]
+        batch = collate(examples, translator.reading, Reading()).to(translator.device)
+        with _watched(model) as (attention, gates):
+            memory, _ = model.remember(batch.source, batch.source_signals)
+            if targets is not None:
+                model.decode(memory, batch.target_input, model.syntax("target", {}))
+        sentences = [
+            Sentence(one.index, one.spans, spans, one.dropped + dropped)
+            for one, (_, spans, dropped) in zip(chosen, written, strict=True)
+        ]
+        yield Pass(sentences, batch, memory, attention, torch.stack(gates, 1) if gates else None)
+
+
+def _cut(translator: Translator, index: int, line: str, tree: Parse | None) -> Source:
+    line = line if visible(line) else ""
+    return cut(index, line, tree, translator.source, translator.max_pieces, task=translator.task if line else "")
+
+
+def _written(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:
+    pieces = translator.target.encode(targets[one.index] if targets is not None else "")
+    longest = translator.max_pieces
+    return pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest)
+
+
+@contextmanager
+def _watched(model: nn.Module) -> Iterator[tuple[dict[tuple[Side, int], Tensor], list[Tensor]]]:
+    """Collect attention weights and gates for as long as the block runs."""
+    attention: dict[tuple[Side, int], Tensor] = {}
+    gates: list[Tensor] = []
+    with ExitStack() as hooks:
+        for side, layers in (("source", "encoder"), ("target", "decoder")):
+            stack: Any = getattr(model, layers)
+            for number, layer in enumerate(stack if isinstance(stack, nn.ModuleList) else [], start=1):
+                hook = _keep(attention, cast(Side, side), number)
+                hooks.enter_context(layer.self_attention.register_forward_hook(hook))
+        for module in model.modules():
+            if isinstance(module, Gate):
+                hooks.enter_context(module.register_forward_hook(lambda module, given, gate: gates.append(gate)))
+        yield attention, gates
+
+
+def _keep(attention: dict[tuple[Side, int], Tensor], side: Side, layer: int) -> Any:
+    def hook(module: SelfAttention, given: tuple[Any, ...], output: Tensor) -> None:
+        attention[side, layer] = module.weights(*given[:3])
+
+    return hook

@@ -1,0 +1,224 @@
+"""Probabilities of arcs in a random dependency tree (Koo et al., 2007), exact where a matrix inverse is not.
+
+    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(h is the parent of m) = ∂ log Z / ∂ scores_mh
+
+The arcs may cross, and r is the one root. Koo et al. take Z from the determinant of a Laplacian. Two words that prefer
+each other by 40 nats leave no digit of it: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64. The elimination of Grassmann, Taksar &
+Heyman (1985) never subtracts. A = exp(scores) are the rates of steps from child to parent, R = exp(roots) those of
+leaving for good. The words k = T-1, …, 1 are removed one by one, and who stepped to k now goes where k goes:
+
+    s_k = Σ_j<k A_kj      A_ij += A_ik A_kj / s_k      R_i += A_ik R_k / s_k      (i, j < k)
+    log Z = log R_0 + Σ_k≥1 log s_k
+
+R is not in s_k, as there is one root: leaving is infinitely slow. The same steps backwards differentiate log Z. They
+do subtract, but expected numbers of arcs, which are T at most: rounding costs T² · 10⁻¹⁶ in the worst case, and 10⁻¹⁵
+was the most that scores of ±50 and 200 words showed.
+
+The Hessian of log Z is symmetric, so the gradient of the probabilities P is their change along the incoming gradient g:
+Im P(θ + i ε g) / ε, with an ε that is so small that the error, of order ε², is none (Squire & Trapp, 1998).
+
+A is divided by the largest rate of each child, R too, and R by its largest rate then. What is below e⁻²³⁰ after this
+counts as e⁻²³⁰, so that nothing overflows and -inf is a potential like any other; the gradient of P with respect to
+such a potential is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_FLOOR = -230.0  # then R_k / s_k, the largest number, is below T² e⁴⁶⁰; float64 ends at e⁷⁰⁸
+_INFINITY = 1e300  # unlike inf, this can be subtracted from itself
+_EPSILON = 1e-30
+_SCHEMA = "(Tensor potentials, Tensor words, Tensor heads) -> Tensor"
+
+
+def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None = None) -> Tensor:
+    """Compute P: (..., T, T), [m, h] that h is the parent of m, [m, m] that m is the root; float32 at least.
+
+    Rows of words sum to 1; rows and columns of padding are 0. NaN in a sentence makes it NaN. Gradients flow once.
+
+    scores: (..., T, T), [m, h] the log-potential of h being the parent of m; the diagonal is not read.
+    roots: (..., T) log-potential of being the root.
+    mask: (..., T), True at words, wherever they are; all leading dimensions are broadcast.
+    may_head: (..., T), False at words that can be neither parent nor root. Where no word is left, all may.
+    """
+    potentials, words, heads = _join(scores, roots, mask, may_head)  # (..., T, T), (..., T), (..., T)
+    marginals = _marginals(*_flat(potentials, words, heads)) if potentials.numel() else potentials
+    return marginals.view(potentials.shape).to(torch.promote_types(scores.dtype, torch.float32))  # (..., T, T)
+
+
+def tree_log_partition(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None = None) -> Tensor:
+    """Compute log Z from the same arguments: (...,), 0 where there is no word. Its gradient is P."""
+    potentials, words, heads = _join(scores, roots, mask, may_head)  # (..., T, T), (..., T), (..., T)
+    total = _log_partition(*_flat(potentials, words, heads)) if potentials.numel() else potentials.sum((-2, -1))
+    return total.view(words.shape[:-1]).to(torch.promote_types(scores.dtype, torch.float32))  # (...,)
+
+
+def _join(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Write the roots on the diagonal of the scores, in float64, and find the words and those that may head."""
+    heads = mask if may_head is None else mask & may_head  # (..., T)
+    heads = heads | (mask & ~heads.any(-1, keepdim=True))  # (..., T)
+    shape = torch.broadcast_shapes(scores.shape[:-1], roots.shape, heads.shape)
+    assert scores.shape[-2:] == (*roots.shape[-1:], *mask.shape[-1:]), (scores.shape, roots.shape, mask.shape)
+    scores, roots = scores.double().expand(*shape, -1), roots.double().expand(shape)  # (..., T, T), (..., T)
+    return scores.diagonal_scatter(roots, dim1=-2, dim2=-1), mask.expand(shape), heads.expand(shape)
+
+
+def _flat(potentials: Tensor, words: Tensor, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Make one dimension of the leading ones: (N, T, T), (N, T), (N, T)."""
+    size = math.prod(words.shape[:-1]), words.size(-1)
+    return potentials.reshape(*size, size[-1]), words.reshape(size), heads.reshape(size)
+
+
+# torch.compile takes an operator as it is, where it would unroll the loops over the words
+@torch.library.custom_op("synmt::tree_marginals", mutates_args=(), schema=_SCHEMA)
+def _marginals(potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+    """Compute P: (N, T, T) in float64, (N, T), (N, T) -> (N, T, T)."""
+    chain = _chain(potentials, words, heads)
+    marginals = _probabilities(chain.rates).masked_fill(chain.logs.isneginf(), 0.0)  # (N, T, T)
+    return _reorder(marginals.clamp(min=0.0), chain.order)
+
+
+@torch.library.custom_op("synmt::tree_marginals_change", mutates_args=(), schema="(Tensor along, " + _SCHEMA[1:])
+def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+    """Compute the change of P along a direction of the potentials: four of (N, T, T), (N, T) -> (N, T, T)."""
+    chain = _chain(potentials, words, heads)
+    along = _reorder(along, chain.order).masked_fill(chain.logs.isneginf(), 0.0)  # (N, T, T)
+    largest = along.abs().amax((1, 2), keepdim=True)  # (N, 1, 1)
+    scale = largest.masked_fill(largest == 0, 1.0) / _EPSILON  # (N, 1, 1)
+    # exp(θ + i ε g) = exp(θ) (1 + i ε g) in float64
+    moved = torch.complex(chain.rates, chain.rates * _roots_first(along / scale))  # (N, T, 1 + T)
+    change = _probabilities(moved).imag * scale  # (N, T, T)
+    return _reorder(change.masked_fill(chain.logs <= _FLOOR, 0.0), chain.order)
+
+
+@torch.library.custom_op("synmt::tree_log_partition", mutates_args=(), schema=_SCHEMA)
+def _log_partition(potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+    """Compute log Z: (N, T, T) in float64, (N, T), (N, T) -> (N,)."""
+    chain = _chain(potentials, words, heads)
+    sums = _eliminate(chain.rates)  # (N, T)
+    return chain.divided + chain.rates[:, 0, 0].log() + sums.log().sum(-1)
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+def _marginals_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    return _marginals_change(gradient, *ctx.saved_tensors), None, None
+
+
+def _log_partition_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    return gradient[:, None, None] * _marginals(*ctx.saved_tensors), None, None
+
+
+_marginals.register_fake(lambda potentials, words, heads: potentials.new_empty(potentials.shape))
+_marginals_change.register_fake(lambda along, potentials, words, heads: potentials.new_empty(potentials.shape))
+_log_partition.register_fake(lambda potentials, words, heads: potentials.new_empty(len(potentials)))
+_marginals.register_autograd(_marginals_backward, setup_context=_save)
+_log_partition.register_autograd(_log_partition_backward, setup_context=_save)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Rates of the steps from child to parent, with a word that may head in front.
+
+    order: (N, T) where each word was, and also where it went.
+    logs: (N, T, T) log A, log R on the diagonal, -inf where there can be no arc.
+    rates: (N, T, 1 + T) R and A, with a floor.
+    divided: (N,) log of what all rates together were divided by.
+    """
+
+    order: Tensor
+    logs: Tensor
+    rates: Tensor
+    divided: Tensor
+
+
+def _chain(potentials: Tensor, words: Tensor, heads: Tensor) -> _Chain:
+    """Divide and bound the rates: (N, T, T), (N, T), (N, T)."""
+    order = _head_first(heads)  # (N, T)
+    words, heads = words.gather(1, order), heads.gather(1, order)  # (N, T), (N, T)
+    logs = _reorder(potentials, order).clamp(-_INFINITY, _INFINITY)  # (N, T, T)
+    logs = logs.masked_fill(~(words[:, :, None] & heads[:, None]), -math.inf)  # (N, T, T)
+    itself = torch.eye(words.size(1), dtype=torch.bool, device=words.device)  # (T, T)
+    largest = _finite(logs.masked_fill(itself, -math.inf).amax(-1))  # (N, T)
+    logs = logs - largest[..., None]  # (N, T, T)
+    largest_root = _finite(logs.diagonal(dim1=1, dim2=2).amax(-1))  # (N,)
+    logs.diagonal(dim1=1, dim2=2).sub_(largest_root[:, None])
+    rates = logs.clamp(min=_FLOOR).exp().masked_fill(logs.isneginf(), 0.0)  # (N, T, T)
+    rates = _roots_first(rates)  # (N, T, 1 + T)
+    # padding steps to the first word, and leaves where there is no word: factors of 1 in Z
+    rates[:, :, 1].masked_fill_(~words, 1.0)
+    rates[:, 0, 0].masked_fill_(~words[:, 0], 1.0)
+    return _Chain(order, logs, rates, largest.sum(-1) + largest_root)
+
+
+def _head_first(heads: Tensor) -> Tensor:
+    """Exchange the first word with one that may head: (N, T) -> (N, T). The last one to stay needs a way to leave."""
+    first = heads.byte().argmax(-1, keepdim=True)  # (N, 1)
+    order = torch.arange(heads.size(1), device=heads.device).repeat(len(heads), 1)  # (N, T)
+    order.scatter_(1, first, 0)
+    order[:, :1] = first
+    return order
+
+
+def _reorder(matrices: Tensor, order: Tensor) -> Tensor:
+    """Exchange rows and columns: (N, T, T), (N, T) -> (N, T, T)."""
+    rows = matrices.gather(1, order[:, :, None].expand_as(matrices))  # (N, T, T)
+    return rows.gather(2, order[:, None].expand_as(matrices))
+
+
+def _finite(largest: Tensor) -> Tensor:
+    """Replace the maximum of nothing by 0."""
+    return largest.masked_fill(largest.isneginf(), 0.0)
+
+
+def _roots_first(matrices: Tensor) -> Tensor:
+    """Copy the diagonal to the front: (N, T, T) -> (N, T, 1 + T). Nothing reads it in its old place."""
+    return torch.cat([matrices.diagonal(dim1=1, dim2=2)[..., None], matrices], -1)
+
+
+def _probabilities(rates: Tensor) -> Tensor:
+    """Compute P as the rates times the gradient of log Z with respect to them: (N, T, 1 + T) -> (N, T, T)."""
+    eliminated = rates.clone()  # (N, T, 1 + T)
+    sums = _eliminate(eliminated)  # (N, T)
+    probabilities = rates * _gradient(eliminated, sums)  # (N, T, 1 + T)
+    return probabilities[..., 1:].diagonal_scatter(probabilities[..., 0], dim1=1, dim2=2)
+
+
+def _eliminate(rates: Tensor) -> Tensor:
+    """Remove the words from the last to the second, in place: (N, T, 1 + T) -> s, (N, T), with s_0 = 1.
+
+    Row k becomes R_k / s_k and A_kj / s_k for j < k; column k and R_0 stay as they were when they were last used.
+    """
+    sums = torch.ones_like(rates[..., 0])  # (N, T)
+    for k in range(rates.size(1) - 1, 0, -1):
+        sums[:, k] = rates[:, k, 1 : k + 1].sum(-1)
+        onward = rates[:, k, : k + 1].div_(sums[:, k, None])  # (N, 1 + k)
+        rates[:, :k, : k + 1].addcmul_(rates[:, :k, k + 1, None], onward[:, None])
+    return sums
+
+
+def _gradient(eliminated: Tensor, sums: Tensor) -> Tensor:
+    """Differentiate log Z with respect to the rates: (N, T, 1 + T), (N, T) -> (N, T, 1 + T).
+
+    The words return from the second to the last, and the gradient of a rate between words before k stays as it is.
+    """
+    gradient = torch.zeros_like(eliminated)  # (N, T, 1 + T)
+    gradient[:, 0, 0] = eliminated[:, 0, 0].reciprocal()
+    for k in range(1, eliminated.size(1)):
+        before = gradient[:, :k, : k + 1]  # (N, k, 1 + k)
+        inward, onward = eliminated[:, :k, k + 1, None], eliminated[:, k, None, : k + 1]  # (N, k, 1), (N, 1, 1 + k)
+        gradient_inward = (before * onward).sum(-1, keepdim=True)  # (N, k, 1)
+        gradient_onward = (before * inward).sum(-2)  # (N, 1 + k)
+        # s_k is a factor of Z, and divides every step onward
+        gradient_onward[:, 1:] += 1 - (gradient_inward * inward).sum(-2)
+        gradient[:, :k, k + 1] = gradient_inward[..., 0]
+        gradient[:, k, : k + 1] = gradient_onward / sums[:, k, None]
+    return gradient

@@ -1,0 +1,148 @@
+"""The parts of a recurrent decoder: cells, attention to the source, and the gate before syntactic annotations.
+
+Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input feeding (Luong et al., 2015), gate (Tran
+& Bisk, 2018):
+
+    [i; f; o; g] = W [x_t; h_t-1] + b        c_t = σ(f) ⊙ c_t-1 + σ(i) ⊙ tanh(g)        h_t = σ(o) ⊙ tanh(c_t)
+    α = softmax(h_t · W_a s_i)               c = Σ_i α_i s_i                             d = Σ_i α_i m_i
+    h̃_t = tanh(W_o [c; h_t; z ⊙ d])          z = σ(W_z h_t + b_z)                        x_t+1 = [E y_t; h̃_t]
+
+s are the source's states. The annotations m, d and z are there where a variant annotates the source.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmt.model.attention import Memory
+from synmt.model.linear import Linear, repeated
+from synmt.model.variant import Annotation
+
+Ends = list[tuple[Tensor, Tensor]]
+"""Output h and cell c of each layer, (N, D) both."""
+
+
+def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
+    """Make one step of a cell: gates i, f, o, g side by side (N, 4D), c (N, D) -> h, c, (N, D) both."""
+    # c in float32: it adds up small changes over the whole sentence
+    gates = gates.to(cell.dtype)
+    width = cell.size(-1)
+    i, f, o = gates[:, : 3 * width].sigmoid().chunk(3, -1)  # (N, D) each
+    cell = f * cell + i * gates[:, 3 * width :].tanh()  # (N, D)
+    return o * cell.tanh(), cell
+
+
+class Gate(nn.Module):
+    """Decides how much of the annotations a target piece needs (Tran & Bisk, 2018, section 3.3)."""
+
+    def __init__(self, model_dim: int) -> None:
+        super().__init__()
+        self.project = Linear(model_dim, model_dim)
+
+    def forward(self, projected: Tensor) -> Tensor:
+        """Open as far as the projected state says: (N, D) -> (N, D), each from 0 to 1."""
+        return projected.sigmoid()
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What the decoder looks at, projected once: B sentences, which their beams share.
+
+    keys: (B, T, D).
+    values: (B, T, D'), what is read.
+    bias: (B, 1, T), 0 at real pieces and -inf at others.
+    """
+
+    keys: Tensor
+    values: Tensor
+    bias: Tensor
+
+    def read(self, queries: Tensor) -> Tensor:
+        """Attend from states (B K, D): (B K, D')."""
+        by_sentence = queries.view(len(self.keys), -1, queries.size(-1)).to(self.keys.dtype)  # (B, K, D)
+        weights = torch.baddbmm(self.bias, by_sentence, self.keys.transpose(1, 2)).softmax(-1)  # (B, K, T)
+        return (weights @ self.values).flatten(0, 1)  # (B K, D')
+
+    def select(self, sentences: Tensor) -> Attended:
+        """Keep some sentences (B',)."""
+        return Attended(*(getattr(self, name)[sentences] for name in ("keys", "values", "bias")))
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """What goes from step to step.
+
+    layers: of the decoder, first to last.
+    fed: (N, E), the attentional state of the step before.
+    """
+
+    layers: Ends
+    fed: Tensor
+
+    def select(self, rows: Tensor) -> Recurrence:
+        """Take rows, in a new order: (N',)."""
+        return Recurrence([(h[rows], c[rows]) for h, c in self.layers], self.fed[rows])
+
+
+Step = Callable[[Tensor, Recurrence], Recurrence]
+"""Embedded gates of the newest pieces (N, 4D), and what was -> what is; `fed` predicts the next piece."""
+
+
+class Decoder(nn.Module):
+    """An LSTM with input feeding."""
+
+    def __init__(self, layers: int, embedding_dim: int, model_dim: int, dropout: float, annotation: Annotation) -> None:
+        super().__init__()
+        self.dropout = dropout
+        # the share of the pieces in the gates of the first layer, computed for all steps at once
+        self.embedded = Linear(embedding_dim, 4 * model_dim)
+        self.first = Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
+        self.others = nn.ModuleList(Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
+        self.keys = Linear(model_dim, model_dim, bias=False)
+        self.annotation_keys = Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
+        self.gate = Gate(model_dim) if annotation != "none" else None
+        read = 3 if self.gate else 2
+        self.output = Linear(read * model_dim, embedding_dim, bias=False)
+
+    def look_at(self, memory: Memory) -> list[Attended]:
+        """Project what will be attended to: the states, with their annotations or before them."""
+        bias = torch.zeros_like(memory.mask, dtype=memory.states.dtype)  # (B, T)
+        bias = bias.masked_fill(~memory.mask, -math.inf)[:, None]  # (B, 1, T)
+        states, annotations = memory.states, memory.annotations
+        if self.gate is None or annotations is None:
+            return [Attended(self.keys(states), states, bias)]
+        if self.annotation_keys is None:
+            return [Attended(self.keys(states), torch.cat((states, annotations), -1), bias)]
+        own = Attended(self.annotation_keys(annotations), annotations, bias)
+        return [Attended(self.keys(states), states, bias), own]
+
+    def stepper(self, attended: list[Attended]) -> Step:
+        """Give the function that makes one step; to be used for all steps of a pass."""
+        first, output = repeated(self.first), repeated(self.output)
+        others = [repeated(cast(Linear, layer)) for layer in self.others]
+        gated = repeated(self.gate.project) if self.gate else None
+
+        def step(embedded: Tensor, was: Recurrence) -> Recurrence:
+            h, c = was.layers[0]
+            layers = [lstm_cell(embedded + first(torch.cat((was.fed, h), -1)), c)]
+            for layer, (h, c) in zip(others, was.layers[1:], strict=True):
+                x = F.dropout(layers[-1][0], self.dropout, self.training)  # (N, D)
+                layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
+            h = layers[-1][0]
+            read = torch.cat([one.read(h) for one in attended], -1)  # (N, D) or (N, 2D)
+            if self.gate is not None and gated is not None:
+                context, annotation = read.chunk(2, -1)  # (N, D), (N, D)
+                read = torch.cat((context, h, self.gate(gated(h)) * annotation), -1)  # (N, 3D)
+            else:
+                read = torch.cat((read, h), -1)  # (N, 2D)
+            fed = F.dropout(output(read).tanh(), self.dropout, self.training)  # (N, E)
+            return Recurrence(layers, fed)
+
+        return step

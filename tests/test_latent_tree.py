@@ -1,0 +1,201 @@
+"""Latent trees against sums over all trees, written out sentence by sentence."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from small import PUNCTUATION, random_batch, small_model
+
+from synmt.errors import UsageError
+from synmt.model.latent import possible_parents, straight_through
+from synmt.syntax.pieces import EOS
+
+OPTIONS = [
+    {},
+    {"hard": True},
+    {"sets": 1},
+    {"attention": "separate"},
+    {"punctuation": True},
+    {"normalize": "flat"},
+    {"normalize": "flat", "hard": True},
+    {"normalize": "flat", "sets": 1},
+]
+
+
+def with_latent_trees(**options):
+    model = small_model({"name": "latent_tree", **options}, architecture="lstm").double().eval()
+    return model, model.variants["source"][0]
+
+
+def all_trees(words):
+    """Every choice of parents in which each word comes to the one root; a root is its own parent."""
+    for parents in itertools.product(range(words), repeat=words):
+        if sum(word == parent for word, parent in enumerate(parents)) == 1 and comes_to_the_root(parents):
+            yield parents
+
+
+def comes_to_the_root(parents):
+    def top(word):
+        for _ in parents:
+            word = parents[word]
+        return word
+
+    return all(parents[top(word)] == top(word) for word in range(len(parents)))
+
+
+def enumerated(scores, roots, may):
+    """P(parent | child) from the sum over all trees; scores[child, parent]."""
+    words, scores, roots = len(roots), scores.detach(), roots.detach()
+    total, found = 0.0, torch.zeros(words, words, dtype=scores.dtype)
+    for parents in all_trees(words):
+        if not all(may[parent] for parent in parents):
+            continue
+        weight = math.exp(
+            sum(float(roots[w] if w == parent else scores[w, parent]) for w, parent in enumerate(parents))
+        )
+        total += weight
+        for word, parent in enumerate(parents):
+            found[word, parent] += weight
+    return found / total
+
+
+def slow_weights(variant, states, ids):
+    """Follow the equation for one sentence: states (T, D), its pieces -> (T, T)."""
+    words, width = states.shape
+    may = [variant.excluded.numel() == 0 or piece not in variant.excluded.tolist() for piece in ids]
+    if not any(may):
+        may = [True] * words
+    scores = torch.zeros(words, words, dtype=states.dtype)
+    for child, parent in itertools.product(range(words), repeat=2):
+        q, k = variant.query.weight @ states[parent], variant.key.weight @ states[child]
+        scores[child, parent] = q @ k / math.sqrt(width)
+    if variant.normalize == "flat":
+        powers = torch.exp(scores) * torch.tensor(may)
+        return powers / powers.sum(1, keepdim=True)
+    roots = torch.stack([variant.root @ (variant.key.weight @ state) / math.sqrt(width) for state in states])
+    return enumerated(scores, roots, may)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_equals_the_sum_over_all_trees(options):
+    model, variant = with_latent_trees(**options)
+    for seed in range(4):
+        # of two to five pieces, and one of them punctuation now and then
+        ids = torch.randint(4, 12, (3, 6), generator=torch.Generator().manual_seed(seed))
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        for row, length in enumerate((2, 4, 5)):
+            ids[row, length], mask[row, length + 1 :] = EOS, False
+        plain = model.encode(ids, mask)
+        syntax = model.syntax("source", {}, ids)
+        memory = variant.annotate(plain, syntax)
+        for row, length in enumerate((2, 4, 5)):
+            states = plain.states[row, :length]
+            weights = slow_weights(variant, states, ids[row, :length].tolist())
+            torch.testing.assert_close(memory.weights[row, :length, :length], weights)
+            assert not memory.weights[row, length:].any()
+            assert not memory.weights[row, :, length:].any()
+            check_annotations(variant, memory, row, states, weights)
+
+
+def check_annotations(variant, memory, row, states, weights):
+    for place, state in enumerate(states):
+        chosen = weights[place]
+        if variant.hard:
+            chosen = torch.tensor([float(other == weights[place].argmax()) for other in range(len(states))])
+        value = sum(w * (variant.value.weight @ s) for w, s in zip(chosen.tolist(), states, strict=True))
+        if variant.gate is None:
+            torch.testing.assert_close(memory.annotations[row, place], value)
+        else:
+            gate = torch.sigmoid(variant.gate.weight @ state + variant.gate.bias)
+            torch.testing.assert_close(memory.states[row, place], state + gate * value)
+            assert memory.annotations is None
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_every_weight_receives_a_finite_gradient(options):
+    model, variant = with_latent_trees(**options)
+    _, batch = random_batch(model, [5, 3])
+    model(batch).states.square().sum().backward()
+    for name, parameter in variant.named_parameters():
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+def test_the_gradient_of_a_hard_choice_is_that_of_the_marginals():
+    weights = torch.tensor([[0.2, 0.5, 0.3], [0.9, 0.1, 0.0], [0.0, 0.0, 0.0]], requires_grad=True)
+    chosen = straight_through(weights)
+    assert chosen.tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+    slope = torch.randn(3, 3)
+    chosen.backward(slope)
+    torch.testing.assert_close(weights.grad, slope)
+
+
+def test_in_a_sentence_of_punctuation_all_may_be_parents():
+    words = torch.tensor([[True, True, False], [True, True, True]])
+    ids = torch.tensor([[5, 6, 9], [5, 9, 6]])
+    expected = [[True, True, False], [False, True, False]]
+    assert possible_parents(words, ids, torch.tensor(PUNCTUATION)).tolist() == expected
+
+
+def test_a_model_in_training_and_one_that_translates_give_the_same():
+    model, _ = with_latent_trees()
+    _, batch = random_batch(model, [5, 3])
+    expected = model(batch).states
+    with torch.inference_mode():
+        torch.testing.assert_close(model(batch).states, expected)
+
+
+def test_one_set_with_an_attention_of_its_own_is_refused():
+    with pytest.raises(UsageError, match="one set"):
+        with_latent_trees(sets=1, attention="separate")
+
+
+def test_trees_of_the_target_are_refused():
+    with pytest.raises(UsageError, match="annotates the source"):
+        small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")
+
+
+def test_with_one_set_the_decoder_is_the_plain_one():
+    plain = small_model(architecture="lstm")
+    model, _ = with_latent_trees(sets=1)
+    assert [p.shape for p in plain.decoder.parameters()] == [p.shape for p in model.decoder.parameters()]
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_tree_head_of_a_transformer_attends_by_the_marginals(hard):
+    model = small_model({"name": "tree_attention", "heads": 2, "hard": hard}).double().eval()
+    _, batch = random_batch(model, [3, 2])
+    ids, mask = batch.source.ids, batch.source.mask
+    attention = model.encoder[0].self_attention
+    x = torch.randn(*ids.shape, 16, dtype=torch.float64)
+    weights = attention.weights(x, mask[:, None, None], model.syntax("source", {}, ids))
+    for row, head in itertools.product(range(2), range(2)):
+        length = int(mask[row].sum()) - 1
+        if length > 6:
+            continue
+        scores = slow_scores(attention, x[row, :length], head)
+        may = [piece not in PUNCTUATION for piece in ids[row, :length].tolist()]
+        expected = enumerated(scores, scores.diagonal(), may if any(may) else [True] * length)
+        if hard:
+            expected = torch.nn.functional.one_hot(expected.argmax(-1), length).double()
+        torch.testing.assert_close(weights[row, head, :length, :length], expected)
+        # EOS attends to itself, and nothing to EOS
+        assert weights[row, head, length, length] == 1
+        assert not weights[row, head, :length, length:].any()
+    free = attention.weights(x, mask[:, None, None])[:, 2:]
+    torch.testing.assert_close(weights[:, 2:], free)
+
+
+def slow_scores(attention, x, head):
+    width = 16 // attention.heads
+    q, k, _ = (
+        x @ part.T + bias for part, bias in zip(*[p.chunk(3) for p in attention.project.parameters()], strict=True)
+    )
+    chosen = slice(head * width, (head + 1) * width)
+    return q[:, chosen] @ k[:, chosen].T / math.sqrt(width)
+
+
+def test_tree_heads_of_the_target_are_refused():
+    with pytest.raises(UsageError, match="future"):
+        small_model({"name": "tree_attention", "side": "target"})
