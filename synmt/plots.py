@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis import Row, Table
+from synmt.analysis.groups import Row, Table
 from synmt.errors import SynmtError, UsageError
 from synmt.files import write_atomically
 

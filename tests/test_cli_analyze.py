@@ -115,7 +115,7 @@ def test_a_file_of_labels_goes_before_those_of_the_run(runs):
 
 def test_a_label_that_names_each_sentence_is_left_out_unless_asked_for(runs, monkeypatch):
     # by its name the command would be found, not the module that holds it
-    monkeypatch.setattr(sys.modules["synmt.cli.analyze"], "TOO_MANY", 2)
+    monkeypatch.setattr(sys.modules["synmt.cli.analyze_groups"], "TOO_MANY", 2)
     result = run("--by-label")
     assert "label 'id' has 3 values and is left out" in result.stderr
     assert "attractors" in result.stdout

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from synmt.analysis import (
+from synmt.analysis.groups import (
     TENS,
     as_json,
     by_label,

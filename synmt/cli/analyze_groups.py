@@ -1,19 +1,17 @@
-"""`synmt analyze`: runs or translations -> where one system beats another, as tables and plots."""
+"""`synmt analyze --by-length` and `--by-label`: where one system beats another, as tables and plots."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from synmt.cli import console
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis import Evidence, Grouping, Table
+    from synmt.analysis.groups import Evidence, Grouping, Table
     from synmt.metrics import Metric, MetricOptions
     from synmt.outputs import Outputs
 
@@ -21,66 +19,28 @@ TOO_MANY = 50
 """A label with more values than this is no label but a name for each sentence, unless it is asked for."""
 
 
-Labels = Annotated[
-    Path | None,
-    typer.Argument(metavar="LABELS.tsv", help="For --by-label and --where: tab-separated, a row of names first."),
-]
-ByLength = Annotated[bool, typer.Option("--by-length", help="Group by the length of the source.")]
-ByLabel = Annotated[bool, typer.Option("--by-label", help="Group by labels: of the file given, else of the run.")]
-Label = Annotated[list[str] | None, typer.Option(help="A column of the labels (again for more); else all.")]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CONDITION",
-        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (again for more: all must hold).",
-    ),
-]
-Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
-Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
-Baseline = Annotated[Path | None, typer.Option(metavar="RUN|FILE", help="What to compare with: a run or translations.")]
-Hypotheses = Annotated[Path | None, typer.Option(help="Translations, instead of a run.")]
-References = Annotated[Path | None, typer.Option(help="Their references.")]
-Source = Annotated[Path | None, typer.Option(help="Their source, for --by-length.")]
-MetricName = Annotated[str, typer.Option(help="bleu, chrf or ter.")]
-Tokenize = Annotated[
-    str | None,
-    typer.Option(help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a."),
-]
-Lowercase = Annotated[
-    bool | None, typer.Option("--lowercase/--cased", help="Ignore case, or not; else as the run's recipe, or not.")
-]
-Buckets = Annotated[str, typer.Option(help="Last length of each bucket; one for all longer ones follows.")]
-Unit = Annotated[str, typer.Option(help="What a length counts: words or characters.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw the table into this .png, .svg or .pdf.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-def analyze(
-    labels: Labels = None,
-    by_length: ByLength = False,
-    by_label: ByLabel = False,
-    label: Label = None,
-    where: Where = None,
-    run: Run = None,
-    test: Test = None,
-    baseline: Baseline = None,
-    hypotheses: Hypotheses = None,
-    references: References = None,
-    source: Source = None,
-    metric: MetricName = "bleu",
-    tokenize: Tokenize = None,
-    lowercase: Lowercase = None,
-    buckets: Buckets = "10,20,30,40,50",
-    unit: Unit = "words",
-    plot: Plot = None,
-    as_json: AsJson = False,
+def analyze_groups(
+    *,
+    labels: Path | None,
+    by_length: bool,
+    by_label: bool,
+    label: list[str] | None,
+    where: list[str] | None,
+    run: Path | None,
+    test: str | None,
+    baseline: Path | None,
+    hypotheses: Path | None,
+    references: Path | None,
+    source: Path | None,
+    metric: str,
+    tokenize: str | None,
+    lowercase: bool | None,
+    buckets: str,
+    unit: str,
+    plot: Path | None,
+    as_json: bool,
 ) -> None:
-    """Score every group of test sentences, by length or by label, and compare with a baseline.
-
-    Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
-
-    Example: [bold]synmt analyze --by-label labels.tsv --label attractors --where split!=length --json[/]
-    """
+    """Score every group of test sentences, by length or by label, and compare with a baseline."""
     from synmt.cli.grouped_tables import print_json, print_tables
     from synmt.metrics import make_metric
 
@@ -123,7 +83,7 @@ class _Sentences:
 
 def _only(read: _Sentences) -> _Sentences:
     """Leave out the sentences that do not meet the conditions."""
-    from synmt.analysis import choose_sentences
+    from synmt.analysis.groups import choose_sentences
 
     chosen = choose_sentences(read.labels, read.where)
 
@@ -184,23 +144,23 @@ def _read_baseline(outputs: Outputs, baseline: Path | None) -> Outputs | None:
 
 
 def _length_grouping(outputs: Outputs, buckets: str, unit: str) -> Grouping:
-    from synmt import analysis
+    from synmt.analysis import groups
     from synmt.errors import did_you_mean
 
-    edges = analysis.parse_edges(buckets)
-    if unit not in analysis.UNITS:
+    edges = groups.parse_edges(buckets)
+    if unit not in groups.UNITS:
         raise UsageError(
             f"there is no unit '{unit}'",
-            allowed=f"Units: {', '.join(analysis.UNITS)}",
-            do=did_you_mean(unit, analysis.UNITS),
+            allowed=f"Units: {', '.join(groups.UNITS)}",
+            do=did_you_mean(unit, groups.UNITS),
         )
     if not outputs.source:
         raise UsageError("lengths are those of the source, which was not given", do="Give it as `--source`")
-    return analysis.by_length(outputs.source, edges=edges, unit=unit)
+    return groups.by_length(outputs.source, edges=edges, unit=unit)
 
 
 def _read_labels(outputs: Outputs, labels: Path | None) -> dict[str, list[str]]:
-    from synmt.analysis import read_labels
+    from synmt.analysis.groups import read_labels
 
     path = labels or outputs.labels
     if path is None:
@@ -212,11 +172,11 @@ def _read_labels(outputs: Outputs, labels: Path | None) -> dict[str, list[str]]:
 
 
 def _label_groupings(columns: dict[str, list[str]], wanted: list[str] | None) -> list[Grouping]:
-    from synmt import analysis
+    from synmt.analysis import groups
 
     if wanted:
-        columns = analysis.choose_labels(columns, wanted)
-    groupings = [analysis.by_label(name, values) for name, values in columns.items()]
+        columns = groups.choose_labels(columns, wanted)
+    groupings = [groups.by_label(name, values) for name, values in columns.items()]
     few = [grouping for grouping in groupings if len(grouping.names) <= TOO_MANY or wanted]
     for grouping in groupings:
         if grouping not in few:
@@ -228,7 +188,7 @@ def _label_groupings(columns: dict[str, list[str]], wanted: list[str] | None) ->
 
 
 def _tabulate(groupings: list[Grouping], metric: Metric, about: _Sentences, lowercase: bool) -> list[Table]:
-    from synmt.analysis import collect, tabulate
+    from synmt.analysis.groups import collect, tabulate
 
     def evidence(of: Outputs) -> Evidence:
         return collect(metric, of.hypothesis, of.reference, lowercase=lowercase)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.analysis import Row, Table
+    from synmt.analysis.groups import Row, Table
     from synmt.metrics import Metric
     from synmt.outputs import Outputs
 
@@ -44,7 +44,7 @@ def print_json(
     tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None, where: Sequence[str] = ()
 ) -> None:
     """Print tables for machines."""
-    from synmt.analysis import as_json
+    from synmt.analysis.groups import as_json
 
     report: dict[str, Any] = {
         "system": outputs.system,
