@@ -37,7 +37,7 @@ from synmt.training import Trainer
 MAY_CHANGE = {
     "training": {
         *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
-        *("patience", "use", "device"),
+        *("patience", "max_decays", "use", "device"),
     },
     "parser": {"workers", "device"},
     "target_parser": {"workers", "device"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -12,8 +14,9 @@ import numpy.typing as npt
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe_data import FilterRecipe
 
-REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)")
-KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES = range(len(REASONS))
+# their numbers are stored with a prepared corpus: a new one goes to the end
+REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)", "punctuation")
+KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES, PUNCTUATION = range(len(REASONS))
 
 Pair = tuple[str, str]
 Codes = npt.NDArray[np.uint8]
@@ -50,7 +53,20 @@ def _judge(pair: Pair, filters: FilterRecipe) -> int:
         return WORDS
     if filters.max_ratio and longer > filters.max_ratio * shorter:
         return RATIO
+    if filters.max_punctuation < 1 and _punctuation_share(pair[0]) > filters.max_punctuation:
+        return PUNCTUATION
     return KEPT
+
+
+def _punctuation_share(text: str) -> float:
+    words = text.split()
+    return sum(map(_is_punctuation, words)) / len(words)
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_punctuation(word: str) -> bool:
+    # P and S: Unicode counts $, + and < among the symbols, not the punctuation
+    return all(unicodedata.category(character)[0] in "PS" for character in word)
 
 
 def _hash(pair: Pair) -> int:

@@ -111,6 +111,24 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         origin="the preprocessed data of WMT17 (5,852,458 / 2,999 / 3,004 sentences) from "
         "http://data.statmt.org/wmt17/translation-task/preprocessed/",
     ),
+    "wmt17-ende-2015": KnownCorpus(
+        languages=("en", "de"),
+        train="train",
+        valid="newstest2015",
+        test=("newstest2016", "newstest2017"),
+        origin="wmt17-ende with newstest2015 as validation text and two test sets (5,852,458 / 2,169 / 2,999 / 3,004 "
+        "sentences), all cut into words with a blank between two, from "
+        "http://data.statmt.org/wmt17/translation-task/preprocessed/",
+    ),
+    "wmt17-enru": KnownCorpus(
+        languages=("en", "ru"),
+        train="train",
+        valid="newstest2016",
+        test=("newstest2017",),
+        origin="the parallel training data of WMT17 (2.1 million pairs in the paper), newstest2016 and newstest2017 "
+        "(2,998 / 3,001 sentences), cut into words with a blank between two (tokenizer.perl of Moses), from "
+        "https://www.statmt.org/wmt17/translation-task.html",
+    ),
     "wmt18-entr": KnownCorpus(
         languages=("en", "tr"),
         train="train",
@@ -134,6 +152,15 @@ KNOWN_CORPORA: dict[str, KnownCorpus] = {
         test=("test",),
         origin="the first 1,500,000 training pairs of ASPEC, its dev and test (1,790 / 1,812 sentences), Japanese cut "
         "into words by KyTea and English by tokenizer.perl of Moses; on request from https://jipsti.jst.go.jp/aspec/",
+    ),
+    "un-ruar": KnownCorpus(
+        languages=("ru", "ar"),
+        train="train",
+        valid="dev",
+        test=("test",),
+        origin="the United Nations Parallel Corpus v1.0 (11.1 million pairs in the paper) and its official development "
+        "and test sets (4,000 / 4,000 sentences), cut into words with a blank between two, from "
+        "https://conferences.unite.un.org/uncorpus",
     ),
     "iwslt14-deen": KnownCorpus(
         languages=("de", "en"),

@@ -2,116 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synmt.recipe_data import CorpusRecipe, FilterRecipe, ParserRecipe, Section, TasksRecipe, VocabularyRecipe
-
-SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
-    "small": {"layers": 3, "model_dim": 256, "feedforward_dim": 1024, "heads": 4},
-    "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
-    "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
-}
-
-
-LSTM_SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"layers": 1, "model_dim": 128},
-    "small": {"layers": 2, "model_dim": 256},
-    "base": {"layers": 2, "model_dim": 512},
-    "big": {"layers": 2, "model_dim": 1024},
-}
-
-_OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_dropout", "activation_dropout", "norm"}
-_OF_LSTMS = {"embedding_dim", "initial_range"}
+from synmt.recipe_model import ModelRecipe
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-class ModelRecipe(Section):
-    """The network. `size` fills in the numbers that are not given."""
-
-    architecture: Literal["transformer", "lstm"] = "transformer"
-    """The kind of network."""
-    size: Literal["tiny", "small", "base", "big"] = "base"
-    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16;
-    lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
-    encoder_layers: int = Field(default=6, ge=1)
-    """Layers of the encoder."""
-    decoder_layers: int = Field(default=6, ge=1)
-    """Layers of the decoder."""
-    model_dim: int = Field(default=512, ge=2)
-    """Width of every layer's input and output; an lstm's encoder has half of it in each direction."""
-    embedding_dim: int = Field(default=0, ge=0)
-    """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
-    feedforward_dim: int = Field(default=2048, ge=1)
-    """Width inside the feed-forward sub-layer."""
-    heads: int = Field(default=8, ge=1)
-    """Attention heads of every layer."""
-    encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
-    """Attention heads of each encoder layer, first to last, where they are not all `heads`."""
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    """On embeddings and on every sub-layer's output; in an lstm between layers and on the attentional state."""
-    initial_range: float = Field(default=0.04, gt=0)
-    """lstm: every weight is drawn from U(-initial_range, initial_range)."""
-    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """On attention weights."""
-    activation_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Inside the feed-forward sub-layer."""
-    norm: Literal["post", "pre"] = "post"
-    """Layer norm after each residual sum, as in the papers, or before each sub-layer."""
-    embeddings: Literal["shared", "tied", "separate"] = "shared"
-    """shared: source, target and output are one matrix; tied: target and output; separate: three."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_in_size(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        sizes = LSTM_SIZES if given.get("architecture") == "lstm" else SIZES
-        preset = dict(sizes.get(str(given.get("size", "base")), {}))
-        layers = preset.pop("layers", None)
-        if layers is not None:
-            preset |= {"encoder_layers": layers, "decoder_layers": layers}
-        return {**preset, **given}
-
-    def heads_of(self, side: str) -> tuple[int, ...]:
-        """Give the number of attention heads of each layer of a side; layers of an lstm have none to share out."""
-        if self.architecture == "lstm":
-            return (1,) * (self.decoder_layers if side == "target" else self.encoder_layers)
-        if side == "target":
-            return (self.heads,) * self.decoder_layers
-        return self.encoder_heads or (self.heads,) * self.encoder_layers
-
-    @model_validator(mode="after")
-    def _has_only_its_own(self) -> ModelRecipe:
-        foreign = _OF_TRANSFORMERS if self.architecture == "lstm" else _OF_LSTMS
-        # the stored recipe of a run names every key, with its default
-        given = sorted(name for name in foreign if getattr(self, name) != type(self).model_fields[name].default)
-        if given:
-            other = "transformer" if self.architecture == "lstm" else "lstm"
-            raise ValueError(
-                f"{', '.join(given)} belongs to architecture: {other}, and this one is {self.architecture}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _heads_fit(self) -> ModelRecipe:
-        if self.architecture == "lstm":
-            if self.model_dim % 2:
-                raise ValueError(f"model_dim {self.model_dim} is odd: two directions share it")
-            return self
-        if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
-            count = len(self.encoder_heads)
-            raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
-        for heads in (self.heads, *self.encoder_heads):
-            if self.model_dim % heads:
-                raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {heads} heads")
-        if self.model_dim % 2:
-            raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
-        return self
 
 
 class VariantRecipe(BaseModel):

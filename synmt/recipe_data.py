@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 
 class Section(BaseModel):
@@ -67,10 +67,20 @@ class FilterRecipe(Section):
     """Longest side of a pair, in subword pieces."""
     max_ratio: float = Field(default=0.0, ge=0)
     """Largest ratio of the longer to the shorter side, in words; 0 does not look."""
+    max_punctuation: float = Field(default=1.0, ge=0, le=1)
+    """Largest share of the source's words that are nothing but punctuation and symbols; 1 does not look."""
     duplicates: bool = False
     """Leave out a pair that has been seen before."""
     language: bool = False
     """Leave out a pair in which a side is not in its language (needs the extra `language`)."""
+
+    @model_serializer(mode="wrap")
+    def _values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = write(self)
+        # these values name the folder of a prepared corpus: one from before this filter keeps its name
+        if self.max_punctuation == 1:
+            values.pop("max_punctuation", None)
+        return values
 
 
 class ParserRecipe(Section):

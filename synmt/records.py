@@ -45,7 +45,7 @@ class ValidationRecord:
 
 @dataclass(frozen=True)
 class EndRecord:
-    """Why training stopped: max_steps, patience, or interrupted."""
+    """Why training stopped: max_steps, patience, decays, or interrupted."""
 
     step: int
     reason: str

@@ -42,6 +42,8 @@ class State:
     best_step: int = 0
     best_value: float | None = None
     waited: int = 0
+    decays: int = 0
+    """Validations on a plateau; a checkpoint written before that schedule was there has none."""
     scaler: dict[str, Any] = field(default_factory=dict)
     unlogged: list[dict[str, Any]] = field(default_factory=list)
     """Steps since the last record, so that the next one tells of them too when training goes on."""
@@ -94,7 +96,7 @@ class Trainer:
         return self.state.step
 
     def train(self) -> Iterator[Record]:
-        """Train until max_steps, patience or a request to stop, and yield what happens."""
+        """Train until max_steps, patience, the last decay or a request to stop, and yield what happens."""
         self._meter.start()
         stream = prefetch(self.train_reader.forever(Position(self.state.epoch, self.state.batch)))
         try:
@@ -124,7 +126,8 @@ class Trainer:
         for batch in batches:
             with _naming_shape_when_full(batch):
                 self._accumulate(batch, tokens, sums)
-        rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim)
+        model_dim, decays = self.recipe.model.model_dim, self.state.decays
+        rate = learning_rate(self.state.step, self.settings, model_dim, decays=decays)
         norm = self._step_optimizer(rate, batches)
         means = {name: value / mine for name, value in sums.items()}
         return Step(means, mine, tokens, rate, norm)
@@ -197,11 +200,14 @@ class Trainer:
         loss = self.validate()
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
-        best = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
+        found = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
+        # the first process decides: were the last bits of a loss to differ, so would the learning rates
+        best = self.processes.sum(int(found and self.processes.rank == 0))[0] > 0
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
         else:
             self.state.waited += 1
+            self.state.decays += self.settings.schedule == "plateau"
         return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best)
 
     def _reason_to_stop(self) -> str | None:
@@ -209,6 +215,8 @@ class Trainer:
             return "max_steps"
         if self.settings.patience and self.state.waited >= self.settings.patience:
             return "patience"
+        if self.settings.schedule == "plateau" and self.state.decays > self.settings.max_decays:
+            return "decays"
         alone = self.processes.count == 1
         return "interrupted" if (self.stop_requested if alone else self._stopping) else None
 

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "synmt"
 
 LAYERS = [
     {"__init__", "__main__", "errors"},
-    {"files", "hashing", "yaml", "recipe", "recipe_data", "recipe_file"},
+    {"files", "hashing", "yaml", "recipe", "recipe_data", "recipe_model", "recipe_file"},
     {"syntax"},
     {"controlled", "known_corpora", "fetch", "corpora", "tables", "corpus", "batch"},
     {

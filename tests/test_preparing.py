@@ -126,10 +126,49 @@ def reasons(pairs, **filters) -> list[str]:
         ({"max_ratio": 10.0}, {2: "empty", 8: "empty"}),
         ({"max_ratio": 9.9}, {2: "empty", 5: "ratio", 8: "empty"}),
         ({"duplicates": True}, {2: "empty", 4: "duplicate", 8: "empty"}),
+        ({"max_punctuation": 0.0}, {2: "empty", 8: "empty"}),
     ],
 )
 def test_a_pair_is_dropped_for_its_first_reason(filters, expected):
     assert reasons(PAIRS, **filters) == [expected.get(index, "kept") for index in range(len(PAIRS))]
+
+
+@pytest.mark.parametrize(
+    ("source", "share"),
+    [
+        ("the monkey , it eats", 1 / 5),
+        ("monkey .", 1 / 2),
+        # an apostrophe alone is one, and so is the dollar, a symbol; a word that has a letter is none
+        ("the monkey 's banana $ 2 ' .", 3 / 8),
+        ("« ¿ — … 。 ، ， ++ <>", 1),
+        ("e-mail a.b 3.14 x- -x", 0),
+    ],
+)
+def test_a_source_with_a_larger_share_of_punctuation_is_dropped(source, share):
+    for most in (0.0, 0.1, 0.25, 0.5, 0.75):
+        expected = "punctuation" if share > most else "kept"
+        assert reasons([(source, "Der Affe .")], max_punctuation=most) == [expected]
+    # the target is not looked at, and 1 does not look at the source either
+    assert reasons([("The monkey", source)], max_punctuation=0.1) == ["kept"]
+    assert reasons([(source, "Der Affe .")]) == ["kept"]
+
+
+def test_the_numbers_of_the_reasons_stay_as_they_are_stored():
+    assert REASONS.index("too long (pieces)") == 6
+    assert REASONS.index("punctuation") == 7
+
+
+def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_was():
+    before = '{"max_words":250,"max_pieces":512,"max_ratio":0.0,"duplicates":false,"language":false}'
+    assert FilterRecipe().model_dump_json() == before
+    assert '"max_punctuation":0.25' in FilterRecipe(max_punctuation=0.25).model_dump_json()
+    assert FilterRecipe.model_validate_json(before) == FilterRecipe()
+
+
+def test_pairs_with_too_much_punctuation_are_counted(tmp_path):
+    corpus = corpus_of(tmp_path / "text", train=[*PAIRS, (". . a", "x")])
+    counts = prepared(tmp_path, corpus, filters={"max_punctuation": 0.25}).facts["splits"]["train"]["reasons"]
+    assert (counts["punctuation"], sum(counts.values())) == (1, len(PAIRS) + 1)
 
 
 def test_a_pair_is_a_duplicate_only_when_both_sides_are():
@@ -250,6 +289,7 @@ def test_counts_add_up(tmp_path, shards, request):
         "duplicate": 1,
         "language": 0,
         "too long (pieces)": 0,
+        "punctuation": 0,
     }
     # words between blanks of lines 0, 1, 3, 6, 7, 9; U+2028 is a blank
     assert train["words"] == [5 + 5 + 1 + 3 + 2 + 5, 5 + 5 + 1 + 3 + 2 + 5]

@@ -257,23 +257,6 @@ def test_two_processes_equal_one_that_accumulates(tmp_path):
         torch.testing.assert_close(weight, both[name])
 
 
-@pytest.mark.parametrize(
-    ("schedule", "step", "expected"),
-    [
-        ("inverse_sqrt", 50, 1e-7 + (0.1 - 1e-7) / 2),
-        ("inverse_sqrt", 100, 0.1),
-        ("inverse_sqrt", 400, 0.05),
-        ("noam", 50, 0.1 * 16**-0.5 * 50 * 100**-1.5),
-        ("noam", 400, 0.1 * 16**-0.5 / 20),
-        ("constant", 50, 0.05),
-        ("constant", 400, 0.1),
-    ],
-)
-def test_learning_rates_follow_their_formulas(schedule, step, expected):
-    recipe = make_recipe(schedule=schedule, learning_rate=0.1, warmup=100).training
-    assert learning_rate(step, recipe, 16) == pytest.approx(expected)
-
-
 def test_batches_can_be_taken_up_at_any_position():
     reader = Reader(CopyTask(), make_recipe().training)
     stream = reader.forever(Position())
