@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from synmt.checkpoint import Run, save_weights
-from synmt.model.build import build
+from synmt.model.build import build_for
 from synmt.recipe_data import VocabularyRecipe
 from synmt.recipe_file import check_recipe
 from synmt.syntax.parsers import StanzaParser
@@ -25,9 +27,16 @@ TEXT = [
 ]
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
 SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "feedforward_dim": 32, "heads": 4}
+LSTM = {"architecture": "lstm", "encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "initial_range": 0.5}
 
 
-def make_run(folder: Path, *variants: dict[str, Any], parser: bool = True, max_pieces: int = 512) -> Run:
+def make_run(
+    folder: Path,
+    *variants: dict[str, Any],
+    parser: bool = True,
+    max_pieces: int = 512,
+    model: Mapping[str, Any] = MappingProxyType(SIZE),
+) -> Run:
     """Write a run folder; with a parser, the compact English one is recorded."""
     recipe = check_recipe(
         {
@@ -37,7 +46,7 @@ def make_run(folder: Path, *variants: dict[str, Any], parser: bool = True, max_p
             "corpus": {"name": "controlled"},
             "filters": {"max_pieces": max_pieces},
             "vocabulary": {"size": 340},
-            "model": SIZE,
+            "model": dict(model),
             "syntax": {"variants": list(variants)},
             "decoding": {"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3},
         },
@@ -50,11 +59,11 @@ def make_run(folder: Path, *variants: dict[str, Any], parser: bool = True, max_p
     for side in ("source", "target"):
         vocabulary.save(folder, side)
     torch.manual_seed(11)
-    model = build(recipe.model, recipe.syntax, source_pieces=len(vocabulary), target_pieces=len(vocabulary))
+    made = build_for(recipe, vocabulary, vocabulary)
     with torch.no_grad():
-        model.output_weight.mul_(4)
-        model.output_weight[EOS] *= 3
-    save_weights(model, run.weights)
+        made.output_weight.mul_(4)
+        made.output_weight[EOS] *= 3
+    save_weights(made, run.weights)
     identity = StanzaParser("en").identity if parser else None
     run.write_info(
         name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1, parser=identity

@@ -15,6 +15,7 @@ from synmt.model.linear import linear
 from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
+LATENT = {"name": "latent_tree", "attention": "separate"}
 
 
 def sharp(*variants, seed=0, **options):
@@ -70,9 +71,10 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(4))
-def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(seed, alpha, monkeypatch):
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, seed, alpha):
     # three ordinary pieces, at most three of them and EOS: 3 + 9 + 27 translations
-    model = sharp(seed=seed)
+    model = sharp(seed=seed, architecture=architecture)
     ordinary = [4, 5, 6]
     _keep_pieces(model, ordinary)
     _, batch = random_batch(model, [3, 5], seed)
@@ -99,11 +101,20 @@ def _keep_pieces(model, pieces):
     model.source_embedding.forward = lambda ids, *rest, **more: source(ids.clamp(max=size - 1), *rest, **more)
 
 
-@pytest.mark.parametrize("variants", [(), (PASCAL,)], ids=["plain", "pascal"])
+SYSTEMS = {
+    "post": ((), {"norm": "post"}),
+    "pre": ((), {"norm": "pre"}),
+    "pascal": ((PASCAL,), {}),
+    "lstm": ((), {"architecture": "lstm"}),
+    "latent trees": ((LATENT,), {"architecture": "lstm"}),
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("beam_size", [1, 4])
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_a_sentence_gets_the_same_translations_in_any_batch(variants, beam_size, norm):
-    model = sharp(*variants, norm=norm, seed=11)
+def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
+    variants, options = SYSTEMS[system]
+    model = sharp(*variants, seed=11, **options)
     random = torch.Generator().manual_seed(5)
     words = torch.randint(1, 12, (64,), generator=random).tolist()
     _, batch = random_batch(model, words, seed=1)
@@ -120,8 +131,10 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(variants, beam_size,
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(seed):
-    model = sharp(PASCAL, seed=seed)
+@pytest.mark.parametrize("system", ["pascal", "latent trees"])
+def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(system, seed):
+    variants, options = SYSTEMS[system]
+    model = sharp(*variants, seed=seed, **options)
     _, batch = random_batch(model, [2, 7, 4, 9, 1], seed)
     for row, hypotheses in enumerate(found(model, batch, 12, n_best=4)):
         for one in hypotheses:
@@ -149,8 +162,10 @@ def test_a_beam_of_one_takes_the_likeliest_piece_each_time():
         assert hypotheses[row][0].ids == [piece for piece in pieces[1:] if piece != EOS]
 
 
-def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds():
-    model = sharp(seed=6)
+@pytest.mark.parametrize("system", ["post", "latent trees"])
+def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds(system):
+    variants, options = SYSTEMS[system]
+    model = sharp(*variants, seed=6, **options)
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     for row, hypotheses in enumerate(found(model, batch, 8, beam_size=3, n_best=3)):
         expected = _plain_search(model, batch, row, beam_size=3, limit=8, alpha=0.6)

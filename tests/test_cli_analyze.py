@@ -146,7 +146,9 @@ def test_the_title_names_the_conditions(runs):
 
 def test_a_plot_names_the_conditions(runs, monkeypatch):
     drawn = []
-    monkeypatch.setattr("synmt.plots.save_plot", lambda table, path, **names: drawn.append((table.by, table.unit)))
+    monkeypatch.setattr(
+        "synmt.analysis.groups_plot.save_groups_plot", lambda table, path, **names: drawn.append((table.by, table.unit))
+    )
     run("--by-length", "--where", "id=x", "--plot", "a.png")
     run("--by-label", "--label", "id", "--where", "id=x", "--plot", "a.png")
     assert drawn == [("source length", "words, where id=x"), ("id, where id=x", "")]

@@ -19,10 +19,11 @@ from synmt.analysis.groups import (
     read_labels,
     tabulate,
 )
+from synmt.analysis.groups_plot import draw_groups, save_groups_plot
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
 from synmt.metrics import make_metric, score_system
-from synmt.plots import check_plot, draw, save_plot
+from synmt.plots import check_plot
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann im Park.", "Ja."]
 HYPOTHESES = ["Der Affe isst eine  Banane.", "Er schlief.", "Die Frauen sieht den Mann im Park.", "Ja."]
@@ -187,7 +188,7 @@ def test_the_gains_of_pascal_grow_with_length(data_folder):
 
 def test_a_plot_has_both_systems_their_differences_and_the_shares():
     found = table(by_length(SOURCE, edges=[2, 5, 7, 9]))
-    above, below = draw(found, system="pascal", baseline="plain").axes
+    above, below = draw_groups(found, system="pascal", baseline="plain").axes
     shown = {line.get_label(): list(line.get_ydata()) for line in above.get_lines()}
     full = [row for row in found.rows if row.system]
     assert shown["pascal"] == [row.system.score for row in full]
@@ -201,7 +202,7 @@ def test_a_plot_has_both_systems_their_differences_and_the_shares():
 
 def test_a_plot_of_one_system_shows_its_scores():
     found = table(by_label("kind of $", ["a", "a", "b", "b"]), baseline=False, metric="ter")
-    above, below = draw(found, system="pascal").axes
+    above, below = draw_groups(found, system="pascal").axes
     assert [text.get_text() for text in above.texts] == [f"{row.system.score:.1f}" for row in found.rows]
     assert above.get_ylabel() == "TER (points, lower is better)"
     assert below.get_xlabel() == "kind of $"
@@ -210,7 +211,7 @@ def test_a_plot_of_one_system_shows_its_scores():
 def test_plots_are_written_as_their_names_say_and_twice_the_same(tmp_path):
     found = table(by_label("costs $1", ["a$b$", "a", "_b", "_b"]))
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_plot(found, tmp_path / name, system="pascal", baseline="plain")
+        save_groups_plot(found, tmp_path / name, system="pascal", baseline="plain")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
     svg = (tmp_path / "one.svg").read_text()

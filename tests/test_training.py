@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import PIECES, SIZE
+from small import LSTM_SIZE, PIECES, SIZE
 
 from synmt.checkpoint import Run, average_weights, find_run, load_weights, regular_checkpoints, save_weights
 from synmt.corpus import Example
@@ -34,7 +34,7 @@ class CopyTask:
         return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]
 
 
-def make_recipe(**training):
+def make_recipe(model=None, variants=(), **training):
     settings = {
         "max_steps": 8,
         "batch_tokens": 60,
@@ -52,7 +52,8 @@ def make_recipe(**training):
             "source": "en",
             "target": "de",
             "corpus": {"name": "controlled"},
-            "model": {**SIZE, "dropout": 0.2},
+            "model": {**(model or SIZE), "dropout": 0.2},
+            "syntax": {"variants": list(variants)},
             "training": settings | training,
         },
         where="test",
@@ -90,14 +91,18 @@ def weights(folder):
     return load_file(path)
 
 
-def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path):
-    list(make_trainer(tmp_path / "whole").train())
-    stopped = make_trainer(tmp_path / "stopped")
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(architecture, tmp_path):
+    recipe = make_recipe()
+    if architecture == "lstm":
+        recipe = make_recipe({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
+    list(make_trainer(tmp_path / "whole", recipe).train())
+    stopped = make_trainer(tmp_path / "stopped", recipe)
     for record in stopped.train():
         # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step 2
         if isinstance(record, ValidationRecord):
             break
-    resumed = make_trainer(tmp_path / "stopped")
+    resumed = make_trainer(tmp_path / "stopped", recipe)
     assert resumed.resume() == 2
     list(resumed.train())
     whole, again = weights(tmp_path / "whole"), weights(tmp_path / "stopped")

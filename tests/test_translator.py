@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from small import random_batch, small_model
-from small_run import PASCAL, TEXT, make_run
+from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
@@ -21,9 +21,12 @@ from synmt.syntax.pieces import SPECIALS, Words
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("runs") / "plain", parser=False)
+@pytest.fixture(scope="module", params=["transformer", "lstm"])
+def plain(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "plain"
+    if request.param == "lstm":
+        return make_run(folder, {"name": "latent_tree"}, parser=False, model=LSTM)
+    return make_run(folder, parser=False)
 
 
 @pytest.fixture(scope="module")

@@ -64,8 +64,14 @@ Head = Annotated[
 ]
 Side = Annotated[str, typer.Option(help="For --trees: source or target.")]
 Draw = Annotated[int, typer.Option(metavar="N", min=0, help="For --trees: draw so many sentences, here and as SVG.")]
-Gates = Annotated[bool, typer.Option("--gates", help="Show how much syntax each target word used, by part of speech.")]
-Page = Annotated[Path | None, typer.Option("--html", metavar="FILE.html", help="For --gates: sentences, coloured.")]
+Gates = Annotated[
+    bool,
+    typer.Option("--gates", help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech."),
+]
+Page = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE.html", help="For --gates: a page with the first sentences, words coloured."),
+]
 
 
 @dataclass(frozen=True)

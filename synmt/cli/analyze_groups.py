@@ -208,12 +208,12 @@ def _check_one(groupings: list[Grouping], plot: Path) -> None:
 
 
 def _draw(table: Table, plot: Path, about: _Sentences) -> None:
+    from synmt.analysis.groups_plot import save_groups_plot
     from synmt.cli.grouped_tables import restriction
-    from synmt.plots import save_plot
 
     replaced = plot.exists()
     # a figure is seen without the table's title
     rest = restriction(about.where)
     named = replace(table, unit=table.unit + rest) if table.unit else replace(table, by=table.by + rest)
-    save_plot(named, plot, system=about.outputs.system, baseline=about.other.system if about.other else None)
+    save_groups_plot(named, plot, system=about.outputs.system, baseline=about.other.system if about.other else None)
     console.remark(f"plot: {plot}" + (" (replaced)" if replaced else ""))

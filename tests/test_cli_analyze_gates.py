@@ -1,0 +1,168 @@
+"""`synmt analyze --gates` on runs of small models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from small_run import TEXT
+from tiny import synmt
+
+from synmt.checkpoint import Run, save_weights
+from synmt.model.build import build
+from synmt.recipe_data import VocabularyRecipe
+from synmt.recipe_file import check_recipe
+from synmt.syntax.vocabulary import train_vocabulary
+
+ENGLISH = [*TEXT[:3], "", "Yes!"]
+GERMAN = [*TEXT[3:], "Ja.", ""]
+LSTM = {"architecture": "lstm", "size": "tiny", "model_dim": 16, "initial_range": 0.5}
+TREE = {"name": "latent_tree"}
+
+
+def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="compact", tests=("test",)):
+    """Write a finished run from German to English with random weights."""
+    source, target = languages
+    recipe = check_recipe(
+        {
+            "name": folder.name,
+            "source": source,
+            "target": target,
+            "corpus": {"name": "controlled"},
+            "target_parser": {"model": parser, "device": "cpu"},
+            "vocabulary": {"size": 340},
+            "model": model,
+            "syntax": {"variants": list(variants)},
+            "decoding": {"batch_size": 2},
+        },
+        where="test",
+    )
+    vocabulary = train_vocabulary(TEXT, VocabularyRecipe(size=340))
+    run = Run(folder)
+    folder.mkdir(parents=True)
+    run.write_recipe(recipe)
+    for side in ("source", "target"):
+        vocabulary.save(folder, side)
+    torch.manual_seed(3)
+    sizes = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
+    save_weights(build(recipe.model, recipe.syntax, **sizes), run.weights)
+    run.write_info(name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1)
+    for test in tests:
+        run.test_folder(test).mkdir(parents=True)
+        for name, lines in (("source", GERMAN), ("reference", ENGLISH), ("hypothesis", ENGLISH)):
+            (run.test_folder(test) / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def analyze(folder, *arguments):
+    """Ask for the gates; gives the exit code, and both outputs as text."""
+    done = synmt("analyze", "--gates", "--run", folder, *arguments)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs") / "sa", TREE, tests=("other", "test"))
+
+
+def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path):
+    page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
+    code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)
+    report = json.loads(printed)
+    assert code == 0
+    assert (report["system"], report["test"], report["of"], report["tagger"]) == (
+        "sa",
+        "test",
+        "reference",
+        "Stanza, en, compact",
+    )
+    # line 4 has no target, and line 5 no source
+    assert [line["target"] for line in report["lines"]] == [*TEXT[:3], ""]
+    first = report["lines"][0]
+    assert [word["word"] for word in first["words"]] == ["The", "monkey", "eats", "a", "banana", "."]
+    assert [word["tag"] for word in first["words"]] == ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
+    assert all(0 < word["norm"] < 1 for line in report["lines"] for word in line["words"])
+    assert report["sentences"] == 3
+    assert sum(row["words"] for row in report["tags"]) == report["words"] == sum(map(len, tagged(report)))
+    text = page.read_text(encoding="utf-8")
+    for word in first["words"]:
+        assert f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
+    assert "NOUN" in plot.read_text(encoding="utf-8")
+    assert f"page: {page}\nplot: {plot}\n" in said
+    assert "the gates are those of the references, which the model is made to write" in said
+    assert "test set test; choose with --test: other" in said
+
+
+def tagged(report):
+    return [line["words"] for line in report["lines"]]
+
+
+def test_the_table_is_for_people(run, tmp_path):
+    page = tmp_path / "gates.htm"
+    page.write_text("old", encoding="utf-8")
+    code, printed, said = analyze(run, "--test", "other", "--html", page)
+    lines = printed.splitlines()
+    assert code == 0
+    assert lines[0].startswith("sa, test set other: gates of ")
+    assert " ".join(lines[2].split()) == "tag words share norm ± sd highest by chance ratio 95 % interval no PUNCT"
+    assert "norm: 0 is shut, 1 is wide open" in printed
+    assert "*: fewer than 10 words" in printed
+    assert f"page: {page} (replaced)" in said
+    assert "choose with --test" not in said
+
+
+@pytest.mark.parametrize("arguments", [["--html", "gates.txt"], ["--plot", "gates.txt"]])
+def test_a_wrong_ending_is_told_before_anything_is_read(tmp_path, arguments):
+    code, printed, said = analyze(tmp_path / "no-run", *arguments)
+    assert (code, printed) == (2, "")
+    assert "gates.txt: this ending names no" in said
+
+
+def test_an_unknown_test_set_is_an_error(run):
+    code, _, said = analyze(run, "--test", "tset")
+    assert code == 2
+    assert "the run has no test set 'tset'" in said
+
+
+def test_a_run_without_test_translations_is_an_error(tmp_path):
+    code, _, said = analyze(write_run(tmp_path / "sa", TREE, tests=()))
+    assert code == 1
+    assert "the run has no test translations" in said
+
+
+@pytest.mark.parametrize(
+    ("model", "variants"),
+    [
+        ({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []),
+        (LSTM, []),
+        (LSTM, [{**TREE, "sets": 1}]),
+    ],
+    ids=["transformer", "lstm", "one set"],
+)
+def test_a_run_without_gates_says_which_models_have_them(tmp_path, model, variants):
+    code, printed, said = analyze(write_run(tmp_path / "plain", *variants, model=model))
+    assert (code, printed) == (2, "")
+    assert said.count("\n") == 1
+    assert "plain: this model has no gate to look at." in said
+    assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
+
+
+def test_a_language_without_a_parser_is_an_error_that_says_what_it_is_for(tmp_path, monkeypatch):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
+    code, printed, said = analyze(write_run(tmp_path / "sa", TREE, languages=("en", "de")))
+    assert (code, printed) == (1, "")
+    assert "the words of the target are grouped by part of speech" in said
+    assert "stanza.download('de')" in said
+
+
+def test_a_parser_of_the_recipe_that_is_not_there_is_not_replaced(tmp_path):
+    code, _, said = analyze(write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none")))
+    assert code == 1
+    assert "target_parser.model" in said
+
+
+def test_the_page_belongs_to_the_gates(run):
+    done = synmt("analyze", "--by-length", "--run", run, "--html", "x.html")
+    assert done.returncode == 2
+    assert b"--html does not go with --by-length" in done.stderr

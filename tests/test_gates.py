@@ -1,0 +1,303 @@
+"""Norms of gates: pieces to words, and what is counted by part of speech."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY
+
+from synmt.analysis.gates import GatedSentence, check_gates, check_tags, gate_norms, read_gates, word_norms
+from synmt.analysis.gates_table import FEW, as_json, highest_shares, ratio_intervals, relative_ranks, tabulate
+from synmt.batch import Sequences
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.model.build import build
+from synmt.recipe_file import check_recipe
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Parse
+from synmt.syntax.pieces import BOS, Words
+
+LINE = "The monkey eats a banana"
+TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])
+# ▁The ▁mon key ▁eats ▁a ▁ban ana
+SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
+WORDS = ["der", "Affe", "isst", "eine", "Banane", "the", "monkey", "eats", "a", "banana", "sleeps"]
+
+
+def gated(norms, tags, line=1):
+    """Give a sentence of words w0 w1 …"""
+    words = [f"w{number}" for number in range(len(norms))]
+    parse = replace(flat_parse(" ".join(words)), tags=list(tags))
+    return GatedSentence(line, "", " ".join(words), parse, np.array(norms, dtype=float))
+
+
+def drawn(seed, sentences=12):
+    """Draw sentences of one to nine words, some of them without a norm, some with the same one."""
+    random = np.random.default_rng(seed)
+    made = []
+    for line in range(1, sentences + 1):
+        words = int(random.integers(1, 10))
+        norms = random.integers(1, 6, words) / 10
+        norms[random.random(words) < 0.1] = np.nan
+        made.append(gated(norms, random.choice(["DET", "NOUN", "VERB"], words, p=[0.3, 0.5, 0.2]), line))
+    return made
+
+
+def row_of(table, tag):
+    return next(row for row in table.rows if row.tag == tag)
+
+
+def test_the_norm_is_the_length_of_the_gate_by_the_length_it_has_when_wide_open():
+    gates = torch.rand(2, 3, 5, generator=torch.Generator().manual_seed(1)).double()
+    norms = gate_norms(gates)
+    for b in range(2):
+        for t in range(3):
+            length = math.sqrt(sum(float(z) ** 2 for z in gates[b, t]))
+            assert norms[b, t].item() == pytest.approx(length / math.sqrt(5))
+    assert gate_norms(torch.tensor([[[0.0, 0.0], [1.0, 1.0]]])).tolist() == [[0, 1]]
+
+
+def test_a_word_has_the_mean_of_its_pieces():
+    norms = word_norms(np.array([0.1, 0.2, 0.4, 0.5, 0.6, 0.7, 0.9]), SPANS, MONKEY.spans)
+    assert norms.tolist() == pytest.approx([0.1, (0.2 + 0.4) / 2, 0.5, 0.6, (0.7 + 0.9) / 2])
+
+
+def test_a_word_whose_piece_belongs_to_the_word_before_it_has_no_norm():
+    # `monkey.` is one piece, and two words
+    norms = word_norms(np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), np.array([[0, 3], [4, 10], [10, 11]]))
+    assert norms[:2].tolist() == [0.3, 0.5]
+    assert np.isnan(norms[2])
+
+
+def test_a_line_without_words_has_no_norms():
+    assert word_norms(np.array([0.3]), np.array([[0, 1]]), np.zeros((0, 2), dtype=int)).shape == (0,)
+    assert word_norms(np.zeros(0), np.zeros((0, 2), dtype=int), np.array([[0, 3]])).shape == (1,)
+
+
+def test_words_with_the_same_norm_share_the_highest_place():
+    assert highest_shares(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.5, 0.5]
+
+
+def test_the_rank_is_the_share_of_the_other_words_below():
+    assert relative_ranks(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.75, 0.75]
+    assert np.isnan(relative_ranks(np.array([0.1]))).tolist() == [True]
+
+
+def test_two_sentences_counted_by_hand():
+    table = tabulate(
+        [
+            gated([0.1, 0.3, 0.9], ["DET", "NOUN", "VERB"], line=1),
+            gated([0.2, 0.6, 0.4, 0.6], ["DET", "NOUN", "VERB", "NOUN"], line=2),
+        ]
+    )
+    assert (table.sentences, table.words, table.without) == (2, 7, 0)
+    noun, verb, det = (row_of(table, tag) for tag in ("NOUN", "VERB", "DET"))
+    assert (noun.words, noun.share) == (3, 3 / 7)
+    assert noun.norm == pytest.approx(0.5)
+    assert noun.deviation == pytest.approx(math.sqrt((0.2**2 + 0.1**2 + 0.1**2) / 3))
+    assert (noun.highest, verb.highest, det.highest) == (0.5, 0.5, 0)
+    assert noun.expected == pytest.approx((1 / 3 + 2 / 4) / 2)
+    assert verb.ratio == pytest.approx(0.5 / ((1 / 3 + 1 / 4) / 2))
+    # below the first noun is one of two words, below each noun of the second two of three and its equal by half
+    assert noun.rank == pytest.approx((1 / 2 + 2 * (2.5 / 3)) / 3)
+    assert [row.tag for row in table.rows] == ["VERB", "NOUN", "DET"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_table_equals_one_counted_word_by_word(seed):
+    sentences = drawn(seed)
+    table = tabulate(sentences)
+    kept = [
+        [(tag, norm) for tag, norm in zip(one.tags, one.norms.tolist(), strict=True) if not math.isnan(norm)]
+        for one in sentences
+    ]
+    kept = [words for words in kept if words]
+    for row in table.rows:
+        highest = chance = 0.0
+        for words in kept:
+            first = [tag for tag, norm in words if norm == max(n for _, n in words)]
+            highest += first.count(row.tag) / len(first)
+            chance += [tag for tag, _ in words].count(row.tag) / len(words)
+        assert row.highest == pytest.approx(highest / len(kept))
+        assert row.expected == pytest.approx(chance / len(kept))
+        assert row.ratio == pytest.approx(highest / chance)
+        own = [norm for words in kept for tag, norm in words if tag == row.tag]
+        assert (row.words, row.norm) == (len(own), pytest.approx(sum(own) / len(own)))
+    assert sum(row.highest for row in table.rows) == pytest.approx(1)
+    assert sum(row.expected for row in table.rows) == pytest.approx(1)
+    assert sum(row.share for row in table.rows) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gate_that_is_everywhere_the_same_gives_chance(seed):
+    alike = [replace(one, norms=np.full(len(one.norms), 0.25)) for one in drawn(seed)]
+    for row in tabulate(alike).rows:
+        assert row.ratio == pytest.approx(1)
+        assert row.rank is None or row.rank == pytest.approx(0.5)
+        assert row.interval is None or row.interval == (pytest.approx(1), pytest.approx(1))
+
+
+def test_the_order_of_the_sentences_does_not_matter():
+    sentences = drawn(3)
+    assert tabulate(sentences) == tabulate(sentences[::-1])
+
+
+def test_the_interval_is_that_of_sentences_drawn_one_by_one():
+    highest = np.array([[1, 0], [0.5, 0.5], [0, 1]])
+    expected = np.array([[0.5, 0.5], [0.25, 0.75], [0, 1]])
+    random, ratios = np.random.default_rng(7), []
+    for _ in range(50):
+        chosen = random.integers(3, size=3).tolist()
+        chance = [sum(expected[s, tag] for s in chosen) for tag in (0, 1)]
+        ratios.append([sum(highest[s, t] for s in chosen) / chance[t] if chance[t] else np.nan for t in (0, 1)])
+    wanted = [np.nanquantile([ratio[tag] for ratio in ratios], (0.025, 0.975)) for tag in (0, 1)]
+    assert np.allclose(ratio_intervals(highest, expected, resamples=50, seed=7), wanted)
+
+
+def test_a_tag_of_few_words_stands_last_and_has_no_interval():
+    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, FEW + 1)]
+    table = tabulate([*sentences, gated([0.9, 0.1], ["INTJ", "NOUN"], FEW + 1)])
+    assert [row.tag for row in table.rows] == ["VERB", "NOUN", "INTJ"]
+    assert [row.few for row in table.rows] == [False, False, True]
+    assert table.rows[2].ratio == 2
+    assert table.rows[2].interval is None
+    low, high = table.rows[0].interval
+    assert low <= table.rows[0].ratio <= high
+
+
+def test_the_second_ratio_leaves_punctuation_out():
+    sentences = [gated([0.1, 0.3, 0.9], ["DET", "NOUN", "PUNCT"]), gated([0.2, 0.6, 0.4], ["DET", "PUNCT", "VERB"], 2)]
+    sentences.append(gated([0.7], ["PUNCT"], 3))
+    table = tabulate(sentences)
+    assert {row.tag: row.unpunctuated for row in table.rows} == {"NOUN": 2, "VERB": 2, "DET": 0, "PUNCT": None}
+    assert row_of(table, "PUNCT").ratio == pytest.approx(3 / (1 / 3 + 1 / 3 + 1))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_punctuation_both_ratios_are_the_same(seed):
+    for row in tabulate(drawn(seed)).rows:
+        assert row.unpunctuated == pytest.approx(row.ratio)
+
+
+def test_punctuation_alone_has_no_second_ratio():
+    assert tabulate([gated([0.1], ["PUNCT"])]).rows[0].unpunctuated is None
+
+
+def test_a_tag_that_is_never_the_highest_has_no_interval():
+    table = tabulate([gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(FEW)])
+    assert (row_of(table, "NOUN").ratio, row_of(table, "NOUN").interval) == (0, None)
+
+
+def test_words_without_a_norm_are_counted_apart():
+    table = tabulate([gated([0.1, np.nan], ["NOUN", "PUNCT"]), gated([np.nan], ["X"], line=2)])
+    assert (table.sentences, table.words, table.without) == (1, 1, 2)
+    assert [row.tag for row in table.rows] == ["NOUN"]
+    assert table.rows[0].rank is None
+
+
+def test_empty_lines_alone_are_an_error():
+    with pytest.raises(SynmtError, match="all lines are empty"):
+        tabulate([gated([], [])])
+
+
+def test_the_json_has_every_word():
+    sentences = [gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2), gated([0.25], ["VERB"], line=1)]
+    found = as_json(tabulate(sentences), sentences)
+    assert [line["line"] for line in found["lines"]] == [1, 2]
+    assert found["lines"][1]["words"] == [
+        {"word": "w0", "tag": "NOUN", "norm": 0.5},
+        {"word": "w1", "tag": "PUNCT", "norm": None},
+    ]
+    assert {row["tag"]: row["ratio"] for row in found["tags"]} == {"NOUN": 1, "VERB": 1}
+
+
+def test_words_without_a_tag_are_unknown():
+    assert GatedSentence(1, "", LINE, MONKEY, np.zeros(5)).tags == ["_"] * 5
+
+
+def test_a_parser_without_parts_of_speech_is_refused():
+    check_tags([flat_parse("a"), TAGGED], "Stanza")
+    with pytest.raises(UsageError, match="Stanza: the parser gives no parts of speech"):
+        check_tags([flat_parse(LINE), MONKEY], "Stanza")
+
+
+def translator(*variants, **model):
+    """Make a small system of words, from German to English."""
+    sizes = {"architecture": "lstm", "size": "tiny", "model_dim": 8, "embedding_dim": 6, "initial_range": 1.0}
+    recipe = check_recipe(
+        {
+            "name": "small",
+            "source": "de",
+            "target": "en",
+            "corpus": {"name": "controlled"},
+            "vocabulary": {"kind": "word"},
+            "model": model or sizes,
+            "syntax": {"variants": list(variants)},
+            "decoding": {"batch_size": 2},
+        },
+        where="test",
+    )
+    vocabulary = Words(WORDS)
+    torch.manual_seed(5)
+    pieces = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
+    return Translator(build(recipe.model, recipe.syntax, **pieces), vocabulary, vocabulary, recipe)
+
+
+def parsed(line):
+    return replace(flat_parse(line), tags=["NOUN"] * len(line.split()))
+
+
+def norms_step_by_step(system, source, target):
+    """Read the gate of a sentence alone as the model writes it piece after piece, from the decoder's state."""
+    model = system.model
+    ids = torch.tensor(system.target.encode_ids(target))
+    encoded = torch.tensor([[*system.source.encode_ids(source), 3]])
+    memory, _ = model.remember(Sequences(encoded, torch.ones_like(encoded, dtype=torch.bool)), {})
+    state, fed, norms = model.start(memory), BOS, []
+    weight, bias = model.decoder.gate.project.weight, model.decoder.gate.project.bias
+    for piece in ids.tolist():
+        model.step(state, torch.tensor([[fed]]))
+        h = state.recurrence.layers[-1][0][0]  # (D,)
+        z = 1 / (1 + torch.exp(-(weight @ h + bias)))  # (D,)
+        norms.append(math.sqrt(float((z**2).mean())))
+        fed = piece
+    return norms
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("attention", ["shared", "separate"])
+def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
+    system = translator({"name": "latent_tree", "attention": attention})
+    sources = ["der Affe isst eine Banane", "der Affe", "", "isst"]
+    targets = ["the monkey eats a banana", "sleeps", "a banana", "monkey eats"]
+    found = {one.line: one for one in read_gates(system, sources, targets, [parsed(line) for line in targets])}
+    assert sorted(found) == [1, 2, 4]
+    for line, one in found.items():
+        assert (one.source, one.target) == (sources[line - 1], targets[line - 1])
+        assert one.norms.tolist() == pytest.approx(norms_step_by_step(system, one.source, one.target), abs=1e-6)
+        assert len(set(one.norms.round(6))) == len(one.norms)
+
+
+def test_a_model_with_two_sets_has_gates():
+    check_gates(translator({"name": "latent_tree"}), "runs/sa")
+
+
+@pytest.mark.parametrize("variants", [[], [{"name": "latent_tree", "sets": 1}]])
+def test_an_lstm_with_one_set_has_no_gates(variants):
+    with pytest.raises(UsageError, match=r"runs/one: this model has no gate.*latent_tree"):
+        check_gates(translator(*variants), "runs/one")
+
+
+def test_a_transformer_has_no_gates():
+    with pytest.raises(UsageError, match="no gate"):
+        check_gates(translator(size="tiny"), "runs/transformer")
+
+
+def test_a_parse_without_words_gives_a_sentence_without_norms():
+    system = translator({"name": "latent_tree"})
+    [one] = read_gates(system, ["der Affe"], [""], [Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])])
+    assert len(one.norms) == 0

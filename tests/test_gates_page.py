@@ -1,0 +1,217 @@
+"""The page and the figure of `synmt analyze --gates`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from synmt.analysis.gates import GatedSentence
+from synmt.analysis.gates_page import (
+    DARK,
+    DARK_TEXT,
+    LIGHT,
+    LIGHT_TEXT,
+    About,
+    check_page,
+    levels,
+    make_page,
+)
+from synmt.analysis.gates_plot import save_gates_plot
+from synmt.analysis.gates_table import tabulate
+from synmt.errors import UsageError
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Parse
+
+ABOUT = About("sa", "test", "en", "de", "Stanza, de")
+HOSTILE = '<script>alert("1")</script> & </p> {title} \u202e'
+EMPTY_ELEMENTS = {"meta"}
+
+
+class Reader(HTMLParser):
+    """Reads a page, and insists that what opens closes in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.classes, self.attributes = [], [], [], []
+        self.text = {}
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        self.classes.append(dict(attrs).get("class", ""))
+        if tag not in EMPTY_ELEMENTS:
+            self.open.append((tag, dict(attrs).get("class", "")))
+            self.text.setdefault(self.open[-1], []).append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data):
+        for place, _ in enumerate(self.open):
+            if not any(name == "small" for name, _ in self.open[place + 1 :]):
+                self.text[self.open[place]][-1] += data
+
+
+def gated(target, norms, *, source="a source", line=1, parse=None):
+    parse = parse or flat_parse(target)
+    parse = replace(parse, tags=["NOUN", "VERB"] * len(parse))
+    return GatedSentence(
+        line, source, target, replace(parse, tags=parse.tags[: len(parse)]), np.array(norms, dtype=float)
+    )
+
+
+def page_of(*sentences, about=ABOUT, **options):
+    return make_page(tabulate(sentences), sentences, about, **options)
+
+
+def contrast(one, other):
+    """Compute the contrast ratio of WCAG 2.2 from relative luminances."""
+
+    def luminance(colour):
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(("backgrounds", "texts"), [(LIGHT, LIGHT_TEXT), (DARK, DARK_TEXT)])
+def test_words_can_be_read_on_every_colour(backgrounds, texts):
+    assert len(backgrounds) == len(texts) == 7
+    assert min(contrast(*pair) for pair in zip(backgrounds, texts, strict=True)) >= 4.5
+
+
+@pytest.mark.parametrize(("backgrounds", "screen"), [(LIGHT, "#ffffff"), (DARK, "#14171a")])
+def test_the_further_a_gate_is_open_the_more_its_word_stands_out(backgrounds, screen):
+    found = [contrast(colour, screen) for colour in backgrounds]
+    assert found == sorted(found)
+    assert min(high / low for low, high in pairwise(found)) > 1.1
+
+
+def test_colours_are_equal_steps_from_the_lowest_to_the_highest_norm():
+    assert levels(np.array([0.2, 0.3, np.nan, 0.6, 0.59])) == [0, 1, None, 6, 6]
+    assert levels(np.array([0.0, 0.5, 1.0]), 2) == [0, 1, 1]
+
+
+def test_equal_norms_have_the_colour_of_the_lowest():
+    assert levels(np.array([0.4, np.nan, 0.4])) == [0, None, 0]
+
+
+def test_the_page_is_well_formed_and_stands_alone():
+    page = page_of(gated("der Affe schläft", [0.2, 0.7, 0.5]))
+    read = Reader(page)
+    assert page.startswith("<!doctype html>")
+    assert {"script", "img", "link", "iframe"}.isdisjoint(read.tags)
+    assert not {name for _, attributes in read.attributes for name in attributes} & {"src", "href", "onclick"}
+    assert not re.search(r"https?:|url\(|@import", page)
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in read.attributes
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_hostile_text_stays_text():
+    about = About(HOSTILE, HOSTILE, 'e"n><b>', "de", HOSTILE)
+    read = Reader(page_of(gated(HOSTILE, [0.1] * len(HOSTILE.split()), source=HOSTILE), about=about))
+    assert {"script", "b"}.isdisjoint(read.tags)
+    assert read.text["p", "source"] == [HOSTILE]
+    assert read.text["p", "target"] == [HOSTILE]
+    assert HOSTILE in read.text["title", ""][0]
+
+
+def test_hostile_tags_stay_text():
+    sentence = gated("ein Wort", [0.1, 0.2])
+    sentence = replace(sentence, parse=replace(sentence.parse, tags=["<i>", '"><i>']))
+    assert "i" not in Reader(page_of(sentence)).tags
+
+
+@pytest.mark.parametrize("target", ["Er  schläft .", " Hut, der", "猴子吃香蕉", "القرد يأكل 12 موزة"])
+def test_a_target_stands_on_the_page_as_it_stands_in_its_line(target):
+    # words of two characters, between which anything may stand
+    spans = np.array([[start, start + 2] for start in range(1, len(target) - 2, 3)])
+    parse = Parse([target[a:b] for a, b in spans], spans, np.zeros(len(spans), int), ["dep"] * len(spans))
+    read = Reader(page_of(gated(target, np.linspace(0.1, 0.9, len(spans)), parse=parse)))
+    assert read.text["p", "target"] == [target]
+
+
+def test_letters_of_the_tags_do_not_turn_a_line_written_from_right_to_left():
+    read = Reader(page_of(gated("12 القرد", [0.1, 0.2], source="القرد")))
+    lines = [attributes for tag, attributes in read.attributes if attributes.get("class") in ("source", "target")]
+    assert [line["dir"] for line in lines] == ["auto", "auto"]
+    assert {attributes["dir"] for tag, attributes in read.attributes if tag == "small"} == {"ltr"}
+
+
+def test_each_word_says_its_norm_and_the_highest_is_framed():
+    page = page_of(gated("der Affe schläft", [0.25, 0.75, np.nan]))
+    read = Reader(page)
+    assert [name for name in read.classes if "word" in name] == ["word n0", "word n6 top", "word none"]
+    assert 'title="VERB, norm 0.750, the highest of the sentence">Affe<small dir="ltr" lang="en">VERB 0.750' in page
+    assert 'title="NOUN, no piece of its own">schläft' in page
+    assert "line 1, norms 0.250 to 0.750" in page
+
+
+def test_the_first_sentences_are_shown_in_their_order_and_the_page_says_so():
+    sentences = [gated(f"Satz{line}", [0.5], line=line) for line in (3, 1, 5, 4)] + [gated("", [], line=2)]
+    page = page_of(*sentences, shown=2)
+    assert re.findall(r"line (\d)", page) == ["1", "3"]
+    assert "The first 2 of 4 sentences, in the order of the test set." in page
+
+
+def test_the_table_has_a_row_for_each_tag():
+    sentences = [gated("ein Wort mehr", [0.1, 0.4, 0.2], line=line) for line in range(10)]
+    _, *rows = re.findall(r"<tr>(.*?)</tr>", page_of(*sentences), flags=re.DOTALL)
+    # NOUN, VERB, NOUN: the verb is the highest in all sentences, and one of three words
+    assert [re.sub("(<[^>]*>)+", " ", row) for row in rows] == [
+        " VERB 10 33.3 % 0.400 0.000 100.0 % 33.3 % 3.00 3.00–3.00 3.00 ",
+        " NOUN 20 66.7 % 0.150 0.050 0.0 % 66.7 % 0.00 – 0.00 ",
+    ]
+
+
+def test_a_tag_of_few_words_is_marked():
+    page = page_of(gated("ein Wort", [0.1, 0.4]))
+    assert '<abbr title="verb">VERB</abbr> *</th>' in page
+    assert "* Fewer than 10 words." in page
+    assert "* Fewer" not in page_of(*[gated("ein Wort", [0.1, 0.4], line=line) for line in range(10)])
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out", "html"])
+def test_a_page_has_the_ending_of_a_page(tmp_path, name):
+    check_page(tmp_path / "out.HTML")
+    with pytest.raises(UsageError, match=r"names no web page. Endings: \.html, \.htm"):
+        check_page(tmp_path / name)
+
+
+def punctuated():
+    """Give twelve sentences with a tag of each kind: above chance, below, never the highest, few."""
+    made = [gated("Er schläft heute .", [0.3, 0.5, 0.1, 0.6], line=line) for line in range(12)]
+    made = [replace(one, parse=replace(one.parse, tags=["PRON", "VERB", "ADV", "PUNCT"])) for one in made]
+    return [*made, gated("$oh$ weh", [0.9, 0.1], line=20)]
+
+
+@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_a_figure_is_drawn_in_each_format(tmp_path, ending, start):
+    path = tmp_path / f"gates.{ending}"
+    save_gates_plot(tabulate(punctuated()), path, system="sa $1$")
+    assert path.read_bytes().startswith(start)
+
+
+def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
+    for name in ("one.svg", "two.svg"):
+        save_gates_plot(tabulate(punctuated()), tmp_path / name, system="sa")
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
+    # of 13 sentences, 12 with one stop in four words
+    for wanted in ("PUNCT", "NOUN *", "92.3 (23.1)", "times as often as by chance", "without punctuation"):
+        assert wanted in text
+
+
+def test_a_figure_without_punctuation_has_one_mark_for_each_tag(tmp_path):
+    save_gates_plot(tabulate([gated("ein Wort", [0.1, 0.2])]), tmp_path / "one.svg", system="sa")
+    assert "without punctuation" not in (tmp_path / "one.svg").read_text(encoding="utf-8")
