@@ -151,6 +151,11 @@ def test_one_set_with_an_attention_of_its_own_is_refused():
         with_latent_trees(sets=1, attention="separate")
 
 
+def test_a_second_layer_would_undo_the_first_and_is_refused():
+    with pytest.raises(UsageError, match="once"):
+        with_latent_trees(layers=[1, 2])
+
+
 def test_trees_of_the_target_are_refused():
     with pytest.raises(UsageError, match="annotates the source"):
         small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")

@@ -300,6 +300,11 @@ def test_tag_embeddings_stand_in_an_lstm():
     assert not torch.allclose(model(batch).states, before)
 
 
+def test_a_tag_embedding_fits_into_the_embedding():
+    with pytest.raises(UsageError, match="1 to 10, the width of an embedding"):
+        small_model({"name": "tag_embedding", "size": 12}, architecture="lstm", embedding_dim=10)
+
+
 @pytest.mark.parametrize(("size", "layers", "width"), [("tiny", 1, 128), ("small", 2, 256), ("big", 2, 1024)])
 def test_sizes_fill_in_layers_and_width(size, layers, width):
     recipe = ModelRecipe.model_validate({"architecture": "lstm", "size": size})

@@ -148,7 +148,16 @@ def _place(
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         heads = _heads(kind, recipe, f"layer {number}", total, total - taken, where)
-        place = Place(recipe.side, number, heads, model.model_dim, model.model_dim // total, taken, punctuation)
+        place = Place(
+            recipe.side,
+            number,
+            heads,
+            model.model_dim,
+            head_dim=model.model_dim // total,
+            first_head=taken,
+            embedding_dim=model.embedding_dim,
+            punctuation=punctuation,
+        )
         try:
             variant = kind(place, **options)
         except UsageError as error:

@@ -25,6 +25,7 @@ class Place:
     layer: counted from 1, as in papers.
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
+    embedding_dim: width of the embeddings; model_dim where none is given.
     punctuation: the pieces of the side's vocabulary that are punctuation.
     """
 
@@ -34,7 +35,12 @@ class Place:
     model_dim: int
     head_dim: int
     first_head: int = 0
+    embedding_dim: int = 0
     punctuation: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.embedding_dim:
+            object.__setattr__(self, "embedding_dim", self.model_dim)
 
 
 @dataclass

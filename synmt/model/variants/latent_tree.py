@@ -59,6 +59,8 @@ class LatentTree(Variant):
         super().__init__(place)
         if place.side != "source":
             raise UsageError("latent_tree annotates the source", allowed="side: source")
+        if place.layer != 1:
+            raise UsageError("latent_tree annotates the encoder's result, once", allowed="layers: [1]")
         if sets == 1 and attention == "separate":
             raise UsageError("one set is read with one attention", do="Leave out `attention`, or set `sets: 2`")
         self.normalize, self.hard = normalize, hard

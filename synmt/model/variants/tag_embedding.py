@@ -38,9 +38,9 @@ class TagEmbedding(Variant):
             raise UsageError("tag_embedding reads the parse of the source", allowed="side: source")
         if place.layer != 1:
             raise UsageError("tag_embedding stands before the first layer, and acts once", allowed="layers: [1]")
-        if not 1 <= size <= place.model_dim:
+        if not 1 <= size <= place.embedding_dim:
             raise UsageError(
-                f"the size of tag_embedding is {size}", allowed=f"1 to {place.model_dim}, which is model_dim"
+                f"the size of tag_embedding is {size}", allowed=f"1 to {place.embedding_dim}, the width of an embedding"
             )
         self.size, self.relations = size, relations or KNOWN
         signal = relation_signal(self.relations)
