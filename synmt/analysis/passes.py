@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.batch import Batch, Reading, collate
-from synmt.corpus import Side
+from synmt.corpus import SIDES, Side
 from synmt.decode.source import Source, cut
 from synmt.decode.translator import PIECES, Translator
 from synmt.decode.windows import batches
@@ -104,19 +104,30 @@ def _watched(model: nn.Module) -> Iterator[tuple[dict[tuple[Side, int], Tensor],
     attention: dict[tuple[Side, int], Tensor] = {}
     gates: list[Tensor] = []
     with ExitStack() as hooks:
-        for side, layers in (("source", "encoder"), ("target", "decoder")):
-            stack: Any = getattr(model, layers)
-            for number, layer in enumerate(stack if isinstance(stack, nn.ModuleList) else [], start=1):
-                hook = _keep(attention, cast(Side, side), number)
-                hooks.enter_context(layer.self_attention.register_forward_hook(hook))
+        for side in SIDES:
+            for number, layer in enumerate(self_attention(model, side), start=1):
+                hooks.enter_context(layer.register_forward_hook(_keep(attention, side, number)))
         for module in model.modules():
             if isinstance(module, Gate):
-                hooks.enter_context(module.register_forward_hook(lambda module, given, gate: gates.append(gate)))
+                hooks.enter_context(module.register_forward_hook(_collect(gates)))
         yield attention, gates
+
+
+def self_attention(model: nn.Module, side: Side) -> list[SelfAttention]:
+    """List the self-attention of each layer of a side; an LSTM has none."""
+    layers = getattr(model, "encoder" if side == "source" else "decoder")
+    return [cast(Any, layer).self_attention for layer in layers] if isinstance(layers, nn.ModuleList) else []
 
 
 def _keep(attention: dict[tuple[Side, int], Tensor], side: Side, layer: int) -> Any:
     def hook(module: SelfAttention, given: tuple[Any, ...], output: Tensor) -> None:
         attention[side, layer] = module.weights(*given[:3])
+
+    return hook
+
+
+def _collect(found: list[Tensor]) -> Any:
+    def hook(module: nn.Module, given: tuple[Any, ...], output: Tensor) -> None:
+        found.append(output)
 
     return hook

@@ -52,18 +52,23 @@ Trees = Annotated[
 Gold = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE.conllu", help="For --trees: sentences with their trees, instead of the test set, parsed."
+        metavar="FILE.conllu",
+        help="For --trees: text and trees to compare with; for the target, trees of the test set's references. "
+        "Else the test set, parsed.",
     ),
 ]
 Head = Annotated[
     str | None,
     typer.Option(
         metavar="LAYER.HEAD",
-        help="For --trees: an attention head, counted from 1, or `all`; else the heads that learn trees.",
+        help="For --trees: an attention head, counted from 1, or `all`; else what has learnt trees.",
     ),
 ]
 Side = Annotated[str, typer.Option(help="For --trees: source or target.")]
-Draw = Annotated[int, typer.Option(metavar="N", min=0, help="For --trees: draw so many sentences, here and as SVG.")]
+Draw = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, help="For --trees: draw so many sentences, here and as .svg (--plot or the run)."),
+]
 Gates = Annotated[
     bool,
     typer.Option("--gates", help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -123,7 +124,7 @@ def _parsed(
     identity = translator.parser_identity
     if side == "source" and translator.reads_trees and identity is not None:
         read = [parse for parse in translator.trees(lines) if parse is not None]
-        return Texts(side, lines, target, read, read), f"{whose} {identity.get('model')}, as for the model"
+        return Texts(side, lines, target, read, read), f"{whose} the parser that the model reads with"
     parser = _parser(translator, run, side)
     parses = _with_progress(parser, lines)
     return Texts(side, outputs.source, target, parses), f"{whose} Stanza ({parser.model}, {parser.language})"
@@ -147,16 +148,20 @@ def _with_progress(parser: StanzaParser, lines: list[str]) -> list[Parse]:
     parses: list[Parse] = []
     with console.progress("parsing", len(lines), "sentences") as advance:
         for first in range(0, len(lines), 256):
-            parses += parser.parse(lines[first : first + 256])
-            advance(len(lines[first : first + 256]))
+            some = lines[first : first + 256]
+            parses += parser.parse(some, on_failure=partial(_warn, first + 1))
+            advance(len(some))
     return parses
 
 
+def _warn(first: int, index: int, why: str) -> None:
+    console.warn(f"line {first + index}: the tree to compare with is flat or pieced: {why}")
+
+
 def _say_what_is_left_out(report: TreeReport) -> None:
-    if report.too_long:
-        console.remark(f"left out: {report.too_long:,} sentences with more pieces than the model takes")
-    if report.empty:
-        console.remark(f"left out: {report.empty:,} sentences without words")
+    reasons = [(report.too_long, "with more pieces than the model takes"), (report.empty, "without words")]
+    if any(count for count, _ in reasons):
+        console.remark("sentences left out: " + ", ".join(f"{count:,} {why}" for count, why in reasons if count))
 
 
 def _picture(run: Path, report: TreeReport) -> Path:

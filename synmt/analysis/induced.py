@@ -1,0 +1,229 @@
+"""Trees that a model has found by itself: read off annotations or heads, collapsed to words, and searched for.
+
+    collapsed[i, j] = Σ weights[s, t] over the pieces s of the word i and t of the word j, i ≠ j
+    collapsed[i, i] = Σ weights[s, s]        tree = the spanning tree of the greatest sum
+
+A row of weights is a piece that looks for its parent, a column a possible parent, the diagonal the root. What a word's
+pieces look for inside the word is dropped. In the code of Tran & Bisk (2018), whose collapsing this is, such weights
+choose the root, and it sums unbounded scores where here weights are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from synmt.analysis.passes import Pass, Sentence, passes, self_attention
+from synmt.corpus import Side
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.model.seq2seq import Seq2Seq
+from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.pieces import word_of
+from synmt.syntax.spanning import maximum_spanning_tree
+
+Weights = npt.NDArray[np.float64]
+
+_ALL = "all"
+
+
+@dataclass(frozen=True)
+class TreeSource:
+    """Where trees are read off: a head of self-attention, or the annotations of the source.
+
+    variant: what the recipe calls the variant that owns it; empty for an ordinary head.
+    layer, head: counted from 1; 0 for annotations.
+    """
+
+    side: Side
+    variant: str = ""
+    layer: int = 0
+    head: int = 0
+
+    @property
+    def name(self) -> str:
+        """What people call it, such as `head 4.1 (dbsa)`."""
+        if not self.layer:
+            return f"latent trees ({self.variant})"
+        return f"head {self.layer}.{self.head}" + (f" ({self.variant})" if self.variant else "")
+
+    @property
+    def file_name(self) -> str:
+        """What a file about it is called, without an ending."""
+        part = f"head-{self.layer}.{self.head}" if self.layer else "latent"
+        return part if self.side == "source" else f"{self.side}-{part}"
+
+    def weights(self, passed: Pass) -> Tensor:
+        """Take its weights from a pass: (B, T, T), without BOS on the target."""
+        if self.layer:
+            weights = passed.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            return weights if self.side == "source" else weights[:, 1:, 1:]
+        assert passed.memory.weights is not None
+        return passed.memory.weights
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """What the model reads and writes, line by line, and the trees to compare with.
+
+    side: of the trees.
+    source, target: the lines; None where only the source is read.
+    gold: a tree of each line of the side.
+    read: trees of the source that the model reads; None where its own parser makes them.
+    """
+
+    side: Side
+    source: Sequence[str]
+    target: Sequence[str] | None
+    gold: Sequence[Parse]
+    read: Sequence[Parse] | None = None
+
+    @property
+    def lines(self) -> Sequence[str]:
+        """The lines that the trees are of."""
+        return self.source if self.side == "source" or self.target is None else self.target
+
+
+@dataclass(frozen=True, eq=False)
+class Induced:
+    """The trees of one source, sentence by sentence.
+
+    trees: (W,) parents; the root is its own.
+    choices: (W,) of each word what it gives most weight to, itself for the root; -1 where it gives none.
+    """
+
+    source: TreeSource
+    trees: list[IntArray] = field(default_factory=list)
+    choices: list[IntArray] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Induction:
+    """What has been read off a model.
+
+    kept: the numbers of the sentences, in order; the others are too long for the model or have no words.
+    too_long: how many the model takes only in part.
+    found: the trees of each source, of the sentences kept.
+    """
+
+    kept: list[int]
+    too_long: int
+    found: list[Induced]
+
+
+def tree_sources(model: Seq2Seq, side: Side, head: str | None = None) -> list[TreeSource]:
+    """List where trees are read off: `LAYER.HEAD`, `all` heads, or by default all that has learnt trees."""
+    own = list(_learnt(model, side))
+    heads = [layer.heads for layer in self_attention(model, side)]
+    if head is None:
+        return own or _none_learnt(model, side, heads)
+    if not heads:
+        raise UsageError(
+            "an LSTM has no attention heads",
+            where="--head",
+            do="Leave `--head` out to read latent trees, or take a run of a Transformer",
+        )
+    owners = {(source.layer, source.head): source for source in own}
+    places = [(layer, number) for layer, count in enumerate(heads, 1) for number in range(1, count + 1)]
+    chosen = places if head == _ALL else [_one_head(head, side, heads)]
+    return [owners.get(place, TreeSource(side, "", *place)) for place in chosen]
+
+
+def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
+    for variant in model.variants[side]:
+        name, place = type(variant).__module__.rpartition(".")[2], variant.place
+        if variant.gives_trees and variant.annotates_memory():
+            yield TreeSource(side, name)
+        elif variant.edits_attention() and (variant.gives_trees or variant.learns):
+            for head in range(place.first_head, place.first_head + place.heads):
+                yield TreeSource(side, name, place.layer, head + 1)
+
+
+def _none_learnt(model: Seq2Seq, side: Side, heads: list[int]) -> list[TreeSource]:
+    other: Side = "target" if side == "source" else "source"
+    elsewhere = next(_learnt(model, other), None)
+    do = f"Its {other} side has: `--side {other}`" if elsewhere else ""
+    if heads:
+        do = f"{do}. Or read any head" if do else "Read any head"
+        do += " as trees, by `--head LAYER.HEAD` or `--head all`"
+    raise UsageError(
+        f"nothing in this model has learnt trees of the {side}",
+        allowed="Such are the variants latent_tree, tree_attention, lisa and dbsa",
+        do=do,
+    )
+
+
+def _one_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:
+    layer, _, head = text.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise UsageError(
+            f"'{text}' is no head", where="--head", allowed=f"LAYER.HEAD, both counted from 1, or `{_ALL}`"
+        )
+    if not 1 <= int(layer) <= len(heads):
+        raise UsageError(f"the {side} has no layer {layer}", where="--head", allowed=f"Layers 1 to {len(heads)}")
+    if not 1 <= int(head) <= heads[int(layer) - 1]:
+        raise UsageError(
+            f"there is no head {text}",
+            where="--head",
+            allowed=f"Layer {int(layer)} has heads 1 to {heads[int(layer) - 1]}",
+        )
+    return int(layer), int(head)
+
+
+def induce(
+    translator: Translator,
+    sources: Sequence[TreeSource],
+    texts: Texts,
+    advance: Callable[[float], None] = lambda sentences: None,
+) -> Induction:
+    """Run the model over the texts and find the trees of every source."""
+    found: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    too_long = 0
+    for passed in passes(translator, texts.source, texts.target, texts.read):
+        for_each = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
+        for row, sentence in enumerate(passed.sentences):
+            gold = texts.gold[sentence.index]
+            too_long += sentence.dropped > 0
+            if len(gold) and not sentence.dropped:
+                owners = _owners(sentence, texts, translator)  # (T,)
+                part = slice(len(owners))
+                found[sentence.index] = [_read(weights[row, part, part], owners, len(gold)) for weights in for_each]
+        advance(len(passed.sentences))
+    kept = sorted(found)
+    columns = zip(*(found[index] for index in kept), strict=True) if kept else ([] for _ in sources)
+    trees = [
+        Induced(source, [tree for tree, _ in column], [choice for _, choice in column])
+        for source, column in zip(sources, columns, strict=True)
+    ]
+    return Induction(kept, too_long, trees)
+
+
+def _owners(sentence: Sentence, texts: Texts, translator: Translator) -> IntArray:
+    """Find the word of each piece: (T,), -1 for a task tag."""
+    spans = sentence.source if texts.side == "source" else sentence.target  # (T, 2)
+    owners = word_of(spans, texts.gold[sentence.index].spans)  # (T,)
+    if texts.side == "source" and translator.task:
+        owners[(spans[:, 1] <= 0) | (spans[:, 0] >= len(texts.source[sentence.index]))] = -1
+    return owners
+
+
+def _read(weights: Weights, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
+    collapsed = collapse(weights, owners, words)  # (W, W)
+    choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
+    return maximum_spanning_tree(collapsed), choices
+
+
+def collapse(weights: Weights, owners: IntArray, words: int) -> Weights:
+    """Sum the weights of pieces over words: (T, T), the owners of the pieces (T,) -> (W, W).
+
+    Of a word with itself only the pieces' own diagonal counts, as the weight of being the root. A word without a piece
+    has weights of 0, and so may hang anywhere; a piece of no word, -1, counts nowhere.
+    """
+    belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
+    collapsed = belongs.T @ weights @ belongs  # (W, W)
+    np.fill_diagonal(collapsed, weights.diagonal() @ belongs)
+    return collapsed

@@ -1,0 +1,51 @@
+"""How `synmt analyze --trees` shows its results: for people, or as JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from synmt.cli import console
+
+if TYPE_CHECKING:
+    from synmt.analysis.attachment import Attachment
+    from synmt.analysis.tree_report import Compared, TreeReport
+
+_RELATIONS = 12
+"""So many relations, the most frequent ones, stand in the table for people."""
+
+
+def print_tables(report: TreeReport) -> None:
+    """Print how well each tree agrees with gold, and the best one of the model by relation."""
+    print(f"{report.system}: trees of the {report.side}; {report.gold}")
+    print(f"{report.words:,} words without punctuation in {report.sentences:,} sentences; in percent, [95 %]\n")
+    several = sum(row.source is not None for row in report.rows) > 1
+    rows = [_cells(row, best=several and number == report.best) for number, row in enumerate(report.rows)]
+    console.table("", ["trees", "DA", "", "UA", "", "top choice"], rows, to_stdout=True)
+    print()
+    best, chains = report.rows[report.best], [row for row in report.rows if row.source is None]
+    shown = [best, *chains]
+    columns = ["DA by relation", "words", *(row.name for row in shown)]
+    console.table("", columns, _relations([row.attachment for row in shown]), to_stdout=True)
+
+
+def _cells(row: Compared, *, best: bool) -> list[str]:
+    cells = [row.name + ", best" * best]
+    for share in (row.attachment.da, row.attachment.ua):
+        cells += [f"{100 * share.value:.1f}", f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"]
+    return [*cells, f"{100 * row.choices.da.value:.1f}" if row.choices else "-"]
+
+
+def _relations(shown: list[Attachment]) -> list[list[str]]:
+    tables = [attachment.by_relation() for attachment in shown]
+    return [
+        [name, f"{words:,}", *(f"{100 * table[name][1]:.1f}" for table in tables)]
+        for name, (words, *_) in list(tables[0].items())[:_RELATIONS]
+    ]
+
+
+def print_json(report: TreeReport) -> None:
+    """Print all of it for machines."""
+    from synmt.analysis.tree_report import as_json
+
+    print(json.dumps(as_json(report), ensure_ascii=False, indent=2))

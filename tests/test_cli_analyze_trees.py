@@ -1,0 +1,201 @@
+"""`synmt analyze --trees` as people run it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from small_run import PASCAL, TEXT, make_run
+from tiny import chain_of, synmt
+
+from synmt.syntax.conllu import format_conllu
+
+SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
+
+
+def with_tests(run, *others):
+    for name in ("test", *others):
+        folder = run.test_folder(name)
+        folder.mkdir(parents=True)
+        for part, lines in (("source", SOURCE), ("reference", REFERENCE), ("hypothesis", REFERENCE)):
+            (folder / f"{part}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return run
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Five runs with random weights, and chains as the gold trees of both sides."""
+    project = tmp_path_factory.mktemp("project")
+    with_tests(make_run(project / "runs" / "lisa", {"name": "lisa"}))
+    with_tests(make_run(project / "runs" / "plain", max_pieces=16), "other")
+    dbsa = [{"name": "dbsa", "layers": [2]}, {"name": "dbsa", "layers": [1], "heads": 2, "side": "target"}]
+    with_tests(make_run(project / "runs" / "dbsa", *dbsa))
+    with_tests(make_run(project / "runs" / "reader", PASCAL))
+    make_run(project / "runs" / "pascal", PASCAL, parser=False)
+    for name, lines in (("en", SOURCE), ("de", REFERENCE)):
+        blocks = (format_conllu(chain_of(line), line, number) for number, line in enumerate(lines, 1))
+        (project / f"{name}.conllu").write_text("".join(blocks), encoding="utf-8")
+    return project
+
+
+def run(project, name, *arguments):
+    return synmt("analyze", "--trees", "--run", f"runs/{name}", *arguments, cwd=project)
+
+
+def output(project, name, *arguments):
+    done = run(project, name, *arguments)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def report(project, name, *arguments):
+    return json.loads(output(project, name, *arguments, "--json")[0])
+
+
+def test_a_supervised_head_stands_above_the_chains(project):
+    shown, said = output(project, "lisa", "--gold", "en.conllu")
+    lines = shown.splitlines()
+    assert lines[0] == "lisa: trees of the source; gold, en.conllu"
+    assert lines[1] == "23 words without punctuation in 3 sentences; in percent, [95 %]"
+    rows = [line.split() for line in lines]
+    assert ["trees", "DA", "UA", "top", "choice"] in rows
+    at = [row[:2] for row in rows].index(["head", "1.1"])
+    assert rows[at][2] == "(lisa)"
+    assert rows[at + 1] == ["left", "branching", "100.0", "[100.0,", "100.0]", "100.0", "[100.0,", "100.0]", "-"]
+    assert rows[at + 2][:3] == ["right", "branching", "0.0"]
+    assert "compared with: gold, en.conllu" in said
+    relations = next(row for row in rows if row[:1] == ["next"])
+    assert relations[1] == "20"
+
+
+def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
+    found = report(project, "lisa")
+    assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
+    # less the three full stops, which the parser cuts off
+    assert (found["sentences"], found["words"]) == (3, 23)
+    assert "det" in found["rows"][0]["relations"]
+
+
+def test_a_model_that_reads_trees_is_compared_with_those_that_it_reads(project):
+    found = report(project, "reader", "--head", "1.1")
+    assert found["gold"] == "test set test, parsed by the parser that the model reads with"
+    lisa, reader = (report(project, name, "--head", "1.1")["rows"] for name in ("lisa", "reader"))
+    # the chains are compared with the same trees
+    assert reader[1:] == lisa[1:]
+
+
+def test_json_says_all_that_the_tables_say_and_the_relations(project):
+    found = report(project, "dbsa", "--gold", "en.conllu")
+    head, left, right = found["rows"]
+    assert (head["trees"], head["variant"], head["layer"], head["head"]) == ("head 2.1 (dbsa)", "dbsa", 2, 1)
+    assert (left["trees"], left["layer"], left["top_choice"]) == ("left branching", None, None)
+    assert left["directed"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+    assert right["undirected"]["value"] == left["undirected"]["value"] - 3 / 23
+    for row in found["rows"]:
+        counted = sum(one["words"] * one["directed"] for one in row["relations"].values())
+        assert counted == pytest.approx(23 * row["directed"]["value"])
+    assert (found["best"], found["side"], found["system"]) == ("head 2.1 (dbsa)", "source", "dbsa")
+    assert found["left_out"] == {"too_long": 0, "empty": 0}
+
+
+def test_all_heads_can_be_asked_for_and_the_best_is_marked(project):
+    found = report(project, "plain", "--gold", "en.conllu", "--head", "all")
+    heads = [row for row in found["rows"] if row["layer"]]
+    assert [(row["layer"], row["head"]) for row in heads] == [(layer, head) for layer in (1, 2) for head in range(1, 5)]
+    best = max(heads, key=lambda row: row["directed"]["value"])
+    assert found["best"] == best["trees"]
+    shown, _ = output(project, "plain", "--gold", "en.conllu", "--head", "all")
+    assert f"{best['trees']}, best" in shown
+    one = report(project, "plain", "--gold", "en.conllu", "--head", f"{best['layer']}.{best['head']}")
+    assert one["rows"][0] == best
+
+
+def test_trees_of_the_target_are_those_of_the_references(project):
+    found = report(project, "dbsa", "--side", "target", "--gold", "de.conllu")
+    assert [row["trees"] for row in found["rows"][:2]] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
+    assert (found["side"], found["words"]) == ("target", 22)
+    done = run(project, "dbsa", "--side", "target", "--gold", "en.conllu")
+    assert done.returncode == 1
+    assert b"does not match line 1 of the text at token 1 ('The')" in done.stderr
+
+
+def test_trees_of_a_language_without_a_parser_are_asked_for(project):
+    done = run(project, "dbsa", "--side", "target")
+    assert done.returncode == 2
+    assert b"no compact model for the language 'de'" in done.stderr
+    assert b"Or give trees by `--gold FILE.conllu`" in done.stderr
+
+
+def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
+    shown, said = output(project, "lisa", "--gold", "en.conllu", "--draw", "2")
+    assert "\nsentence 1, head 1.1 (lisa)\n1 The" in shown
+    assert "sentence 2, head 1.1 (lisa)" in shown
+    assert "sentence 3" not in shown
+    assert "* root" in shown
+    assert "\x1b" not in shown
+    assert "trees: runs/lisa/analysis/trees-head-1.1.svg" in said
+    svg = ElementTree.parse(project / "runs" / "lisa" / "analysis" / "trees-head-1.1.svg").getroot()
+    words = [element.text for element in svg.iter() if element.get("class") == "word"]
+    assert words == [word for line in SOURCE[:2] for word in chain_of(line).words]
+
+
+def test_a_drawing_goes_where_it_is_asked_to_and_json_stays_json(project):
+    more = ("--gold", "de.conllu", "--side", "target", "--draw", "9")
+    done = [run(project, "dbsa", *more, "--plot", "trees.svg", "--json") for _ in range(2)]
+    assert [json.loads(one.stdout)["sentences"] for one in done] == [3, 3]
+    assert "trees: trees.svg\n" in done[0].stderr.decode()
+    assert "trees: trees.svg (replaced)" in done[1].stderr.decode()
+    assert (project / "trees.svg").read_text(encoding="utf-8").count('class="title"') == 1 + 3
+    output(project, "dbsa", *more)
+    assert len(list((project / "runs" / "dbsa" / "analysis").glob("trees-target-head-1.?.svg"))) == 1
+
+
+def test_what_cannot_be_compared_is_left_out_and_counted(project):
+    long = " ".join(["girl"] * 30)
+    blocks = [format_conllu(chain_of(line), line, 1) for line in (SOURCE[0], long, "The boys")]
+    blocks.insert(1, "# text = \n\n")
+    (project / "odd.conllu").write_text("".join(blocks), encoding="utf-8")
+    shown, said = output(project, "plain", "--gold", "odd.conllu", "--head", "1.1", "--draw", "3")
+    assert "in 2 sentences" in shown
+    assert "sentences left out: 1 with more pieces than the model takes, 1 without words" in said
+    assert "sentence 4, head 1.1" in shown
+    (project / "long.conllu").write_text(blocks[2], encoding="utf-8")
+    done = run(project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"no sentence is left to read trees off" in done.stderr
+
+
+def test_a_model_that_reads_trees_and_has_no_parser_reads_the_gold_ones(project):
+    assert len(report(project, "pascal", "--gold", "en.conllu", "--head", "1.1")["rows"]) == 3
+    done = run(project, "pascal", "--head", "1.1")
+    assert done.returncode == 2
+    assert b"does not say which parser makes them. Give text and trees, by `--gold FILE.conllu`" in done.stderr
+
+
+def test_other_test_sets_are_named(project):
+    assert "choose with --test: other" in output(project, "plain", "--head", "1.1")[1]
+    assert report(project, "plain", "--head", "1.1", "--test", "other")["gold"].startswith("test set other, parsed by")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code", "said"),
+    [
+        ("lisa", ["--side", "sources"], 2, "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
+        ("lisa", ["--plot", "x.svg"], 2, "nothing was asked to be drawn"),
+        ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Ending: .svg"),
+        ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` brings its own sentences"),
+        ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),
+        ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: has no sentence with words"),
+        ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
+        ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
+        ("plain", [], 2, "nothing in this model has learnt trees of the source"),
+        ("lisa", ["--gold", "en.conllu", "--by-length"], 2, "--by-length does not go with --trees"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(project, name, arguments, code, said):
+    (project / "empty.conllu").write_text("# text = \n\n")
+    (project / "dots.conllu").write_text("# text = .\n1\t.\t_\tPUNCT\t_\t_\t0\troot\t_\t_\n\n")
+    done = run(project, name, *arguments)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert said in done.stderr.decode()

@@ -1,0 +1,238 @@
+"""Trees read off weights: collapsed to words, of which heads, and for which sentences."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY, MONKEY_WORD_OF, small_model
+from small_run import PASCAL, TEXT, make_run
+
+from synmt.analysis import induced
+from synmt.analysis.attachment import compare
+from synmt.analysis.induced import Texts, TreeSource, collapse, induce, tree_sources
+from synmt.analysis.passes import Pass, Sentence, passes
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.model.attention import Memory
+from synmt.syntax.controls import certain_arcs
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Parse
+from synmt.syntax.pieces import word_of
+from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST
+from synmt.syntax.spanning import maximum_spanning_tree
+
+LINE = "The monkey eats a banana"
+SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24]])
+"""▁The ▁mon key ▁eats ▁a ▁ban ana"""
+LATENT = {"architecture": "lstm", "encoder_layers": 1, "decoder_layers": 1}
+
+
+def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
+    """A model that has read LINE and given it these weights of one head, (T, T) with EOS, or with BOS on the target."""
+    weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
+    spans = {"source": SPANS, "target": SPANS}
+    passed = Pass([Sentence(0, **spans, **sentence)], SimpleNamespace(), SimpleNamespace(), {(side, 1): weights})
+    return lambda *given: iter([passed])
+
+
+def chosen(signal, *, before=0, after=0):
+    """Let each piece give all weight to the piece that a signal names; BOS and EOS give and get some."""
+    places = signal.compute(MONKEY, MONKEY_WORD_OF)[: len(MONKEY_WORD_OF)]
+    weights = np.full((before + 7 + after, before + 7 + after), 0.1)
+    inner = slice(before, before + 7)
+    weights[inner, inner] = 0
+    weights[before + np.arange(7), before + places.astype(int)] = 0.9
+    return weights
+
+
+def read_off(weights, monkeypatch, side="source", task="", **sentence):
+    monkeypatch.setattr(induced, "passes", with_weights(weights, side=side, **sentence))
+    texts = Texts(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
+    return induce(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
+
+
+def test_collapsing_sums_over_the_pieces_of_both_words_and_takes_the_diagonal_for_the_root():
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        owners = np.array([-1, 0, 1, 1, 3, 3, 3, -1])
+        weights = random.random((8, 8))
+        expected = np.zeros((4, 4))
+        for piece, other in np.ndindex(8, 8):
+            word, parent = owners[piece], owners[other]
+            if word >= 0 and parent >= 0 and (word != parent or piece == other):
+                expected[word, parent] += weights[piece, other]
+        found = collapse(weights, owners, 4)
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+        assert not found[2].any()
+        assert not found[:, 2].any()
+
+
+@pytest.mark.parametrize("signal", [PARENT_FIRST, PARENT_CHAIN], ids=lambda signal: signal.name)
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_head_that_looks_at_the_parents_gives_the_tree(monkeypatch, signal, side):
+    # the source ends in EOS, the target begins with BOS
+    margin = {"after": 1} if side == "source" else {"before": 1}
+    found = read_off(chosen(signal, **margin), monkeypatch, side)
+    assert found.kept == [0]
+    assert found.found[0].trees[0].tolist() == MONKEY.parents.tolist()
+    assert found.found[0].choices[0].tolist() == MONKEY.parents.tolist()
+
+
+def test_the_first_choice_need_be_no_tree(monkeypatch):
+    # each word looks at the next one, the last at the first
+    weights = np.zeros((8, 8))
+    weights[np.arange(6), [1, 3, 3, 4, 5, 0]] = 1
+    weights[6, 6] = 0.5
+    found = read_off(weights, monkeypatch).found[0]
+    assert found.choices[0].tolist() == [1, 2, 3, 4, 0]
+    assert found.trees[0].tolist() == [1, 2, 3, 4, 4]
+
+
+def test_a_word_without_weight_has_no_choice_and_still_a_place_in_the_tree(monkeypatch):
+    found = read_off(np.zeros((8, 8)), monkeypatch).found[0]
+    assert found.choices[0].tolist() == [-1] * 5
+    assert compare(found.choices, [MONKEY]).da.value == 0
+    assert len(found.trees[0]) == 5
+
+
+def test_a_sentence_that_the_model_reads_in_part_is_left_out_and_counted(monkeypatch):
+    found = read_off(chosen(PARENT_FIRST, after=1), monkeypatch, dropped=3)
+    assert (found.kept, found.too_long, found.found[0].trees) == ([], 1, [])
+
+
+def test_task_tags_are_no_part_of_the_words(monkeypatch):
+    spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
+    weights = np.zeros((8, 8))
+    weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
+    weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
+    passed = Pass([Sentence(0, spans, spans[:0])], SimpleNamespace(), SimpleNamespace(), {})
+    passed.attention["source", 1] = torch.tensor(weights)[None, None]
+    monkeypatch.setattr(induced, "passes", lambda *given: iter([passed]))
+    found = induce(
+        SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], Texts("source", [LINE], None, [MONKEY])
+    )
+    assert found.found[0].trees[0].tolist() == MONKEY.parents.tolist()
+
+
+def names(model, side="source", head=None):
+    return [source.name for source in tree_sources(model, side, head)]
+
+
+def test_heads_that_learn_trees_are_found_behind_those_of_other_variants():
+    model = small_model(
+        {"name": "pascal", "layers": [2], "heads": 1},
+        {"name": "lisa", "layers": [2], "heads": 2},
+        {"name": "tree_attention", "layers": [1]},
+        {"name": "dbsa", "layers": [1], "side": "target"},
+    )
+    assert names(model) == ["head 1.1 (tree_attention)", "head 2.2 (lisa)", "head 2.3 (lisa)"]
+    assert names(model, "target") == ["head 1.1 (dbsa)"]
+    assert names(model, "target", "1.2") == ["head 1.2"]
+    assert names(model, head="2.3") == ["head 2.3 (lisa)"]
+    assert len(names(model, head="all")) == 8
+
+
+def test_latent_trees_are_found_in_an_lstm():
+    model = small_model({"name": "latent_tree"}, **LATENT)
+    assert names(model) == ["latent trees (latent_tree)"]
+    assert tree_sources(model, "source")[0].file_name == "latent"
+    weights = torch.rand(2, 3, 3)
+    passed = SimpleNamespace(memory=Memory(torch.zeros(2, 3, 1), torch.ones(2, 3), weights=weights))
+    assert torch.equal(tree_sources(model, "source")[0].weights(passed), weights)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("3.1", "the source has no layer 3. Layers 1 to 2"),
+        ("0.1", "the source has no layer 0. Layers 1 to 2"),
+        ("2.5", "there is no head 2.5. Layer 2 has heads 1 to 4"),
+        ("2.0", "there is no head 2.0. Layer 2 has heads 1 to 4"),
+        ("2", "'2' is no head. LAYER.HEAD"),
+        ("first", "'first' is no head. LAYER.HEAD"),
+        ("1.2.3", "'1.2.3' is no head"),
+        ("-1.2", "'-1.2' is no head"),
+    ],
+)
+def test_a_head_that_is_not_there_is_refused(head, said):
+    with pytest.raises(UsageError, match=said.replace(".", r"\.")):
+        tree_sources(small_model(), "source", head)
+
+
+def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
+    with pytest.raises(UsageError, match=r"nothing in this model has learnt trees of the source.*--head LAYER\.HEAD"):
+        tree_sources(small_model({"name": "pascal"}), "source")
+    with pytest.raises(UsageError, match="Its target side has: `--side target`"):
+        tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
+    with pytest.raises(UsageError, match="an LSTM has no attention heads"):
+        tree_sources(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
+    with pytest.raises(UsageError, match="has learnt trees of the source") as error:
+        tree_sources(small_model(**LATENT), "source")
+    assert "--head" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
+    translator = Translator.load(make_run(folder / "both", {"name": "dbsa", "layers": [1], "side": "target"}))
+    sources = ["A dog sees the two cats.", "", "The boy", TEXT[0]]
+    targets = ["Ein Hund sieht die Katzen.", "Ein", "  ", TEXT[3]]
+    for side, lines in (("source", sources), ("target", targets)):
+        texts = Texts(side, sources, targets, [flat_parse(line) for line in lines])
+        heads = tree_sources(translator.model, side, "all")
+        found = induce(translator, heads, texts)
+        assert found.kept == ([0, 2, 3] if side == "source" else [0, 3])
+        for passed in passes(translator, sources, targets):
+            for row, sentence in enumerate(passed.sentences):
+                if sentence.index not in found.kept:
+                    continue
+                spans = getattr(sentence, side)
+                owners = word_of(spans, texts.gold[sentence.index].spans)
+                first = 0 if side == "source" else 1
+                for head, one in zip(heads, found.found, strict=True):
+                    weights = passed.attention[side, head.layer][row, head.head - 1].numpy()
+                    part = weights[first : first + len(owners), first : first + len(owners)]
+                    words = collapse(part.astype(float), owners, len(texts.gold[sentence.index]))
+                    place = found.kept.index(sentence.index)
+                    assert one.source == head
+                    assert one.trees[place].tolist() == maximum_spanning_tree(words).tolist()
+                    assert one.choices[place].tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
+
+
+def test_trees_do_not_depend_on_what_stands_beside_the_sentence(folder):
+    translator = Translator.load(make_run(folder / "lisa", {"name": "lisa"}))
+    lines = [TEXT[1], TEXT[0], "The girls", TEXT[2]]
+    gold = [flat_parse(line) for line in lines]
+    heads = tree_sources(translator.model, "source", "all")
+    together = induce(translator, heads, Texts("source", lines, None, gold))
+    for index, line in enumerate(lines):
+        alone = induce(translator, heads, Texts("source", [line], None, [gold[index]]))
+        for one, other in zip(alone.found, together.found, strict=True):
+            assert one.trees[0].tolist() == other.trees[index].tolist()
+
+
+def test_sentences_that_are_too_long_or_empty_leave_the_numbers_of_the_others_as_they_are(folder):
+    translator = Translator.load(make_run(folder / "short", {"name": "lisa"}, max_pieces=12))
+    lines = ["", "The dog", "The boy sees the girl " * 5, "A cat"]
+    texts = Texts("source", lines, None, [flat_parse(line) for line in lines])
+    found = induce(translator, tree_sources(translator.model, "source"), texts)
+    assert (found.kept, found.too_long) == ([1, 3], 1)
+    assert [len(tree) for tree in found.found[0].trees] == [2, 2]
+
+
+def test_a_model_that_reads_trees_reads_those_that_are_given(folder):
+    translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
+    gold = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, ["X"] * 5, certain_arcs(MONKEY))
+    other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)
+    texts = Texts("source", [LINE], None, [gold], [gold])
+    heads = tree_sources(translator.model, "source", "all")
+    seen = [
+        torch.cat([passed.attention["source", 1] for passed in passes(translator, [LINE], None, [tree])])
+        for tree in (gold, other)
+    ]
+    assert not torch.allclose(seen[0], seen[1])
+    assert len(induce(translator, heads, texts).found) == len(heads)

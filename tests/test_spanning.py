@@ -1,0 +1,115 @@
+"""The best tree with one root, against every tree there is."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from synmt.syntax.spanning import maximum_spanning_tree
+
+
+def all_trees(words):
+    """Every array of parents with one root that all words come to."""
+    return np.array([tree for tree in product(range(words), repeat=words) if one_root(tree)])
+
+
+def one_root(parents):
+    def top(word):
+        for _ in parents:
+            word = parents[word]
+        return word
+
+    return len({top(word) for word in range(len(parents))}) == 1 and sum(p == w for w, p in enumerate(parents)) == 1
+
+
+TREES = {words: all_trees(words) for words in range(1, 7)}
+
+
+def total(scores, parents):
+    return scores[np.arange(len(scores)), parents].sum(-1)
+
+
+def forbidding(random, words):
+    return np.where(random.random((words, words)) < 0.4, -np.inf, random.normal(size=(words, words)))
+
+
+DRAWN = {
+    "normal": lambda random, words: random.normal(size=(words, words)),
+    "ties": lambda random, words: random.integers(3, size=(words, words)).astype(float),
+    "zeros and ones": lambda random, words: random.integers(2, size=(words, words)).astype(float),
+    "weights": lambda random, words: random.dirichlet(np.full(words, 0.3), words),
+    "negative": lambda random, words: -random.exponential(size=(words, words)),
+    "roots are best": lambda random, words: random.random((words, words)) + 3 * np.eye(words),
+    "huge": lambda random, words: random.normal(size=(words, words)) * 1e300,
+    "tiny": lambda random, words: random.normal(size=(words, words)) * 1e-300,
+    "far from 0": lambda random, words: 1e6 + random.random((words, words)),
+    "forbidden": forbidding,
+}
+
+
+def test_there_are_as_many_trees_as_cayley_says():
+    assert [len(trees) for trees in TREES.values()] == [words ** (words - 1) for words in TREES]
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_no_tree_with_one_root_has_a_greater_sum(kind):
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        words = 1 + seed % 6
+        scores = DRAWN[kind](random, words)
+        found = maximum_spanning_tree(scores)
+        assert one_root(found.tolist()), (kind, seed)
+        best = total(scores, TREES[words]).max()
+        scale = np.abs(scores[np.isfinite(scores)]).max(initial=0)
+        assert total(scores, found) == best or abs(total(scores, found) - best) <= 1e-12 * words * scale, (kind, seed)
+
+
+def test_where_every_tree_is_forbidden_the_fewest_arcs_are():
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        scores = np.where(random.random((4, 4)) < 0.8, -np.inf, random.random((4, 4)))
+        forbidden = np.isinf(scores)
+        fewest = total(forbidden, TREES[4]).min()
+        assert total(forbidden, maximum_spanning_tree(scores)) == fewest
+
+
+@pytest.mark.parametrize("words", [10, 25, 60])
+def test_longer_sentences_agree_with_the_search_of_stanza(words):
+    from stanza.models.common.chuliu_edmonds import chuliu_edmonds_one_root
+
+    for seed in range(10):
+        scores = np.random.default_rng(seed).normal(size=(words, words))
+        scores -= scores.max()  # Stanza wants them negative
+        theirs = np.zeros((words + 1, words + 1))
+        theirs[1:, 1:], theirs[1:, 0] = scores, scores.diagonal()
+        above = chuliu_edmonds_one_root(theirs)[1:]
+        expected = np.where(above == 0, np.arange(words), above - 1)
+        assert maximum_spanning_tree(scores).tolist() == expected.tolist()
+
+
+def test_circles_inside_circles_are_opened():
+    # 0 and 1 prefer each other, so do 2 and 3, and then the two pairs; the fourth word is the cheapest root:
+    # 1 -> 0 -> 2 -> 3 loses 9 - 5 for the arc between the pairs, and 9 + 8 for the root
+    scores = np.array([[-30, 9, 5, 0], [9, -30, 0, 0], [0, 0, -30, 9], [0, 6, 9, -8.0]])
+    assert maximum_spanning_tree(scores).tolist() == [2, 0, 3, 3]
+    assert total(scores, TREES[4]).max() == 5 + 9 + 9 - 8
+
+
+def test_a_sentence_of_one_word_or_none_has_its_only_tree():
+    assert maximum_spanning_tree(np.array([[-3.0]])).tolist() == [0]
+    assert maximum_spanning_tree(np.zeros((0, 0))).tolist() == []
+
+
+def test_what_is_given_stays_as_it_is():
+    scores = np.random.default_rng(0).random((5, 5))
+    before = scores.copy()
+    maximum_spanning_tree(scores)
+    assert np.array_equal(scores, before)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_refused(odd):
+    scores = np.zeros((3, 3))
+    scores[1, 2] = odd
+    with pytest.raises(AssertionError, match="NaN or infinite"):
+        maximum_spanning_tree(scores)
