@@ -36,8 +36,9 @@ def make_run(
     parser: bool = True,
     max_pieces: int = 512,
     model: Mapping[str, Any] = MappingProxyType(SIZE),
+    **sections: Any,
 ) -> Run:
-    """Write a run folder; with a parser, the compact English one is recorded."""
+    """Write a run folder; with a parser, the compact English one is recorded; `sections` are those of its recipe."""
     recipe = check_recipe(
         {
             "name": folder.name,
@@ -49,6 +50,7 @@ def make_run(
             "model": dict(model),
             "syntax": {"variants": list(variants)},
             "decoding": {"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3},
+            **sections,
         },
         where="test",
     )

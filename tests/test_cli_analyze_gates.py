@@ -5,49 +5,21 @@ from __future__ import annotations
 import json
 
 import pytest
-import torch
-from small_run import TEXT
+from small_run import LSTM, TEXT, make_run
 from tiny import synmt
-
-from synmt.checkpoint import Run, save_weights
-from synmt.model.build import build
-from synmt.recipe_data import VocabularyRecipe
-from synmt.recipe_file import check_recipe
-from synmt.syntax.vocabulary import train_vocabulary
 
 ENGLISH = [*TEXT[:3], "", "Yes!"]
 GERMAN = [*TEXT[3:], "Ja.", ""]
-LSTM = {"architecture": "lstm", "size": "tiny", "model_dim": 16, "initial_range": 0.5}
 TREE = {"name": "latent_tree"}
 
 
 def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="compact", tests=("test",)):
-    """Write a finished run from German to English with random weights."""
+    """Write a finished run from German to English with random weights, and its translations of test sets."""
     source, target = languages
-    recipe = check_recipe(
-        {
-            "name": folder.name,
-            "source": source,
-            "target": target,
-            "corpus": {"name": "controlled"},
-            "target_parser": {"model": parser, "device": "cpu"},
-            "vocabulary": {"size": 340},
-            "model": model,
-            "syntax": {"variants": list(variants)},
-            "decoding": {"batch_size": 2},
-        },
-        where="test",
+    target_parser = {"model": parser, "device": "cpu"}
+    run = make_run(
+        folder, *variants, model=model, parser=False, source=source, target=target, target_parser=target_parser
     )
-    vocabulary = train_vocabulary(TEXT, VocabularyRecipe(size=340))
-    run = Run(folder)
-    folder.mkdir(parents=True)
-    run.write_recipe(recipe)
-    for side in ("source", "target"):
-        vocabulary.save(folder, side)
-    torch.manual_seed(3)
-    sizes = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
-    save_weights(build(recipe.model, recipe.syntax, **sizes), run.weights)
-    run.write_info(name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1)
     for test in tests:
         run.test_folder(test).mkdir(parents=True)
         for name, lines in (("source", GERMAN), ("reference", ENGLISH), ("hypothesis", ENGLISH)):
