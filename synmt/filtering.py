@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy.typing as npt
 
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe_data import FilterRecipe
+from synmt.syntax.pieces import is_punctuation
 
 # their numbers are stored with a prepared corpus: a new one goes to the end
 REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)", "punctuation")
@@ -60,13 +59,7 @@ def _judge(pair: Pair, filters: FilterRecipe) -> int:
 
 def _punctuation_share(text: str) -> float:
     words = text.split()
-    return sum(map(_is_punctuation, words)) / len(words)
-
-
-@lru_cache(maxsize=1 << 16)
-def _is_punctuation(word: str) -> bool:
-    # P and S: Unicode counts $, + and < among the symbols, not the punctuation
-    return all(unicodedata.category(character)[0] in "PS" for character in word)
+    return sum(map(is_punctuation, words)) / len(words)
 
 
 def _hash(pair: Pair) -> int:

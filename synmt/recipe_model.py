@@ -45,21 +45,21 @@ class ModelRecipe(Section):
     embedding_dim: int = Field(default=0, ge=0)
     """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
     feedforward_dim: int = Field(default=2048, ge=1)
-    """Width inside the feed-forward sub-layer."""
+    """transformer: width inside the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
-    """Attention heads of every layer."""
+    """transformer: attention heads of every layer."""
     encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
-    """Attention heads of each encoder layer, first to last, where they are not all `heads`."""
+    """transformer: attention heads of each encoder layer, first to last, where they are not all `heads`."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """On embeddings and on every sub-layer's output; in an lstm between layers and on the attentional state."""
     initial_range: float = Field(default=0.04, gt=0)
     """lstm: every weight is drawn from U(-initial_range, initial_range)."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """On attention weights."""
+    """transformer: on attention weights."""
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Inside the feed-forward sub-layer."""
+    """transformer: inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
-    """Layer norm after each residual sum, as in the papers, or before each sub-layer."""
+    """transformer: layer norm after each residual sum, as in the papers, or before each sub-layer."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
     """shared: source, target and output are one matrix; tied: target and output; separate: three."""
 

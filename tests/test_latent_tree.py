@@ -5,11 +5,14 @@ import math
 
 import pytest
 import torch
-from small import PUNCTUATION, random_batch, small_model
+from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
 from synmt.errors import UsageError
-from synmt.model.latent import possible_parents, straight_through
-from synmt.syntax.pieces import EOS
+from synmt.model.build import build_for
+from synmt.model.latent import Allowed, straight_through
+from synmt.model.matrix_tree import possible_parents
+from synmt.recipe_file import check_recipe
+from synmt.syntax.pieces import EOS, Words
 
 OPTIONS = [
     {},
@@ -63,14 +66,14 @@ def enumerated(scores, roots, may):
 def slow_weights(variant, states, ids):
     """Follow the equation for one sentence: states (T, D), its pieces -> (T, T)."""
     words, width = states.shape
-    may = [variant.excluded.numel() == 0 or piece not in variant.excluded.tolist() for piece in ids]
+    may = [piece not in variant.allowed.excluded.tolist() for piece in ids]
     if not any(may):
         may = [True] * words
     scores = torch.zeros(words, words, dtype=states.dtype)
     for child, parent in itertools.product(range(words), repeat=2):
         q, k = variant.query.weight @ states[parent], variant.key.weight @ states[child]
         scores[child, parent] = q @ k / math.sqrt(width)
-    if variant.normalize == "flat":
+    if variant.root is None:
         powers = torch.exp(scores) * torch.tensor(may)
         return powers / powers.sum(1, keepdim=True)
     roots = torch.stack([variant.root @ (variant.key.weight @ state) / math.sqrt(width) for state in states])
@@ -135,7 +138,7 @@ def test_in_a_sentence_of_punctuation_all_may_be_parents():
     words = torch.tensor([[True, True, False], [True, True, True]])
     ids = torch.tensor([[5, 6, 9], [5, 9, 6]])
     expected = [[True, True, False], [False, True, False]]
-    assert possible_parents(words, ids, torch.tensor(PUNCTUATION)).tolist() == expected
+    assert possible_parents(words, Allowed(PUNCTUATION)(ids)).tolist() == expected
 
 
 def test_a_model_in_training_and_one_that_translates_give_the_same():
@@ -161,28 +164,51 @@ def test_trees_of_the_target_are_refused():
         small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")
 
 
+def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
+    recipe = check_recipe(
+        {
+            "name": "sa",
+            "source": "en",
+            "target": "de",
+            "corpus": {"name": "controlled"},
+            "model": {"architecture": "lstm", **LSTM_SIZE},
+            "syntax": {"variants": [{"name": "latent_tree"}]},
+        },
+        where="test",
+    )
+    words = Words(["monkey", ",", "eats", "."])
+    model = build_for(recipe, words, words)
+    assert model.variants["source"][0].allowed.excluded.tolist() == [5, 7]
+
+
+def test_only_marginals_of_trees_give_trees():
+    assert with_latent_trees()[1].gives_trees
+    assert not with_latent_trees(normalize="flat")[1].gives_trees
+
+
 def test_with_one_set_the_decoder_is_the_plain_one():
     plain = small_model(architecture="lstm")
     model, _ = with_latent_trees(sets=1)
     assert [p.shape for p in plain.decoder.parameters()] == [p.shape for p in model.decoder.parameters()]
 
 
-@pytest.mark.parametrize("hard", [False, True])
-def test_a_tree_head_of_a_transformer_attends_by_the_marginals(hard):
-    model = small_model({"name": "tree_attention", "heads": 2, "hard": hard}).double().eval()
-    _, batch = random_batch(model, [3, 2])
-    ids, mask = batch.source.ids, batch.source.mask
+# of three and five pieces, some of them punctuation; EOS is 3
+TREE_HEAD_IDS = torch.tensor([[9, 5, 12, EOS, 0, 0], [14, 6, 20, 7, 11, EOS]])
+
+
+@pytest.mark.parametrize("options", [{}, {"hard": True}, {"punctuation": True}], ids=str)
+def test_a_tree_head_of_a_transformer_attends_by_the_marginals(options):
+    model = small_model({"name": "tree_attention", "heads": 2, **options}).double().eval()
+    ids, mask = TREE_HEAD_IDS, TREE_HEAD_IDS != 0
     attention = model.encoder[0].self_attention
     x = torch.randn(*ids.shape, 16, dtype=torch.float64)
     weights = attention.weights(x, mask[:, None, None], model.syntax("source", {}, ids))
     for row, head in itertools.product(range(2), range(2)):
         length = int(mask[row].sum()) - 1
-        if length > 6:
-            continue
         scores = slow_scores(attention, x[row, :length], head)
-        may = [piece not in PUNCTUATION for piece in ids[row, :length].tolist()]
-        expected = enumerated(scores, scores.diagonal(), may if any(may) else [True] * length)
-        if hard:
+        may = ["punctuation" in options or piece not in PUNCTUATION for piece in ids[row, :length].tolist()]
+        expected = enumerated(scores, scores.diagonal(), may)
+        if "hard" in options:
             expected = torch.nn.functional.one_hot(expected.argmax(-1), length).double()
         torch.testing.assert_close(weights[row, head, :length, :length], expected)
         # EOS attends to itself, and nothing to EOS

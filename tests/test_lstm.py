@@ -68,15 +68,15 @@ def slow_attention(weight, query, keys, values):
 def slow_decoder(model, states, ends, annotations, target):
     """Write one sentence given its beginning: the states that predict what follows each piece."""
     decoder = model.decoder
-    layers = [ends[min(layer, len(ends) - 1)] for layer in range(len(decoder.others) + 1)]
+    layers = [ends[min(layer, len(ends) - 1)] for layer in range(len(decoder.upper_gates) + 1)]
     fed = torch.zeros(decoder.output.out_features, dtype=states.dtype)
     found = []
     for piece in target:
         x = model.target_embedding.table.weight[piece]
-        w_fed, w_h = decoder.first.weight.split((len(fed), states.size(1)), 1)
-        w_x = torch.cat((decoder.embedded.weight, w_fed), 1)
-        layers[0] = slow_cell(w_x, w_h, decoder.embedded.bias, torch.cat((x, fed)), *layers[0], "ifog")
-        for number, layer in enumerate(decoder.others, start=1):
+        w_fed, w_h = decoder.first_gates.weight.split((len(fed), states.size(1)), 1)
+        w_x = torch.cat((decoder.piece_gates.weight, w_fed), 1)
+        layers[0] = slow_cell(w_x, w_h, decoder.piece_gates.bias, torch.cat((x, fed)), *layers[0], "ifog")
+        for number, layer in enumerate(decoder.upper_gates, start=1):
             w_x, w_h = layer.weight.chunk(2, 1)
             layers[number] = slow_cell(w_x, w_h, layer.bias, layers[number - 1][0], *layers[number], "ifog")
         h = layers[-1][0]
@@ -221,7 +221,7 @@ def test_the_cell_has_the_gradient_that_finite_differences_give():
     assert gradcheck(lstm_cell, (gates.requires_grad_(), cell.requires_grad_()))
 
 
-def test_dropout_stands_between_layers_and_on_the_attentional_state_only():
+def test_with_one_layer_dropout_stands_on_the_attentional_state_only():
     torch.manual_seed(0)
     model = lstm(encoder_layers=1, decoder_layers=1, dropout=0.5).train()
     _, batch = random_batch(model, [4])
@@ -232,12 +232,42 @@ def test_dropout_stands_between_layers_and_on_the_attentional_state_only():
     assert 0.3 < (states == 0).double().mean() < 0.7
 
 
-def test_all_weights_are_drawn_from_the_range_and_padding_is_zero():
+def test_between_the_layers_of_the_encoder_stands_dropout():
+    model = lstm(dropout=0.5).train()
+    _, batch = random_batch(model, [4])
+    memory, again = (model.remember(batch.source, {})[0] for _ in range(2))
+    assert not torch.allclose(memory.states, again.states)
+    # the first layer is before it
+    torch.testing.assert_close(memory.ends[0][0], again.ends[0][0])
+
+
+def test_between_the_layers_of_the_decoder_stands_dropout():
+    model = lstm(dropout=0.5).train()
+    _, batch = random_batch(model, [4])
+    memory, _ = model.remember(batch.source, {})
+    firsts, seconds = [], []
+    for _ in range(2):
+        state = model.start(memory)
+        model.step(state, batch.target_input[:, :1])
+        (first, _), (second, _) = state.recurrence.layers
+        firsts.append(first)
+        seconds.append(second)
+    torch.testing.assert_close(*firsts)
+    assert not torch.allclose(*seconds)
+
+
+def test_all_weights_are_drawn_from_the_range():
     model = small_model({"name": "latent_tree"}, architecture="lstm", model_dim=64, initial_range=0.04)
     for name, parameter in model.named_parameters():
         assert parameter.abs().max() <= 0.04, name
         assert parameter.std() > 0.015, name
-    assert not model.output_weight[PAD].any()
+
+
+def test_padding_is_zero_in_every_table():
+    model = small_model(architecture="lstm", embeddings="separate")
+    for table in (model.source_embedding.table, model.target_embedding.table, model.output):
+        assert not table.weight[PAD].any()
+        assert table.weight[PAD + 1].any()
 
 
 @pytest.mark.parametrize(

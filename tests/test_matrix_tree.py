@@ -223,40 +223,40 @@ def test_padding_and_punctuation_stand_anywhere(seed):
     place = torch.randperm(7, generator=generator)[: seed % 5 + 1].sort().values
     mask = torch.zeros(7, dtype=torch.bool)
     mask[place] = True
-    may_head = torch.rand(7, generator=generator) < 0.6
-    heads = may_head[place] if may_head[place].any() else torch.ones(len(place), dtype=torch.bool)
+    may_be_parent = torch.rand(7, generator=generator) < 0.6
+    heads = may_be_parent[place] if may_be_parent[place].any() else torch.ones(len(place), dtype=torch.bool)
     marginals, log_partition = enumerated(scores[place][:, place], roots[place], heads)
     expected = torch.zeros(7, 7, dtype=torch.float64)
     expected[place[:, None], place] = marginals
-    found = tree_marginals(scores, roots, mask, may_head)
+    found = tree_marginals(scores, roots, mask, may_be_parent)
     assert close(found, expected)
     assert (found[~(mask[:, None] & mask)] == 0).all()
-    assert close(tree_log_partition(scores, roots, mask, may_head), log_partition)
+    assert close(tree_log_partition(scores, roots, mask, may_be_parent), log_partition)
 
 
 def test_word_that_may_not_head_is_neither_parent_nor_root():
     scores, roots, mask = problem(0, 6, scale=HARD)
-    may_head = torch.tensor([False, True, True, False, True, True])
-    marginals = tree_marginals(scores, roots, mask, may_head)
-    assert (marginals[:, ~may_head] == 0).all()
+    may_be_parent = torch.tensor([False, True, True, False, True, True])
+    marginals = tree_marginals(scores, roots, mask, may_be_parent)
+    assert (marginals[:, ~may_be_parent] == 0).all()
     assert close(marginals.sum(-1), 1.0)
     # it is a leaf that chooses among the others
-    assert close(marginals[3, may_head], scores[3, may_head].softmax(-1))
+    assert close(marginals[3, may_be_parent], scores[3, may_be_parent].softmax(-1))
 
 
-def test_only_word_that_may_head_is_the_root_of_all():
+def test_only_word_that_may_be_parent_is_the_root_of_all():
     scores, roots, mask = problem(0, 4)
-    may_head = torch.tensor([False, False, True, False])
+    may_be_parent = torch.tensor([False, False, True, False])
     expected = torch.zeros(4, 4, dtype=torch.float64)
     expected[:, 2] = 1
-    assert torch.equal(tree_marginals(scores, roots, mask, may_head), expected)
+    assert torch.equal(tree_marginals(scores, roots, mask, may_be_parent), expected)
 
 
-def test_in_a_sentence_of_punctuation_all_may_head():
+def test_in_a_sentence_of_punctuation_all_may_be_parent():
     scores, roots, mask = problem(0, 5, 2)
     mask[0, 3:] = False
-    may_head = torch.tensor([[False, False, False, True, True], [False, True, False, False, False]])
-    marginals = tree_marginals(scores, roots, mask, may_head)
+    may_be_parent = torch.tensor([[False, False, False, True, True], [False, True, False, False, False]])
+    marginals = tree_marginals(scores, roots, mask, may_be_parent)
     assert torch.equal(marginals[0], tree_marginals(scores[0], roots[0], mask[0]))
     assert (marginals[1, :, 1] == 1).all()
 
@@ -311,11 +311,11 @@ def test_constant_for_all_parents_of_a_child_changes_nothing(seed):
 def test_gradients_pass_the_check_with_padding_and_punctuation(seed):
     scores, roots, _ = problem(seed, 5, 2)
     mask = torch.tensor([[True] * 5, [False, True, True, False, True]])
-    may_head = torch.tensor([[True, True, False, True, True], [False, False, True, True, True]])
+    may_be_parent = torch.tensor([[True, True, False, True, True], [False, False, True, True, True]])
     inputs = scores.requires_grad_(), roots.requires_grad_()
-    assert torch.autograd.gradcheck(lambda s, r: tree_marginals(s, r, mask, may_head), inputs)
-    assert torch.autograd.gradcheck(lambda s, r: tree_log_partition(s, r, mask, may_head), inputs)
-    assert torch.autograd.gradgradcheck(lambda s, r: tree_log_partition(s, r, mask, may_head), inputs)
+    assert torch.autograd.gradcheck(lambda s, r: tree_marginals(s, r, mask, may_be_parent), inputs)
+    assert torch.autograd.gradcheck(lambda s, r: tree_log_partition(s, r, mask, may_be_parent), inputs)
+    assert torch.autograd.gradgradcheck(lambda s, r: tree_log_partition(s, r, mask, may_be_parent), inputs)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e30])
@@ -400,11 +400,11 @@ def test_nan_makes_its_own_sentence_nan(place):
 def test_what_does_not_count_is_not_read():
     scores, roots, mask = problem(0, 5)
     mask[1] = False
-    may_head = torch.tensor([True, True, True, False, True])
-    before = tree_marginals(scores, roots, mask, may_head)
+    may_be_parent = torch.tensor([True, True, True, False, True])
+    before = tree_marginals(scores, roots, mask, may_be_parent)
     scores.fill_diagonal_(math.nan)
     scores[1], scores[:, 1], scores[:, 3], roots[1], roots[3] = (math.nan,) * 5
-    assert torch.equal(tree_marginals(scores, roots, mask, may_head), before)
+    assert torch.equal(tree_marginals(scores, roots, mask, may_be_parent), before)
 
 
 def test_low_precision_comes_back_as_float32():

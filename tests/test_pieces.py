@@ -22,6 +22,8 @@ from synmt.syntax.pieces import (
     UNK,
     Vocabulary,
     Words,
+    is_punctuation,
+    punctuation_pieces,
     straddles,
     word_of,
 )
@@ -452,3 +454,20 @@ def test_captions_come_back_from_their_pieces(data_folder):
     cutter = train_vocabulary(lines, VocabularyRecipe(size=2000, character_coverage=1.0))
     for line in lines:
         assert cutter.decode(cutter.encode_ids(line)) == " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(".", True), ("...", True), ("$", True), ("«", True), ("、", True), ("a.", False), ("", False)],
+)
+def test_punctuation_is_all_punctuation_and_symbols(text, expected):
+    assert is_punctuation(text) == expected
+
+
+def test_the_pieces_of_punctuation_are_found_with_and_without_a_blank_before_them():
+    words = Words(["the", ".", "▁,", "▁", "<0x0A>", "--"])
+    assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == [".", "▁,", "--"]
+
+
+def test_specials_are_no_punctuation():
+    assert punctuation_pieces(Words([])) == []

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
-def possible_parents(words: Tensor, ids: Tensor, excluded: Tensor) -> Tensor:
-    """Tell which words may be parents; all of a sentence in which otherwise none could: (B, T).
+class Allowed(nn.Module):
+    """Tells which pieces of a vocabulary may be parents: all but the excluded ones, which are punctuation."""
 
-    words: (B, T), True at the words of the tree.
-    ids: (B, T) pieces.
-    excluded: (P,) pieces that may not be parents.
-    """
-    parents = words & ~torch.isin(ids, excluded)  # (B, T)
-    return parents | words & ~parents.any(-1, keepdim=True)  # (B, T)
+    excluded: Tensor
+
+    def __init__(self, excluded: Sequence[int]) -> None:
+        super().__init__()
+        self.register_buffer("excluded", torch.tensor(excluded, dtype=torch.int64), persistent=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look at pieces (B, T): (B, T), True where one may be a parent."""
+        return ~torch.isin(ids, self.excluded)
 
 
 def straight_through(weights: Tensor) -> Tensor:

@@ -104,7 +104,7 @@ class Lstm(Seq2Seq):
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, E)."""
-        embedded = self.decoder.embedded(self.target_embedding(ids, syntax))  # (B, T, 4D)
+        embedded = self.decoder.piece_gates(self.target_embedding(ids, syntax))  # (B, T, 4D)
         step = self.decoder.stepper(self.decoder.look_at(memory))
         recurrence, states = self._begin(memory), []
         for newest in embedded.unbind(1):  # (B, 4D)
@@ -118,7 +118,7 @@ class Lstm(Seq2Seq):
 
     def step(self, state: LstmState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, E)."""
-        newest = self.decoder.embedded(self.target_embedding(pieces, syntax)).flatten(0, 1)  # (B K, 4D)
+        newest = self.decoder.piece_gates(self.target_embedding(pieces, syntax)).flatten(0, 1)  # (B K, 4D)
         state.recurrence = self.decoder.stepper(state.attended)(newest, state.recurrence)
         return state.recurrence.fed.view(*pieces.shape, -1)
 
@@ -126,7 +126,7 @@ class Lstm(Seq2Seq):
         """Begin each layer where the encoder's layer of the same number ended, or its last one."""
         assert memory.ends is not None
         last = len(memory.ends[0]) - 1
-        layers = [min(layer, last) for layer in range(len(self.decoder.others) + 1)]
+        layers = [min(layer, last) for layer in range(len(self.decoder.upper_gates) + 1)]
         h, c = memory.ends  # (L, B, D), (L, B, D)
         c = c.to(torch.promote_types(c.dtype, torch.float32))  # (L, B, D)
         ends: Ends = [(h[layer], c[layer]) for layer in layers]

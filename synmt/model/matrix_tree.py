@@ -1,6 +1,6 @@
 """Probabilities of arcs in a random dependency tree (Koo et al., 2007), exact where a matrix inverse is not.
 
-    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(h is the parent of m) = ∂ log Z / ∂ scores_mh
+    Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(p is the parent of m) = ∂ log Z / ∂ scores_mp
 
 The arcs may cross, and r is the one root. Koo et al. take Z from the determinant of a Laplacian. Two words that prefer
 each other by 40 nats leave no digit of it: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64. The elimination of Grassmann, Taksar &
@@ -34,60 +34,65 @@ from torch import Tensor
 _FLOOR = -230.0  # then R_k / s_k, the largest number, is below T² e⁴⁶⁰; float64 ends at e⁷⁰⁸
 _INFINITY = 1e300  # unlike inf, this can be subtracted from itself
 _EPSILON = 1e-30
-_SCHEMA = "(Tensor potentials, Tensor words, Tensor heads) -> Tensor"
+_SCHEMA = "(Tensor potentials, Tensor words, Tensor parents) -> Tensor"
 
 
-def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None = None) -> Tensor:
-    """Compute P: (..., T, T), [m, h] that h is the parent of m, [m, m] that m is the root; float32 at least.
+def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
+    """Compute P: (..., T, T), [m, p] that p is the parent of m, [m, m] that m is the root; float32 at least.
 
     Rows of words sum to 1; rows and columns of padding are 0. NaN in a sentence makes it NaN. Gradients flow once.
 
-    scores: (..., T, T), [m, h] the log-potential of h being the parent of m; the diagonal is not read.
+    scores: (..., T, T), [m, p] the log-potential of p being the parent of m; the diagonal is not read.
     roots: (..., T) log-potential of being the root.
     mask: (..., T), True at words, wherever they are; all leading dimensions are broadcast.
-    may_head: (..., T), False at words that can be neither parent nor root. Where no word is left, all may.
+    may_be_parent: (..., T), False at words that can be neither parent nor root. Where no word is left, all can.
     """
-    potentials, words, heads = _join(scores, roots, mask, may_head)  # (..., T, T), (..., T), (..., T)
-    marginals = _marginals(*_flat(potentials, words, heads)) if potentials.numel() else potentials
+    potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
+    marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
     return marginals.view(potentials.shape).to(torch.promote_types(scores.dtype, torch.float32))  # (..., T, T)
 
 
-def tree_log_partition(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None = None) -> Tensor:
+def tree_log_partition(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
     """Compute log Z from the same arguments: (...,), 0 where there is no word. Its gradient is P."""
-    potentials, words, heads = _join(scores, roots, mask, may_head)  # (..., T, T), (..., T), (..., T)
-    total = _log_partition(*_flat(potentials, words, heads)) if potentials.numel() else potentials.sum((-2, -1))
+    potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
+    total = _log_partition(*_flat(potentials, words, parents)) if potentials.numel() else potentials.sum((-2, -1))
     return total.view(words.shape[:-1]).to(torch.promote_types(scores.dtype, torch.float32))  # (...,)
 
 
-def _join(scores: Tensor, roots: Tensor, mask: Tensor, may_head: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Write the roots on the diagonal of the scores, in float64, and find the words and those that may head."""
-    heads = mask if may_head is None else mask & may_head  # (..., T)
-    heads = heads | (mask & ~heads.any(-1, keepdim=True))  # (..., T)
-    shape = torch.broadcast_shapes(scores.shape[:-1], roots.shape, heads.shape)
+def possible_parents(words: Tensor, allowed: Tensor) -> Tensor:
+    """Find the words that are allowed to be parents; all, where none is: (..., T), (..., T) -> (..., T)."""
+    parents = words & allowed  # (..., T)
+    return parents | (words & ~parents.any(-1, keepdim=True))
+
+
+def _join(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Write the roots on the diagonal of the scores, in float64, and find the words and those that may be parents."""
+    parents = mask if may_be_parent is None else possible_parents(mask, may_be_parent)  # (..., T)
+    shape = torch.broadcast_shapes(scores.shape[:-1], roots.shape, parents.shape)
     assert scores.shape[-2:] == (*roots.shape[-1:], *mask.shape[-1:]), (scores.shape, roots.shape, mask.shape)
     scores, roots = scores.double().expand(*shape, -1), roots.double().expand(shape)  # (..., T, T), (..., T)
-    return scores.diagonal_scatter(roots, dim1=-2, dim2=-1), mask.expand(shape), heads.expand(shape)
+    return scores.diagonal_scatter(roots, dim1=-2, dim2=-1), mask.expand(shape), parents.expand(shape)
 
 
-def _flat(potentials: Tensor, words: Tensor, heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Make one dimension of the leading ones: (N, T, T), (N, T), (N, T)."""
     size = math.prod(words.shape[:-1]), words.size(-1)
-    return potentials.reshape(*size, size[-1]), words.reshape(size), heads.reshape(size)
+    return potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
 
 
 # torch.compile takes an operator as it is, where it would unroll the loops over the words
 @torch.library.custom_op("synmt::tree_marginals", mutates_args=(), schema=_SCHEMA)
-def _marginals(potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+def _marginals(potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
     """Compute P: (N, T, T) in float64, (N, T), (N, T) -> (N, T, T)."""
-    chain = _chain(potentials, words, heads)
+    chain = _chain(potentials, words, parents)
     marginals = _probabilities(chain.rates).masked_fill(chain.logs.isneginf(), 0.0)  # (N, T, T)
     return _reorder(marginals.clamp(min=0.0), chain.order)
 
 
 @torch.library.custom_op("synmt::tree_marginals_change", mutates_args=(), schema="(Tensor along, " + _SCHEMA[1:])
-def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
     """Compute the change of P along a direction of the potentials: four of (N, T, T), (N, T) -> (N, T, T)."""
-    chain = _chain(potentials, words, heads)
+    chain = _chain(potentials, words, parents)
     along = _reorder(along, chain.order).masked_fill(chain.logs.isneginf(), 0.0)  # (N, T, T)
     largest = along.abs().amax((1, 2), keepdim=True)  # (N, 1, 1)
     scale = largest.masked_fill(largest == 0, 1.0) / _EPSILON  # (N, 1, 1)
@@ -98,9 +103,9 @@ def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, heads: T
 
 
 @torch.library.custom_op("synmt::tree_log_partition", mutates_args=(), schema=_SCHEMA)
-def _log_partition(potentials: Tensor, words: Tensor, heads: Tensor) -> Tensor:
+def _log_partition(potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
     """Compute log Z: (N, T, T) in float64, (N, T), (N, T) -> (N,)."""
-    chain = _chain(potentials, words, heads)
+    chain = _chain(potentials, words, parents)
     sums = _eliminate(chain.rates)  # (N, T)
     return chain.divided + chain.rates[:, 0, 0].log() + sums.log().sum(-1)
 
@@ -117,16 +122,16 @@ def _log_partition_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, N
     return gradient[:, None, None] * _marginals(*ctx.saved_tensors), None, None
 
 
-_marginals.register_fake(lambda potentials, words, heads: potentials.new_empty(potentials.shape))
-_marginals_change.register_fake(lambda along, potentials, words, heads: potentials.new_empty(potentials.shape))
-_log_partition.register_fake(lambda potentials, words, heads: potentials.new_empty(len(potentials)))
+_marginals.register_fake(lambda potentials, words, parents: potentials.new_empty(potentials.shape))
+_marginals_change.register_fake(lambda along, potentials, words, parents: potentials.new_empty(potentials.shape))
+_log_partition.register_fake(lambda potentials, words, parents: potentials.new_empty(len(potentials)))
 _marginals.register_autograd(_marginals_backward, setup_context=_save)
 _log_partition.register_autograd(_log_partition_backward, setup_context=_save)
 
 
 @dataclass(frozen=True)
 class _Chain:
-    """Rates of the steps from child to parent, with a word that may head in front.
+    """Rates of the steps from child to parent, with a possible parent in front.
 
     order: (N, T) where each word was, and also where it went.
     logs: (N, T, T) log A, log R on the diagonal, -inf where there can be no arc.
@@ -140,12 +145,12 @@ class _Chain:
     divided: Tensor
 
 
-def _chain(potentials: Tensor, words: Tensor, heads: Tensor) -> _Chain:
+def _chain(potentials: Tensor, words: Tensor, parents: Tensor) -> _Chain:
     """Divide and bound the rates: (N, T, T), (N, T), (N, T)."""
-    order = _head_first(heads)  # (N, T)
-    words, heads = words.gather(1, order), heads.gather(1, order)  # (N, T), (N, T)
+    order = _parent_first(parents)  # (N, T)
+    words, parents = words.gather(1, order), parents.gather(1, order)  # (N, T), (N, T)
     logs = _reorder(potentials, order).clamp(-_INFINITY, _INFINITY)  # (N, T, T)
-    logs = logs.masked_fill(~(words[:, :, None] & heads[:, None]), -math.inf)  # (N, T, T)
+    logs = logs.masked_fill(~(words[:, :, None] & parents[:, None]), -math.inf)  # (N, T, T)
     itself = torch.eye(words.size(1), dtype=torch.bool, device=words.device)  # (T, T)
     largest = _finite(logs.masked_fill(itself, -math.inf).amax(-1))  # (N, T)
     logs = logs - largest[..., None]  # (N, T, T)
@@ -159,10 +164,10 @@ def _chain(potentials: Tensor, words: Tensor, heads: Tensor) -> _Chain:
     return _Chain(order, logs, rates, largest.sum(-1) + largest_root)
 
 
-def _head_first(heads: Tensor) -> Tensor:
-    """Exchange the first word with one that may head: (N, T) -> (N, T). The last one to stay needs a way to leave."""
-    first = heads.byte().argmax(-1, keepdim=True)  # (N, 1)
-    order = torch.arange(heads.size(1), device=heads.device).repeat(len(heads), 1)  # (N, T)
+def _parent_first(parents: Tensor) -> Tensor:
+    """Exchange the first word with a possible parent: (N, T) -> (N, T). The last one to stay needs a way to leave."""
+    first = parents.byte().argmax(-1, keepdim=True)  # (N, 1)
+    order = torch.arange(parents.size(1), device=parents.device).repeat(len(parents), 1)  # (N, T)
     order.scatter_(1, first, 0)
     order[:, :1] = first
     return order

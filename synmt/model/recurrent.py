@@ -102,9 +102,9 @@ class Decoder(nn.Module):
         super().__init__()
         self.dropout = dropout
         # the share of the pieces in the gates of the first layer, computed for all steps at once
-        self.embedded = Linear(embedding_dim, 4 * model_dim)
-        self.first = Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
-        self.others = nn.ModuleList(Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
+        self.piece_gates = Linear(embedding_dim, 4 * model_dim)
+        self.first_gates = Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
+        self.upper_gates = nn.ModuleList(Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
         self.keys = Linear(model_dim, model_dim, bias=False)
         self.annotation_keys = Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
         self.gate = Gate(model_dim) if annotation != "none" else None
@@ -125,8 +125,8 @@ class Decoder(nn.Module):
 
     def stepper(self, attended: list[Attended]) -> Step:
         """Give the function that makes one step; to be used for all steps of a pass."""
-        first, output = repeated(self.first), repeated(self.output)
-        others = [repeated(cast(Linear, layer)) for layer in self.others]
+        first, output = repeated(self.first_gates), repeated(self.output)
+        others = [repeated(cast(Linear, layer)) for layer in self.upper_gates]
         gated = repeated(self.gate.project) if self.gate else None
 
         def step(embedded: Tensor, was: Recurrence) -> Recurrence:

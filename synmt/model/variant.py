@@ -20,12 +20,12 @@ Annotation = Literal["none", "shared", "separate"]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a variant stands, and the sizes that it may need.
+    """Where a variant stands, the sizes that it may need, and what it may need to know of the vocabulary.
 
     layer: counted from 1, as in papers.
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
-    embedding_dim: width of the embeddings; model_dim where none is given.
+    embedding_dim: width of the embeddings; 0 is model_dim.
     punctuation: the pieces of the side's vocabulary that are punctuation.
     """
 
@@ -37,10 +37,6 @@ class Place:
     first_head: int = 0
     embedding_dim: int = 0
     punctuation: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.embedding_dim:
-            object.__setattr__(self, "embedding_dim", self.model_dim)
 
 
 @dataclass
@@ -85,7 +81,7 @@ class Variant(nn.Module):
     its states or with their own."""
 
     gives_trees: bool = False
-    """Whether the weights of its heads are dependency trees that it has found by itself, without gold."""
+    """Whether it finds dependency trees by itself, without gold: in the weights of its heads or of its annotations."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()

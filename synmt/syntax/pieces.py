@@ -7,6 +7,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -186,9 +187,10 @@ def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
     return [number for number, piece in enumerate(spelled, start=len(SPECIALS)) if is_punctuation(piece.strip("▁"))]
 
 
+@lru_cache(maxsize=1 << 16)
 def is_punctuation(text: str) -> bool:
-    """Tell whether a text is nothing but punctuation and symbols."""
-    # a byte such as <0x0A> is spelled with brackets
+    """Tell whether a text is nothing but punctuation and symbols, and not empty."""
+    # P and S: Unicode counts $, + and < among the symbols, not the punctuation
     return bool(text) and all(unicodedata.category(character)[0] in "PS" for character in text)
 
 

@@ -26,9 +26,9 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.latent import possible_parents, straight_through
+from synmt.model.latent import Allowed, straight_through
 from synmt.model.linear import Linear
-from synmt.model.matrix_tree import tree_marginals
+from synmt.model.matrix_tree import possible_parents, tree_marginals
 from synmt.model.variant import Place, Syntax, Variant
 
 
@@ -42,9 +42,6 @@ class LatentTree(Variant):
     hard: take the most probable parent alone.
     punctuation: whether punctuation may be a parent.
     """
-
-    gives_trees = True
-    excluded: Tensor
 
     def __init__(
         self,
@@ -63,32 +60,30 @@ class LatentTree(Variant):
             raise UsageError("latent_tree annotates the encoder's result, once", allowed="layers: [1]")
         if sets == 1 and attention == "separate":
             raise UsageError("one set is read with one attention", do="Leave out `attention`, or set `sets: 2`")
-        self.normalize, self.hard = normalize, hard
+        self.hard, self.gives_trees = hard, normalize == "tree"
         self.annotation = attention if sets == 2 else "none"
         width = place.model_dim
         self.query, self.key, self.value = (Linear(width, width, bias=False) for _ in range(3))
         self.root = nn.Parameter(torch.randn(width)) if normalize == "tree" else None  # (D,)
         self.gate = Linear(width, width) if sets == 1 else None
-        excluded = () if punctuation else place.punctuation
-        self.register_buffer("excluded", torch.tensor(excluded, dtype=torch.int64), persistent=False)
+        self.allowed = Allowed(() if punctuation else place.punctuation)
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Give every state its annotation, or add it to the state."""
         states = memory.states
-        weights = self.weights(memory, syntax.ids)  # (B, T, T)
+        assert syntax.ids is not None
+        weights = self.weights(memory, self.allowed(syntax.ids))  # (B, T, T)
         chosen = straight_through(weights) if self.hard else weights  # (B, T, T)
         annotations = chosen.to(states.dtype) @ self.value(states)  # (B, T, D)
         if self.gate is None:
             return memory.edit(annotations=annotations, weights=weights)
         return memory.edit(states=states + self.gate(states).sigmoid() * annotations, weights=weights)
 
-    def weights(self, memory: Memory, ids: Tensor | None) -> Tensor:
-        """Compute β, parents in columns: (B, T, T); rows and columns outside the sentence are 0."""
-        scale = math.sqrt(memory.states.size(-1))
-        keys = self.key(memory.states) / scale  # (B, T, D)
+    def weights(self, memory: Memory, allowed: Tensor) -> Tensor:
+        """Compute β, parents in columns, where allowed (B, T): (B, T, T), 0 outside the sentence."""
+        keys = self.key(memory.states) / math.sqrt(memory.states.size(-1))  # (B, T, D)
         scores = keys @ self.query(memory.states).transpose(1, 2)  # (B, T, T)
-        parents = memory.mask if ids is None else possible_parents(memory.mask, ids, self.excluded)  # (B, T)
-        if self.root is None:
-            scores = scores.masked_fill(~parents[:, None], -math.inf)  # (B, T, T)
-            return scores.softmax(-1) * memory.mask[..., None]  # (B, T, T)
-        return tree_marginals(scores, keys @ self.root.to(keys.dtype), memory.mask, parents)
+        if self.root is not None:
+            return tree_marginals(scores, keys @ self.root.to(keys.dtype), memory.mask, allowed)
+        parents = possible_parents(memory.mask, allowed)  # (B, T)
+        return scores.masked_fill(~parents[:, None], -math.inf).softmax(-1) * memory.mask[..., None]

@@ -38,10 +38,9 @@ class TagEmbedding(Variant):
             raise UsageError("tag_embedding reads the parse of the source", allowed="side: source")
         if place.layer != 1:
             raise UsageError("tag_embedding stands before the first layer, and acts once", allowed="layers: [1]")
-        if not 1 <= size <= place.embedding_dim:
-            raise UsageError(
-                f"the size of tag_embedding is {size}", allowed=f"1 to {place.embedding_dim}, the width of an embedding"
-            )
+        width = place.embedding_dim or place.model_dim
+        if not 1 <= size <= width:
+            raise UsageError(f"the size of tag_embedding is {size}", allowed=f"1 to {width}, the width of an embedding")
         self.size, self.relations = size, relations or KNOWN
         signal = relation_signal(self.relations)
         self.reads, self.relation = (signal,), signal.name

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
-from synmt.model.latent import possible_parents, straight_through
+from synmt.model.latent import Allowed, straight_through
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.pieces import EOS
@@ -30,7 +30,6 @@ class TreeAttention(Variant):
     """
 
     gives_trees = True
-    excluded: Tensor
     default_heads = 1
 
     def __init__(self, place: Place, *, hard: bool = False, punctuation: bool = False) -> None:
@@ -40,19 +39,18 @@ class TreeAttention(Variant):
                 "tree_attention reads whole sentences: a decoder does not see its future", allowed="side: source"
             )
         self.hard = hard
-        excluded = () if punctuation else place.punctuation
-        self.register_buffer("excluded", torch.tensor(excluded, dtype=torch.int64), persistent=False)
+        self.allowed = Allowed(() if punctuation else place.punctuation)
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Replace the softmax by the marginals."""
         assert terms.mask is not None
         assert syntax.ids is not None
         words = terms.mask[:, 0, 0] & (syntax.ids != EOS)  # (B, T)
-        parents = possible_parents(words, syntax.ids, self.excluded)  # (B, T)
+        allowed = self.allowed(syntax.ids)  # (B, T)
 
         def normalize(scores: Tensor) -> Tensor:
             roots = scores.diagonal(dim1=-2, dim2=-1)  # (B, H, T)
-            weights = tree_marginals(scores, roots, words[:, None], parents[:, None])  # (B, H, T, T)
+            weights = tree_marginals(scores, roots, words[:, None], allowed[:, None])  # (B, H, T, T)
             if self.hard:
                 weights = straight_through(weights)  # (B, H, T, T)
             return weights + torch.diag_embed(~words[:, None]).to(weights.dtype)  # (B, H, T, T)
