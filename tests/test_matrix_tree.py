@@ -307,7 +307,7 @@ def test_constant_for_all_parents_of_a_child_changes_nothing(seed):
     assert close(before, tree_marginals(scores + constant[:, None], roots + constant, mask))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(2))
 def test_gradients_pass_the_check_with_padding_and_punctuation(seed):
     scores, roots, _ = problem(seed, 5, 2)
     mask = torch.tensor([[True] * 5, [False, True, True, False, True]])
