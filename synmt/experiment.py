@@ -50,7 +50,11 @@ MAY_CHANGE = {
 def check_values(recipe: Recipe) -> None:
     """Try whatever of a recipe can be tried before anything runs: variants, device, metrics."""
     check_variants(recipe)
-    choose_device(recipe.training.device)
+    device = choose_device(recipe.training.device)
+    if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
+        raise UsageError(
+            "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
+        )
     options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 
 class Section(BaseModel):
@@ -73,6 +80,15 @@ class FilterRecipe(Section):
     """Leave out a pair that has been seen before."""
     language: bool = False
     """Leave out a pair in which a side is not in its language (needs the extra `language`)."""
+
+    @model_serializer(mode="wrap")
+    def _values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = write(self)
+        # these values name the folder of a prepared corpus, and a run goes on only with the folder that it began with:
+        # a filter that was added later is not among them where it does nothing
+        if self.max_punctuation == 1:
+            values.pop("max_punctuation", None)
+        return values
 
 
 class ParserRecipe(Section):

@@ -9,6 +9,7 @@ from torch.autograd import gradcheck
 
 from synmt.batch import Sequences
 from synmt.errors import UsageError
+from synmt.experiment import check_values
 from synmt.model.linear import Linear, repeated
 from synmt.model.recurrent import lstm_cell
 from synmt.recipe import ModelRecipe
@@ -320,6 +321,13 @@ def test_compiling_an_lstm_is_refused():
     values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
     with pytest.raises(UsageError, match="cannot compile an lstm"):
         check_recipe({**values, "model": {"architecture": "lstm"}, "training": {"compile": True}}, where="test")
+
+
+def test_fp16_on_a_cpu_is_refused():
+    values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    training = {"precision": "fp16", "device": "cpu"}
+    with pytest.raises(UsageError, match="fp16 on a CPU"):
+        check_values(check_recipe({**values, "model": {"architecture": "lstm"}, "training": training}, where="test"))
 
 
 def test_tag_embeddings_stand_in_an_lstm():

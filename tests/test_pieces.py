@@ -465,8 +465,13 @@ def test_punctuation_is_all_punctuation_and_symbols(text, expected):
 
 
 def test_the_pieces_of_punctuation_are_found_with_and_without_a_blank_before_them():
-    words = Words(["the", ".", "▁,", "▁", "<0x0A>", "--"])
+    words = Words(["the", ".", "▁,", "<0x0A>", "--", "▁a"])
     assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == [".", "▁,", "--"]
+
+
+def test_punctuation_that_is_spelled_in_bytes_or_after_a_lone_blank_is_found():
+    words = Words(["<0x3F>", "<0x41>", "<0xC3>", "▁"])
+    assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == ["<0x3F>", "▁"]
 
 
 def test_specials_are_no_punctuation():

@@ -158,6 +158,13 @@ def test_the_numbers_of_the_reasons_stay_as_they_are_stored():
     assert REASONS.index("punctuation") == 7
 
 
+def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_was():
+    before = '{"max_words":250,"max_pieces":512,"max_ratio":0.0,"duplicates":false,"language":false}'
+    assert FilterRecipe().model_dump_json() == before
+    assert '"max_punctuation":0.25' in FilterRecipe(max_punctuation=0.25).model_dump_json()
+    assert FilterRecipe.model_validate_json(before) == FilterRecipe()
+
+
 def test_pairs_with_too_much_punctuation_are_counted(tmp_path):
     corpus = corpus_of(tmp_path / "text", train=[*PAIRS, (". . a", "x")])
     counts = prepared(tmp_path, corpus, filters={"max_punctuation": 0.25}).facts["splits"]["train"]["reasons"]

@@ -19,7 +19,8 @@ Im P(θ + i ε g) / ε, with an ε that is so small that the error, of order ε�
 
 A is divided by the largest rate of each child, R too, and R by its largest rate then. What is below e⁻²³⁰ after this
 counts as e⁻²³⁰, so that nothing overflows and -inf is a potential like any other; the gradient of P with respect to
-such a potential is 0.
+such a potential is 0. Potentials between -57 and 57 never come there. Beyond, P is finite and its rows sum to 1, but it
+may be that of other trees where they alone would escape a circle.
 """
 
 from __future__ import annotations

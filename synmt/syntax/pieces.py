@@ -182,9 +182,16 @@ class Words(Vocabulary):
 
 
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
-    """List the pieces that are punctuation: all of their characters are of Unicode's punctuation or symbols."""
+    """List the pieces that are punctuation, as characters or as bytes, and the lone blank, which begins no word."""
     spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
-    return [number for number, piece in enumerate(spelled, start=len(SPECIALS)) if is_punctuation(piece.strip("▁"))]
+    numbered = enumerate(spelled, start=len(SPECIALS))
+    return [number for number, piece in numbered if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))]
+
+
+def _spelled_out(piece: str) -> str:
+    """Give the character that a byte such as `<0x3F>` stands for by itself; beyond ASCII it is a part of one."""
+    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece)
+    return chr(int(byte[1], 16)) if byte else piece
 
 
 @lru_cache(maxsize=1 << 16)

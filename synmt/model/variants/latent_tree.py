@@ -12,8 +12,8 @@ attend to itself. The decoder reads m_i with the weights by which it attends to 
     hard: true     m_i = v_j of the most probable j; the gradient is that of β (straight-through)
 
 The released code multiplies the scores by the identity, so that only the root scores reach the tree; it holds them
-between -5 and 7, where here they are what they are, and gives punctuation -5 instead of -inf. With one set, its flat
-attention adds m_i without the gate. EOS is no word of the tree.
+between -5 and 7, where here they are what they are (beyond ±57 see matrix_tree.py), and gives punctuation -5 instead of
+-inf. With one set, its flat attention adds m_i without the gate. EOS is no word of the tree.
 """
 
 from __future__ import annotations
