@@ -9,18 +9,17 @@ and a significance test cost no second look at the text. The numbers are those o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 
 import numpy as np
-import numpy.typing as npt
 
+from synmt.bootstrap import SAMPLES, SEED, FloatArray, interval, resamples
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
 
-FloatArray = npt.NDArray[np.float64]
 Aggregate = Callable[[FloatArray], float]
 
 METRICS = {"bleu": "synmt.sacre:bleu", "chrf": "synmt.sacre:chrf", "ter": "synmt.sacre:ter"}
@@ -128,8 +127,8 @@ def paired_bootstrap(
     system: FloatArray,
     aggregate: Aggregate,
     *,
-    samples: int = 1000,
-    seed: int = 12345,
+    samples: int = SAMPLES,
+    seed: int = SEED,
 ) -> Comparison:
     """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004).
 
@@ -139,7 +138,7 @@ def paired_bootstrap(
     """
     observed = aggregate(system.sum(0)) - aggregate(base.sum(0))
     differences = bootstrap_differences(base, system, aggregate, samples=samples, seed=seed)
-    low, high = np.percentile(differences, (2.5, 97.5))
+    low, high = interval(differences)
     extreme = np.count_nonzero(np.abs(differences - observed) >= abs(observed))
     return Comparison(observed, float(low), float(high), (int(extreme) + 1) / (samples + 1))
 
@@ -153,21 +152,10 @@ def bootstrap_differences(
     return np.array(
         [
             aggregate(second) - aggregate(first)
-            for counts in _resamples(len(both), samples, seed)
+            for counts in resamples(len(both), samples=samples, seed=seed)
             for first, second in (np.split(totals, 2) for totals in counts @ both)
         ]
     )
-
-
-def _resamples(segments: int, samples: int, seed: int) -> Iterator[FloatArray]:
-    """Draw how often each segment stands in each resample, some resamples at a time: (R, N)."""
-    random = np.random.default_rng(seed)
-    at_once = max(1, 4_000_000 // segments)  # 32 MB
-    for start in range(0, samples, at_once):
-        rows = min(at_once, samples - start)
-        drawn = random.choice(segments, size=(rows, segments), replace=True)  # (R, N)
-        drawn += np.arange(rows)[:, None] * segments
-        yield np.bincount(drawn.ravel(), minlength=rows * segments).reshape(rows, segments).astype(np.float64)
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:

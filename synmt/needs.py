@@ -168,6 +168,18 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
         raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
 
 
+def make_analysis_parser(recipe: Recipe, side: Side) -> StanzaParser:
+    """Make a parser to look at one side with: the recipe's, or Stanza's own where no compact one has the language."""
+    settings = parser_recipe(recipe, side)
+    try:
+        return make_parser(recipe, side)
+    except SynmtError:
+        if settings.model != "compact":
+            raise
+    language = recipe.source if side == "source" else recipe.target
+    return StanzaParser(language, model="official", package=settings.package, device=settings.device)
+
+
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
     """Name the file of a text's trees: the same text and parser have the same one."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)

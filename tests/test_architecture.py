@@ -27,7 +27,7 @@ LAYERS = [
         "schedule",
     },
     {"checkpoint"},
-    {"decode", "metrics", "sacre"},
+    {"decode", "bootstrap", "metrics", "sacre"},
     {"stream", "records", "training", "log", "outputs", "analysis", "plots"},
     {"needs", "origins"},
     {"experiment"},

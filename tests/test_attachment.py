@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small import MONKEY, random_tree
 
-from synmt.analysis.attachment import branching, branchings, compare, counted
+from synmt.analysis.attachment import branching, branchings, compare, not_punctuation
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.parse import Parse
 
@@ -54,7 +54,7 @@ def test_the_root_is_right_where_it_is_the_root():
 @pytest.mark.parametrize(("relation", "tag"), [("punct", "X"), ("punct:list", "_"), ("dep", "PUNCT")])
 def test_punctuation_does_not_count_whether_its_relation_or_its_tag_says_so(relation, tag):
     parse = with_full_stop(MONKEY, relation=relation, tag=tag)
-    assert counted(parse).tolist() == [True] * 5 + [False]
+    assert not_punctuation(parse).tolist() == [True] * 5 + [False]
     assert compare([np.array([1, 2, 2, 4, 2, 0])], [parse]).da.value == 1
 
 

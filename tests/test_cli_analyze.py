@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from synmt.cli.analyze import analyze
+from synmt.cli.analyze_inputs import parse_lines
 from synmt.metrics import score_system
 
 APP = typer.Typer()
@@ -183,14 +184,21 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json"], "nothing to group by"),
+        (["--json"], "no analysis was asked for. Ask for `--by-length`, `--by-label`, `--trees` or `--gates`"),
+        (["--head", "1.1"], "--head belongs to --trees. Add it."),
+        (["--draw", "2"], "--draw belongs to --trees. Add it."),
+        (["--html", "x.html"], "--html belongs to --gates. Add it."),
+        (["labels.tsv"], "LABELS.tsv belongs to --by-length or --by-label. Add one of the two."),
+        (["--by-length", "--html", "x.html"], "--html belongs to --gates. Leave it out, or ask for one analysis"),
+        (["--gates", "--cased"], "--lowercase/--cased belongs to --by-length or --by-label. Leave it out"),
+        (["--trees", "--by-length"], "--by-length and --trees are different analyses. Ask for one at a time."),
         (["--by-length", "labels.tsv"], "labels were given, but not asked for"),
         (["--by-length", "--buckets", "20,10"], "are no buckets"),
         (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
-        (["--where", "id=x"], "nothing to group by"),
+        (["--where", "id=x"], "--where belongs to --by-length or --by-label. Add one of the two."),
         (["--by-length", "--label", "id", "--where", "id=x"], "labels were given, but not asked for"),
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
         (["--by-length", "--where", "attractors=3"], "no label 'attractors' is '3'. Its values: 0, 1."),
@@ -242,5 +250,25 @@ def test_labels_of_another_length_are_refused(runs):
     assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
 
 
-def test_the_help_page_has_an_example():
-    assert "Example: synmt analyze --by-length" in run("--help").stdout
+def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(capsys):
+    class Fussy:
+        def parse(self, lines, *, on_failure):
+            for index, line in enumerate(lines):
+                if line == "odd":
+                    on_failure(index, "it is odd")
+            return [line.upper() for line in lines]
+
+    lines = [*["even"] * 299, "odd"]
+    assert parse_lines(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
+    assert capsys.readouterr().err == "warning: line 300: its tree is flat or pieced: it is odd\n"
+
+
+def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
+    shown = run("--help").stdout
+    assert "Example: synmt analyze --by-length" in shown
+    # between the options of one analysis stand none of another
+    places = [shown.index(f"─ {panel} ─") for panel in ("Options", "Scores by group", "Trees", "Gates")]
+    assert places == sorted(places)
+    for option, panel in {"--plot": 0, "--by-label": 1, "--unit": 1, "--trees": 2, "--draw": 2, "--html": 3}.items():
+        at = shown.index(f"│ {option} ")
+        assert sum(place < at for place in places) == panel + 1, option

@@ -8,8 +8,13 @@ import pytest
 from small_run import LSTM, TEXT, make_run
 from tiny import synmt
 
-ENGLISH = [*TEXT[:3], "", "Yes!"]
-GERMAN = [*TEXT[3:], "Ja.", ""]
+from synmt.checkpoint import Run
+from synmt.errors import UsageError
+from synmt.needs import make_analysis_parser, make_parser
+
+LONG, LANG = " ".join(TEXT[:3]), " ".join(TEXT[3:])
+ENGLISH = [*TEXT[:3], "", "Yes!", LONG, "A dog."]
+GERMAN = [*TEXT[3:], "Ja.", "", "Ein Hund.", LANG]
 TREE = {"name": "latent_tree"}
 
 
@@ -17,9 +22,8 @@ def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="com
     """Write a finished run from German to English with random weights, and its translations of test sets."""
     source, target = languages
     target_parser = {"model": parser, "device": "cpu"}
-    run = make_run(
-        folder, *variants, model=model, parser=False, source=source, target=target, target_parser=target_parser
-    )
+    sections = {"source": source, "target": target, "target_parser": target_parser}
+    run = make_run(folder, *variants, model=model, parser=False, max_pieces=40, **sections)
     for test in tests:
         run.test_folder(test).mkdir(parents=True)
         for name, lines in (("source", GERMAN), ("reference", ENGLISH), ("hypothesis", ENGLISH)):
@@ -38,7 +42,11 @@ def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("runs") / "sa", TREE, tests=("other", "test"))
 
 
-def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path):
+def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(
+        "synmt.analysis.gates_plot.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
+    )
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
     code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)
     report = json.loads(printed)
@@ -47,10 +55,13 @@ def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path):
         "sa",
         "test",
         "reference",
-        "Stanza, en, compact",
+        "Stanza (compact, en)",
     )
-    # line 4 has no target, and line 5 no source
-    assert [line["target"] for line in report["lines"]] == [*TEXT[:3], ""]
+    # line 4 has no target and line 5 no source; of line 6 the target is too long, and of line 7 the source
+    assert [line["target"] for line in report["lines"]] == TEXT[:3]
+    assert report["left_out"] == {"too_long": 2, "empty": 2}
+    assert "sentences left out: 2 with more pieces than the model takes, 2 without words\n" in said
+    assert report["words_without_pieces"] == 0
     first = report["lines"][0]
     assert [word["word"] for word in first["words"]] == ["The", "monkey", "eats", "a", "banana", "."]
     assert [word["tag"] for word in first["words"]] == ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
@@ -60,7 +71,9 @@ def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path):
     text = page.read_text(encoding="utf-8")
     for word in first["words"]:
         assert f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
-    assert "NOUN" in plot.read_text(encoding="utf-8")
+    table, names = drawn[plot]
+    assert [row.ratio for row in table.rows] == [row["ratio"] for row in report["tags"]]
+    assert names == {"system": "sa"}
     assert f"page: {page}\nplot: {plot}\n" in said
     assert "the gates are those of the references, which the model is made to write" in said
     assert "test set test; choose with --test: other" in said
@@ -120,6 +133,20 @@ def test_a_run_without_gates_says_which_models_have_them(tmp_path, model, varian
     assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
 
 
+def test_a_language_that_the_compact_parser_has_not_is_parsed_by_stanzas_own(tmp_path, monkeypatch):
+    (tmp_path / "de").mkdir()
+    (tmp_path / "resources.json").write_text('{"de": {}}', encoding="utf-8")
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
+    recipe = Run(write_run(tmp_path / "sa", TREE, languages=("en", "de"))).recipe()
+    source, target = (make_analysis_parser(recipe, side) for side in ("source", "target"))
+    assert (source.language, source.model, source.device) == ("en", "compact", "auto")
+    assert (target.language, target.model, target.device) == ("de", "official", "cpu")
+    assert target.folder == tmp_path
+    # a corpus to train on is parsed by what the recipe says and nothing else
+    with pytest.raises(UsageError, match="no compact model for the language 'de'"):
+        make_parser(recipe, "target")
+
+
 def test_a_language_without_a_parser_is_an_error_that_says_what_it_is_for(tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
     code, printed, said = analyze(write_run(tmp_path / "sa", TREE, languages=("en", "de")))
@@ -132,9 +159,3 @@ def test_a_parser_of_the_recipe_that_is_not_there_is_not_replaced(tmp_path):
     code, _, said = analyze(write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none")))
     assert code == 1
     assert "target_parser.model" in said
-
-
-def test_the_page_belongs_to_the_gates(run):
-    done = synmt("analyze", "--by-length", "--run", run, "--html", "x.html")
-    assert done.returncode == 2
-    assert b"--html does not go with --by-length" in done.stderr

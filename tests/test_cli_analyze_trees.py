@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from small_run import PASCAL, TEXT, make_run
+from small_run import LSTM, PASCAL, TEXT, make_run
 from tiny import chain_of, synmt
 
 from synmt.syntax.conllu import format_conllu
@@ -25,7 +25,7 @@ def with_tests(run, *others):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """Five runs with random weights, and chains as the gold trees of both sides."""
+    """Six runs with random weights, and chains as the gold trees of both sides."""
     project = tmp_path_factory.mktemp("project")
     with_tests(make_run(project / "runs" / "lisa", {"name": "lisa"}))
     with_tests(make_run(project / "runs" / "plain", max_pieces=16), "other")
@@ -33,6 +33,7 @@ def project(tmp_path_factory):
     with_tests(make_run(project / "runs" / "dbsa", *dbsa))
     with_tests(make_run(project / "runs" / "reader", PASCAL))
     make_run(project / "runs" / "pascal", PASCAL, parser=False)
+    make_run(project / "runs" / "flat", {"name": "latent_tree", "normalize": "flat"}, model=LSTM)
     for name, lines in (("en", SOURCE), ("de", REFERENCE)):
         blocks = (format_conllu(chain_of(line), line, number) for number, line in enumerate(lines, 1))
         (project / f"{name}.conllu").write_text("".join(blocks), encoding="utf-8")
@@ -72,6 +73,7 @@ def test_a_supervised_head_stands_above_the_chains(project):
 def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
     found = report(project, "lisa")
     assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
+    assert (found["test"], found["parser"]) == ("test", "Stanza (compact, en)")
     # less the three full stops, which the parser cuts off
     assert (found["sentences"], found["words"]) == (3, 23)
     assert "det" in found["rows"][0]["relations"]
@@ -79,7 +81,7 @@ def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(proj
 
 def test_a_model_that_reads_trees_is_compared_with_those_that_it_reads(project):
     found = report(project, "reader", "--head", "1.1")
-    assert found["gold"] == "test set test, parsed by the parser that the model reads with"
+    assert found["gold"] == "test set test, parsed by Stanza (compact, en), as the model reads it"
     lisa, reader = (report(project, name, "--head", "1.1")["rows"] for name in ("lisa", "reader"))
     # the chains are compared with the same trees
     assert reader[1:] == lisa[1:]
@@ -97,6 +99,7 @@ def test_json_says_all_that_the_tables_say_and_the_relations(project):
         assert counted == pytest.approx(23 * row["directed"]["value"])
     assert (found["best"], found["side"], found["system"]) == ("head 2.1 (dbsa)", "source", "dbsa")
     assert found["left_out"] == {"too_long": 0, "empty": 0}
+    assert (found["gold"], found["test"], found["parser"]) == ("gold, en.conllu", None, None)
 
 
 def test_all_heads_can_be_asked_for_and_the_best_is_marked(project):
@@ -115,15 +118,17 @@ def test_trees_of_the_target_are_those_of_the_references(project):
     found = report(project, "dbsa", "--side", "target", "--gold", "de.conllu")
     assert [row["trees"] for row in found["rows"][:2]] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
     assert (found["side"], found["words"]) == ("target", 22)
+    assert (found["gold"], found["test"], found["parser"]) == ("gold, de.conllu", "test", None)
     done = run(project, "dbsa", "--side", "target", "--gold", "en.conllu")
     assert done.returncode == 1
     assert b"does not match line 1 of the text at token 1 ('The')" in done.stderr
 
 
-def test_trees_of_a_language_without_a_parser_are_asked_for(project):
+def test_trees_of_a_language_without_a_parser_are_asked_for(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     done = run(project, "dbsa", "--side", "target")
-    assert done.returncode == 2
-    assert b"no compact model for the language 'de'" in done.stderr
+    assert done.returncode == 1
+    assert b"stanza.download('de')" in done.stderr
     assert b"Or give trees by `--gold FILE.conllu`" in done.stderr
 
 
@@ -138,6 +143,13 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     svg = ElementTree.parse(project / "runs" / "lisa" / "analysis" / "trees-head-1.1.svg").getroot()
     words = [element.text for element in svg.iter() if element.get("class") == "word"]
     assert words == [word for line in SOURCE[:2] for word in chain_of(line).words]
+
+
+def test_flat_attention_is_read_as_trees_under_its_own_name(project):
+    shown, said = output(project, "flat", "--gold", "en.conllu", "--draw", "1")
+    assert "\nflat attention (latent_tree) " in shown
+    assert "latent trees" not in shown
+    assert "trees: runs/flat/analysis/trees-flat.svg" in said
 
 
 def test_a_drawing_goes_where_it_is_asked_to_and_json_stays_json(project):
@@ -190,7 +202,6 @@ def test_other_test_sets_are_named(project):
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
         ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
         ("plain", [], 2, "nothing in this model has learnt trees of the source"),
-        ("lisa", ["--gold", "en.conllu", "--by-length"], 2, "--by-length does not go with --trees"),
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(project, name, arguments, code, said):

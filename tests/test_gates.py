@@ -10,8 +10,8 @@ import pytest
 import torch
 from small import MONKEY
 
-from synmt.analysis.gates import GatedSentence, check_gates, check_tags, gate_norms, read_gates, word_norms
-from synmt.analysis.gates_table import FEW, as_json, highest_shares, ratio_intervals, relative_ranks, tabulate
+from synmt.analysis.gates import GatedSentence, ModelGates, check_gates, check_tags, gate_norms, read_gates, word_norms
+from synmt.analysis.gates_table import COLUMNS, FEW, as_json, highest_shares, tabulate
 from synmt.batch import Sequences
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -82,11 +82,6 @@ def test_words_with_the_same_norm_share_the_highest_place():
     assert highest_shares(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.5, 0.5]
 
 
-def test_the_rank_is_the_share_of_the_other_words_below():
-    assert relative_ranks(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.75, 0.75]
-    assert np.isnan(relative_ranks(np.array([0.1]))).tolist() == [True]
-
-
 def test_two_sentences_counted_by_hand():
     table = tabulate(
         [
@@ -102,8 +97,6 @@ def test_two_sentences_counted_by_hand():
     assert (noun.highest, verb.highest, det.highest) == (0.5, 0.5, 0)
     assert noun.expected == pytest.approx((1 / 3 + 2 / 4) / 2)
     assert verb.ratio == pytest.approx(0.5 / ((1 / 3 + 1 / 4) / 2))
-    # below the first noun is one of two words, below each noun of the second two of three and its equal by half
-    assert noun.rank == pytest.approx((1 / 2 + 2 * (2.5 / 3)) / 3)
     assert [row.tag for row in table.rows] == ["VERB", "NOUN", "DET"]
 
 
@@ -137,25 +130,12 @@ def test_a_gate_that_is_everywhere_the_same_gives_chance(seed):
     alike = [replace(one, norms=np.full(len(one.norms), 0.25)) for one in drawn(seed)]
     for row in tabulate(alike).rows:
         assert row.ratio == pytest.approx(1)
-        assert row.rank is None or row.rank == pytest.approx(0.5)
         assert row.interval is None or row.interval == (pytest.approx(1), pytest.approx(1))
 
 
 def test_the_order_of_the_sentences_does_not_matter():
     sentences = drawn(3)
     assert tabulate(sentences) == tabulate(sentences[::-1])
-
-
-def test_the_interval_is_that_of_sentences_drawn_one_by_one():
-    highest = np.array([[1, 0], [0.5, 0.5], [0, 1]])
-    expected = np.array([[0.5, 0.5], [0.25, 0.75], [0, 1]])
-    random, ratios = np.random.default_rng(7), []
-    for _ in range(50):
-        chosen = random.integers(3, size=3).tolist()
-        chance = [sum(expected[s, tag] for s in chosen) for tag in (0, 1)]
-        ratios.append([sum(highest[s, t] for s in chosen) / chance[t] if chance[t] else np.nan for t in (0, 1)])
-    wanted = [np.nanquantile([ratio[tag] for ratio in ratios], (0.025, 0.975)) for tag in (0, 1)]
-    assert np.allclose(ratio_intervals(highest, expected, resamples=50, seed=7), wanted)
 
 
 def test_a_tag_of_few_words_stands_last_and_has_no_interval():
@@ -167,6 +147,26 @@ def test_a_tag_of_few_words_stands_last_and_has_no_interval():
     assert table.rows[2].interval is None
     low, high = table.rows[0].interval
     assert low <= table.rows[0].ratio <= high
+
+
+def test_a_row_has_a_cell_for_each_column():
+    # the verb is the highest of ten sentences of two words, the interjection of another, which is one word
+    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, FEW + 1)]
+    verb, noun, interjection = tabulate([*sentences, gated([0.25], ["INTJ"], FEW + 1)]).rows
+    assert dict(zip(COLUMNS, verb.cells(), strict=True)) == {
+        "tag": "VERB",
+        "words": "10",
+        "share": "47.6%",
+        "norm": "0.200",
+        "± sd": "0.000",
+        "highest": "90.9%",
+        "by chance": "45.5%",
+        "ratio": "2.00",
+        "95 % interval": "2.00–2.00",
+        "no PUNCT": "2.00",
+    }
+    assert noun.cells()[-3:] == ["0.00", "-", "0.00"]
+    assert interjection.cells()[0] == "INTJ *"
 
 
 def test_the_second_ratio_leaves_punctuation_out():
@@ -196,7 +196,6 @@ def test_words_without_a_norm_are_counted_apart():
     table = tabulate([gated([0.1, np.nan], ["NOUN", "PUNCT"]), gated([np.nan], ["X"], line=2)])
     assert (table.sentences, table.words, table.without) == (1, 1, 2)
     assert [row.tag for row in table.rows] == ["NOUN"]
-    assert table.rows[0].rank is None
 
 
 def test_empty_lines_alone_are_an_error():
@@ -205,8 +204,9 @@ def test_empty_lines_alone_are_an_error():
 
 
 def test_the_json_has_every_word():
-    sentences = [gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2), gated([0.25], ["VERB"], line=1)]
-    found = as_json(tabulate(sentences), sentences)
+    sentences = [gated([0.25], ["VERB"], line=1), gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2)]
+    found = as_json(tabulate(sentences), ModelGates(sentences, too_long=3, empty=4))
+    assert found["left_out"] == {"too_long": 3, "empty": 4}
     assert [line["line"] for line in found["lines"]] == [1, 2]
     assert found["lines"][1]["words"] == [
         {"word": "w0", "tag": "NOUN", "norm": 0.5},
@@ -225,7 +225,7 @@ def test_a_parser_without_parts_of_speech_is_refused():
         check_tags([flat_parse(LINE), MONKEY], "Stanza")
 
 
-def translator(*variants, **model):
+def translator(*variants, max_pieces=512, **model):
     """Make a small system of words, from German to English."""
     sizes = {"architecture": "lstm", "size": "tiny", "model_dim": 8, "embedding_dim": 6, "initial_range": 1.0}
     recipe = check_recipe(
@@ -238,6 +238,7 @@ def translator(*variants, **model):
             "model": model or sizes,
             "syntax": {"variants": list(variants)},
             "decoding": {"batch_size": 2},
+            "filters": {"max_pieces": max_pieces},
         },
         where="test",
     )
@@ -274,12 +275,25 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
     system = translator({"name": "latent_tree", "attention": attention})
     sources = ["der Affe isst eine Banane", "der Affe", "", "isst"]
     targets = ["the monkey eats a banana", "sleeps", "a banana", "monkey eats"]
-    found = {one.line: one for one in read_gates(system, sources, targets, [parsed(line) for line in targets])}
-    assert sorted(found) == [1, 2, 4]
-    for line, one in found.items():
-        assert (one.source, one.target) == (sources[line - 1], targets[line - 1])
+    found = read_gates(system, sources, targets, [parsed(line) for line in targets])
+    assert [one.line for one in found.sentences] == [1, 2, 4]
+    assert (found.too_long, found.empty) == (0, 1)
+    for one in found.sentences:
+        assert (one.source, one.target) == (sources[one.line - 1], targets[one.line - 1])
         assert one.norms.tolist() == pytest.approx(norms_step_by_step(system, one.source, one.target), abs=1e-6)
         assert len(set(one.norms.round(6))) == len(one.norms)
+
+
+def test_a_pair_of_which_the_model_takes_only_a_part_is_left_out_and_counted():
+    system = translator({"name": "latent_tree"}, max_pieces=4)
+    sources = ["der Affe isst eine", "der Affe isst eine Banane", "der Affe", "", "isst"]
+    targets = ["the monkey eats a", "the monkey", "the monkey eats a banana", "a banana", "eats"]
+    done = []
+    found = read_gates(system, sources, targets, [parsed(line) for line in targets], done.append)
+    assert [one.line for one in found.sentences] == [1, 5]
+    assert (found.too_long, found.empty) == (2, 1)
+    assert not any(np.isnan(one.norms).any() for one in found.sentences)
+    assert sum(done) == 4
 
 
 def test_a_model_with_two_sets_has_gates():
@@ -297,7 +311,7 @@ def test_a_transformer_has_no_gates():
         check_gates(translator(size="tiny"), "runs/transformer")
 
 
-def test_a_parse_without_words_gives_a_sentence_without_norms():
-    system = translator({"name": "latent_tree"})
-    [one] = read_gates(system, ["der Affe"], [""], [Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])])
-    assert len(one.norms) == 0
+def test_a_pair_whose_target_has_no_words_is_left_out():
+    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+    found = read_gates(translator({"name": "latent_tree"}), ["der Affe"], [""], [nothing])
+    assert (found.sentences, found.too_long, found.empty) == ([], 0, 1)

@@ -22,7 +22,7 @@ from synmt.analysis.gates_page import (
     make_page,
 )
 from synmt.analysis.gates_plot import save_gates_plot
-from synmt.analysis.gates_table import tabulate
+from synmt.analysis.gates_table import COLUMNS, tabulate
 from synmt.errors import UsageError
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
@@ -99,7 +99,7 @@ def test_the_further_a_gate_is_open_the_more_its_word_stands_out(backgrounds, sc
 
 def test_colours_are_equal_steps_from_the_lowest_to_the_highest_norm():
     assert levels(np.array([0.2, 0.3, np.nan, 0.6, 0.59])) == [0, 1, None, 6, 6]
-    assert levels(np.array([0.0, 0.5, 1.0]), 2) == [0, 1, 1]
+    assert levels(np.array([0.0, 0.5, 1.0])) == [0, 3, 6]
 
 
 def test_equal_norms_have_the_colour_of_the_lowest():
@@ -166,17 +166,18 @@ def test_the_first_sentences_are_shown_in_their_order_and_the_page_says_so():
 
 def test_the_table_has_a_row_for_each_tag():
     sentences = [gated("ein Wort mehr", [0.1, 0.4, 0.2], line=line) for line in range(10)]
-    _, *rows = re.findall(r"<tr>(.*?)</tr>", page_of(*sentences), flags=re.DOTALL)
+    heading, *rows = re.findall(r"<tr>(.*?)</tr>", page_of(*sentences), flags=re.DOTALL)
+    assert re.findall(r'<th scope="col">(.*?)</th>', heading) == COLUMNS
     # NOUN, VERB, NOUN: the verb is the highest in all sentences, and one of three words
     assert [re.sub("(<[^>]*>)+", " ", row) for row in rows] == [
-        " VERB 10 33.3 % 0.400 0.000 100.0 % 33.3 % 3.00 3.00–3.00 3.00 ",
-        " NOUN 20 66.7 % 0.150 0.050 0.0 % 66.7 % 0.00 – 0.00 ",
+        " VERB 10 33.3% 0.400 0.000 100.0% 33.3% 3.00 3.00–3.00 3.00 ",
+        " NOUN 20 66.7% 0.150 0.050 0.0% 66.7% 0.00 - 0.00 ",
     ]
 
 
 def test_a_tag_of_few_words_is_marked():
     page = page_of(gated("ein Wort", [0.1, 0.4]))
-    assert '<abbr title="verb">VERB</abbr> *</th>' in page
+    assert '<abbr title="verb">VERB *</abbr></th>' in page
     assert "* Fewer than 10 words." in page
     assert "* Fewer" not in page_of(*[gated("ein Wort", [0.1, 0.4], line=line) for line in range(10)])
 

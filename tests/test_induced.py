@@ -32,7 +32,7 @@ def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
     """A model that has read LINE and given it these weights of one head, (T, T) with EOS, or with BOS on the target."""
     weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
     spans = {"source": SPANS, "target": SPANS}
-    passed = Pass([Sentence(0, **spans, **sentence)], SimpleNamespace(), SimpleNamespace(), {(side, 1): weights})
+    passed = Pass([Sentence(0, **spans, **sentence)], SimpleNamespace(), {(side, 1): weights})
     return lambda *given: iter([passed])
 
 
@@ -106,7 +106,7 @@ def test_task_tags_are_no_part_of_the_words(monkeypatch):
     weights = np.zeros((8, 8))
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
-    passed = Pass([Sentence(0, spans, spans[:0])], SimpleNamespace(), SimpleNamespace(), {})
+    passed = Pass([Sentence(0, spans, spans[:0])], SimpleNamespace(), {})
     passed.attention["source", 1] = torch.tensor(weights)[None, None]
     monkeypatch.setattr(induced, "passes", lambda *given: iter([passed]))
     found = induce(
@@ -131,6 +131,17 @@ def test_heads_that_learn_trees_are_found_behind_those_of_other_variants():
     assert names(model, "target", "1.2") == ["head 1.2"]
     assert names(model, head="2.3") == ["head 2.3 (lisa)"]
     assert len(names(model, head="all")) == 8
+
+
+def test_flat_annotations_are_read_too_and_called_what_they_are():
+    [source] = tree_sources(small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source")
+    assert (source.name, source.file_name) == ("flat attention (latent_tree)", "flat")
+
+
+def test_annotations_without_weights_say_what_is_missing():
+    memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
+    with pytest.raises(UsageError, match="own annotates the source and does not say by which weights"):
+        TreeSource("source", "own").weights(SimpleNamespace(memory=memory))  # type: ignore[arg-type]
 
 
 def test_latent_trees_are_found_in_an_lstm():
@@ -161,7 +172,9 @@ def test_a_head_that_is_not_there_is_refused(head, said):
 
 
 def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
-    with pytest.raises(UsageError, match=r"nothing in this model has learnt trees of the source.*--head LAYER\.HEAD"):
+    named = "Variants that learn them: dbsa, latent_tree, lisa, tree_attention"
+    said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
+    with pytest.raises(UsageError, match=said):
         tree_sources(small_model({"name": "pascal"}), "source")
     with pytest.raises(UsageError, match="Its target side has: `--side target`"):
         tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")

@@ -96,7 +96,7 @@ def test_a_long_line_is_translated_in_part_and_says_so(plain):
 def test_trees_are_parsed_on_the_fly_or_taken_as_given(pascal):
     translator = Translator.load(pascal)
     parsed = list(translator.translate(LINES))
-    assert texts(Translator.load(pascal).translate(LINES, translator._parser.parse(LINES))) == texts(parsed)
+    assert texts(Translator.load(pascal).translate(LINES, translator.parser.parse(LINES))) == texts(parsed)
     # other trees, other translations
     flat = texts(Translator.load(pascal).translate(LINES, map(flat_parse, LINES)))
     assert flat != texts(parsed)

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.bootstrap import ratio_intervals
 from synmt.syntax.parse import IntArray, Parse
-
-BoolArray = npt.NDArray[np.bool_]
-
-_RESAMPLES = 1000
+from synmt.syntax.trees import BoolArray
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of words, 0 to 1, and the interval that holds it in 95 % of resamplings of the sentences."""
+    """A share of words, 0 to 1, and the interval that holds it in 95 % of the resamples of the sentences."""
 
     value: float
     low: float
@@ -54,15 +52,26 @@ class Attachment:
         """How many words count."""
         return len(self.sentence)
 
-    @cached_property
+    @property
     def da(self) -> Share:
         """The directed attachment accuracy."""
-        return self._share(self.directed)
+        return self._shares[0]
 
-    @cached_property
+    @property
     def ua(self) -> Share:
         """The undirected attachment accuracy."""
-        return self._share(self.undirected)
+        return self._shares[1]
+
+    @cached_property
+    def _shares(self) -> list[Share]:
+        if not self.words:
+            return [Share(0.0, 0.0, 0.0)] * 2
+        flags = np.stack((self.directed, self.undirected), 1)  # (M, 2)
+        right = np.zeros((self.sentences, 2))  # (N, 2)
+        np.add.at(right, self.sentence, flags)
+        words = np.bincount(self.sentence, minlength=self.sentences).astype(np.float64)  # (N,)
+        intervals = ratio_intervals(right, np.stack((words, words), 1))
+        return [Share(value, *ends) for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)]
 
     def by_relation(self) -> dict[str, tuple[int, float, float]]:
         """Give the words, DA and UA of each gold relation, the most frequent first."""
@@ -70,23 +79,6 @@ class Attachment:
         right = [np.bincount(members, flags, len(names)) / counts for flags in (self.directed, self.undirected)]
         rows = zip(names.tolist(), counts.tolist(), *(shares.tolist() for shares in right), strict=True)
         return {name: (words, da, ua) for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))}
-
-    def _share(self, right: BoolArray) -> Share:
-        if not self.words:
-            return Share(0.0, 0.0, 0.0)
-        drawn = _resampled(self.sentences)  # (R, N)
-        words = drawn @ np.bincount(self.sentence, minlength=self.sentences)  # (R,)
-        found = drawn @ np.bincount(self.sentence, right, self.sentences)  # (R,)
-        shares = found[words > 0] / words[words > 0]
-        low, high = np.quantile(shares, (0.025, 0.975)).tolist()
-        return Share(float(right.mean()), low, high)
-
-
-@lru_cache(maxsize=1)
-def _resampled(sentences: int) -> npt.NDArray[np.float64]:
-    """Say how often each resampling draws each sentence: (R, N); every system is judged by the same."""
-    random = np.random.default_rng(1)
-    return random.multinomial(sentences, np.full(sentences, 1 / sentences), _RESAMPLES).astype(np.float64)
 
 
 def compare(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
@@ -104,7 +96,7 @@ def compare(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
 
 
 def _judge(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray, list[str]]:
-    chosen = counted(gold)  # (W,)
+    chosen = not_punctuation(gold)  # (W,)
     directed = parents == gold.parents  # (W,)
     # a root above itself is not joined with any other word
     reversed_ = (parents[gold.parents] == np.arange(len(gold))) & (gold.parents != np.arange(len(gold)))  # (W,)
@@ -112,7 +104,7 @@ def _judge(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray, list[s
     return directed[chosen], (directed | reversed_)[chosen], relations
 
 
-def counted(gold: Parse) -> BoolArray:
+def not_punctuation(gold: Parse) -> BoolArray:
     """Tell which words are no punctuation: (W,)."""
     tags = gold.tags or [""] * len(gold)
     return np.array(
@@ -129,7 +121,7 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
 
     In `left` each word hangs on the next one and the last is the root, in `right` on the one before and the first is.
     """
-    chain = np.flatnonzero(counted(gold))
+    chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
     parents[chain] = np.append(chain[1:], chain[-1:]) if to == "left" else np.append(chain[:1], chain[:-1])
     return parents

@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synmt.analysis.attachment import counted
+from synmt.analysis.attachment import not_punctuation
 from synmt.syntax.blanks import without_breaks
 from synmt.syntax.parse import IntArray, Parse
 
@@ -66,7 +66,7 @@ def _fitted(word: str) -> str:
 
 def _remarks(parents: IntArray, gold: Parse, words: Sequence[str]) -> list[str]:
     """Say of each word whether its parent is the gold one; of punctuation, which does not count, only what it is."""
-    above, counts = gold.parents.tolist(), counted(gold).tolist()
+    above, counts = gold.parents.tolist(), not_punctuation(gold).tolist()
     remarks = []
     for word, (parent, relation) in enumerate(zip(above, gold.relations, strict=True)):
         known = parent == word or not counts[word]

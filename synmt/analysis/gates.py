@@ -8,21 +8,19 @@ has the mean of its pieces. EOS is no word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from synmt.analysis.passes import passes
+from synmt.bootstrap import FloatArray
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.recurrent import Gate
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import word_of
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,12 +36,26 @@ class GatedSentence:
     source: str
     target: str
     parse: Parse
-    norms: Floats
+    norms: FloatArray
 
     @property
     def tags(self) -> list[str]:
         """The universal part of speech of each word, `_` where unknown."""
         return self.parse.tags or ["_"] * len(self.parse)
+
+
+@dataclass(frozen=True)
+class ModelGates:
+    """What has been read off a model.
+
+    sentences: in the order of their lines.
+    too_long: pairs left out because the model takes only a part of one side.
+    empty: pairs left out because one side has no words.
+    """
+
+    sentences: list[GatedSentence]
+    too_long: int
+    empty: int
 
 
 def check_gates(translator: Translator, where: str) -> None:
@@ -68,20 +80,29 @@ def check_tags(parses: Sequence[Parse], parser: str) -> None:
 
 
 def read_gates(
-    translator: Translator, sources: Sequence[str], targets: Sequence[str], parses: Sequence[Parse]
-) -> Iterator[GatedSentence]:
-    """Make the model write given targets, and yield the gates of each pair, longest source first.
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    parses: Sequence[Parse],
+    advance: Callable[[float], None] = lambda sentences: None,
+) -> ModelGates:
+    """Make the model write given targets, and read its gates.
 
     parses: of the targets.
-    A pair without a visible character in its source is left out.
     """
-    for one in passes(translator, sources, targets):
-        assert one.gates is not None
-        rows = gate_norms(one.gates).double().cpu().numpy()  # (B, T)
-        for row, sentence in zip(rows, one.sentences, strict=True):
-            parse = parses[sentence.index]
-            norms = word_norms(row[: len(sentence.target)], sentence.target, parse.spans)
-            yield GatedSentence(sentence.index + 1, sources[sentence.index], targets[sentence.index], parse, norms)
+    found: dict[int, GatedSentence] = {}
+    too_long = 0
+    for passed in passes(translator, sources, targets):
+        assert passed.gates is not None
+        rows = gate_norms(passed.gates).double().cpu().numpy()  # (B, T)
+        for row, sentence in zip(rows, passed.sentences, strict=True):
+            index, spans = sentence.index, sentence.target
+            too_long += sentence.dropped > 0
+            if len(parses[index]) and not sentence.dropped:
+                norms = word_norms(row[: len(spans)], spans, parses[index].spans)  # (W,)
+                found[index] = GatedSentence(index + 1, sources[index], targets[index], parses[index], norms)
+        advance(len(rows))
+    return ModelGates([found[index] for index in sorted(found)], too_long, len(sources) - len(found) - too_long)
 
 
 def gate_norms(gates: Tensor) -> Tensor:
@@ -89,7 +110,7 @@ def gate_norms(gates: Tensor) -> Tensor:
     return gates.norm(dim=-1) / gates.size(-1) ** 0.5
 
 
-def word_norms(norms: Floats, spans: IntArray, words: IntArray) -> Floats:
+def word_norms(norms: FloatArray, spans: IntArray, words: IntArray) -> FloatArray:
     """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without pieces."""
     owners = word_of(spans, words)  # (T,)
     owned = owners >= 0  # (T,)

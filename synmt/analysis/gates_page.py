@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.gates_table import FEW
+from synmt.analysis.gates_table import COLUMNS, FEW
+from synmt.bootstrap import FloatArray
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.gates import Floats, GatedSentence
+    from synmt.analysis.gates import GatedSentence
     from synmt.analysis.gates_table import GateTable, TagRow
 
 SHOWN = 50
@@ -90,6 +91,7 @@ def make_page(table: GateTable, sentences: Iterable[GatedSentence], about: About
         tagger=escape(about.tagger),
         norm=f"{table.norm:.3f}",
         deviation=f"{table.deviation:.3f}",
+        columns="".join(f'<th scope="col">{name}</th>' for name in COLUMNS),
         rows="\n".join(map(_row, table.rows)),
         marked=f" * Fewer than {FEW} words." if any(row.few for row in table.rows) else "",
         steps="".join(f'<span class="n{step}">{step + 1}</span>' for step in range(len(LIGHT))),
@@ -98,29 +100,17 @@ def make_page(table: GateTable, sentences: Iterable[GatedSentence], about: About
     )
 
 
-def levels(norms: Floats, steps: int = len(LIGHT)) -> list[int | None]:
+def levels(norms: FloatArray) -> list[int | None]:
     """Put norms (W,) on equal steps from the sentence's lowest to its highest; None for no norm."""
     low, high = np.nanmin(norms), np.nanmax(norms)
     scaled = (norms - low) / (high - low) if high > low else np.where(np.isnan(norms), np.nan, 0.0)  # (W,)
+    steps = len(LIGHT)
     return [None if np.isnan(one) else min(int(one * steps), steps - 1) for one in scaled.tolist()]
 
 
 def _row(row: TagRow) -> str:
-    interval = f"{row.interval[0]:.2f}–{row.interval[1]:.2f}" if row.interval else "–"
-    name = (
-        f'<abbr title="{escape(TAGS.get(row.tag, "not universal"))}">{escape(row.tag)}</abbr>{" *" if row.few else ""}'
-    )
-    cells = (
-        f"{row.words:,}",
-        f"{100 * row.share:.1f} %",
-        f"{row.norm:.3f}",
-        f"{row.deviation:.3f}",
-        f"{100 * row.highest:.1f} %",
-        f"{100 * row.expected:.1f} %",
-        f"{row.ratio:.2f}",
-        interval,
-        "–" if row.unpunctuated is None else f"{row.unpunctuated:.2f}",
-    )
+    label, *cells = map(escape, row.cells())
+    name = f'<abbr title="{escape(TAGS.get(row.tag, "not universal"))}">{label}</abbr>'
     return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -214,9 +204,7 @@ the model is made to write. Parts of speech: {tagger}.</p>
 <h2>By part of speech</h2>
 <div class="scroll" role="region" aria-label="Parts of speech" tabindex="0">
 <table>
-<thead><tr><th scope="col">tag</th><th scope="col">words</th><th scope="col">share</th><th scope="col">norm</th>
-<th scope="col">± sd</th><th scope="col">highest</th><th scope="col">by chance</th><th scope="col">ratio</th>
-<th scope="col">95 %</th><th scope="col">no PUNCT</th></tr></thead>
+<thead><tr>{columns}</tr></thead>
 <tbody>
 {rows}
 </tbody>

@@ -30,7 +30,7 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     for place, row in enumerate(table.rows):
         _draw_row(axes, place, row)
     _draw_second(axes, table.rows)
-    axes.set_yticks(range(len(table.rows)), [row.tag + (" *" if row.few else "") for row in table.rows])
+    axes.set_yticks(range(len(table.rows)), [row.label for row in table.rows])
     axes.set_ylim(len(table.rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0, pad=8)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.bootstrap import SAMPLES, SEED, FloatArray, ratio_intervals
 from synmt.errors import SynmtError
 from synmt.syntax.parse import IntArray
 
 if TYPE_CHECKING:
-    from synmt.analysis.gates import Floats, GatedSentence
+    from synmt.analysis.gates import GatedSentence, ModelGates
 
 FEW = 10
 """With fewer words than this, a part of speech is set apart, and no interval is given."""
@@ -27,8 +28,8 @@ FEW = 10
 PUNCTUATION = "PUNCT"
 """Left out for the second ratio: a full stop that is the highest in every sentence would hide all other differences."""
 
-RESAMPLES, SEED = 1000, 1
-"""So many draws of the sentences, from this seed, give the intervals."""
+COLUMNS = ["tag", "words", "share", "norm", "± sd", "highest", "by chance", "ratio", "95 % interval", "no PUNCT"]
+"""What the cells of a row are."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,6 @@ class TagRow:
     expected: the same by chance.
     interval: 95 % of the ratios that resampled sentences give; None with few words, or with none that is the highest.
     unpunctuated: the ratio among words that are not punctuation; None for punctuation.
-    rank: mean share of the other words of the sentence that have a lower norm; None where there are no others.
     """
 
     tag: str
@@ -54,7 +54,6 @@ class TagRow:
     expected: float
     interval: tuple[float, float] | None
     unpunctuated: float | None
-    rank: float | None
 
     @property
     def ratio(self) -> float:
@@ -65,6 +64,26 @@ class TagRow:
     def few(self) -> bool:
         """Whether there are too few words to say anything."""
         return self.words < FEW
+
+    @property
+    def label(self) -> str:
+        """The part of speech, marked where it has few words."""
+        return self.tag + " *" * self.few
+
+    def cells(self) -> list[str]:
+        """Write the row for people, cell by cell, as COLUMNS names them."""
+        return [
+            self.label,
+            f"{self.words:,}",
+            f"{self.share:.1%}",
+            f"{self.norm:.3f}",
+            f"{self.deviation:.3f}",
+            f"{self.highest:.1%}",
+            f"{self.expected:.1%}",
+            f"{self.ratio:.2f}",
+            f"{self.interval[0]:.2f}–{self.interval[1]:.2f}" if self.interval else "-",
+            "-" if self.unpunctuated is None else f"{self.unpunctuated:.2f}",
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,21 +104,22 @@ class GateTable:
     rows: list[TagRow]
 
 
-def tabulate(sentences: Iterable[GatedSentence], *, resamples: int = RESAMPLES, seed: int = SEED) -> GateTable:
-    """Count by part of speech; sentences drawn anew so many times give the intervals."""
+def tabulate(sentences: Iterable[GatedSentence]) -> GateTable:
+    """Count by part of speech."""
     given = sorted(sentences, key=lambda one: one.line)
     words = _words(given)
     if not len(words.tags):
         raise SynmtError(
-            "no word of the target has a gate: all lines are empty", do="Take another test set with `--test`"
+            "no word of the target has a gate: all lines are empty, or longer than the model takes",
+            do="Take another test set with `--test`",
         )
     names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
     highest, expected = _by_sentence(words.highest, tags, words), _by_sentence(words.chance, tags, words)  # (N, G) both
-    intervals = ratio_intervals(highest, expected, resamples=resamples, seed=seed)  # (G, 2)
+    intervals = ratio_intervals(highest, expected)
     unpunctuated = _ratios(_words(given, without=PUNCTUATION))
     rows = []
     for number, name in enumerate(names.tolist()):
-        norms, ranks = words.norms[tags == number], words.ranks[tags == number]
+        norms = words.norms[tags == number]
         sure = len(norms) >= FEW and highest[:, number].any()
         row = TagRow(
             tag=name,
@@ -109,9 +129,8 @@ def tabulate(sentences: Iterable[GatedSentence], *, resamples: int = RESAMPLES, 
             deviation=float(norms.std()),
             highest=float(highest[:, number].mean()),
             expected=float(expected[:, number].mean()),
-            interval=(float(intervals[number, 0]), float(intervals[number, 1])) if sure else None,
+            interval=intervals[number] if sure else None,
             unpunctuated=unpunctuated.get(name),
-            rank=None if np.isnan(ranks).all() else float(np.nanmean(ranks)),
         )
         rows.append(row)
     rows.sort(key=lambda row: (row.few, -row.ratio, row.tag))
@@ -119,33 +138,10 @@ def tabulate(sentences: Iterable[GatedSentence], *, resamples: int = RESAMPLES, 
     return GateTable(len(highest), len(tags), without, float(words.norms.mean()), float(words.norms.std()), rows)
 
 
-def highest_shares(norms: Floats) -> Floats:
+def highest_shares(norms: FloatArray) -> FloatArray:
     """Give the highest place of a sentence to one word, or to all that share it in equal parts: (W,) -> (W,)."""
     first = norms == norms.max()  # (W,)
     return first / first.sum()
-
-
-def relative_ranks(norms: Floats) -> Floats:
-    """Tell the share of the other words with a lower norm, equal ones by half: (W,) -> (W,); NaN for a lone word."""
-    if len(norms) == 1:
-        return np.full(1, np.nan)
-    lower = (norms[:, None] > norms).sum(1)  # (W,)
-    equal = (norms[:, None] == norms).sum(1) - 1  # (W,)
-    return (lower + equal / 2) / (len(norms) - 1)
-
-
-def ratio_intervals(highest: Floats, expected: Floats, *, resamples: int, seed: int) -> Floats:
-    """Draw sentences with replacement, and take the middle 95 % of the ratios of their sums: (N, G) both -> (G, 2).
-
-    A draw without a part of speech says nothing of it.
-    """
-    random, sentences = np.random.default_rng(seed), len(highest)
-    ratios = np.full((resamples, highest.shape[1]), np.nan)  # (R, G)
-    for ratio in ratios:
-        times = np.bincount(random.integers(sentences, size=sentences), minlength=sentences).astype(float)  # (N,)
-        found, chance = times @ highest, times @ expected  # (G,), (G,)
-        np.divide(found, chance, out=ratio, where=chance > 0)
-    return np.nanquantile(ratios, (0.025, 0.975), axis=0).T
 
 
 @dataclass(frozen=True)
@@ -153,28 +149,27 @@ class _Words:
     """The M words with a norm, flat: tag, norm, number of the sentence, and what `TagRow` sums up."""
 
     tags: npt.NDArray[np.str_]
-    norms: Floats
+    norms: FloatArray
     sentences: IntArray
-    highest: Floats
-    chance: Floats
-    ranks: Floats
+    highest: FloatArray
+    chance: FloatArray
 
 
 def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
     """Lay out the words that have a norm, and not the tag `without`; a sentence that has none is no sentence."""
-    # tag, norm, sentence, highest, chance, rank; of no words, so that there is something to join
-    columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0), np.zeros(0))]
+    # tag, norm, sentence, highest, chance; of no words, so that there is something to join
+    columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0))]
     for one in sentences:
         tags = np.array(one.tags, dtype=str)  # (W,)
         real = ~np.isnan(one.norms) & (tags != without)  # (W,)
         norms, count = one.norms[real], int(real.sum())
         if count:
-            places = highest_shares(norms), np.full(count, 1 / count), relative_ranks(norms)  # (W,) each
-            columns.append((tags[real], norms, np.full(count, len(columns) - 1), *places))
+            number, chance = np.full(count, len(columns) - 1), np.full(count, 1 / count)  # (W,) both
+            columns.append((tags[real], norms, number, highest_shares(norms), chance))
     return _Words(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def _by_sentence(values: Floats, tags: IntArray, words: _Words) -> Floats:
+def _by_sentence(values: FloatArray, tags: IntArray, words: _Words) -> FloatArray:
     """Sum values of words (M,) for each sentence and tag: (N, G)."""
     sums = np.zeros((words.sentences.max() + 1, tags.max() + 1))  # (N, G)
     np.add.at(sums, (words.sentences, tags), values)
@@ -188,16 +183,17 @@ def _ratios(words: _Words) -> dict[str, float]:
     return dict(zip(names.tolist(), ratios.tolist(), strict=True))
 
 
-def as_json(table: GateTable, sentences: Iterable[GatedSentence]) -> dict[str, Any]:
+def as_json(table: GateTable, gates: ModelGates) -> dict[str, Any]:
     """Write the table and every word as plain values; what is missing is None."""
     return {
         "norm": {"unit": "‖z‖/√D, 0 to 1", "mean": table.norm, "deviation": table.deviation},
         "sentences": table.sentences,
+        "left_out": {"too_long": gates.too_long, "empty": gates.empty},
         "words": table.words,
         "words_without_pieces": table.without,
-        "intervals": {"share": 0.95, "resamples": RESAMPLES, "seed": SEED},
+        "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
         "tags": [asdict(row) | {"ratio": row.ratio, "few": row.few} for row in table.rows],
-        "lines": [_line_as_json(one) for one in sorted(sentences, key=lambda one: one.line)],
+        "lines": [_line_as_json(one) for one in gates.sentences],
     }
 
 

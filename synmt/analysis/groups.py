@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
 from synmt.metrics import Metric, Score, score
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from synmt.syntax.parse import IntArray
+from synmt.syntax.trees import BoolArray
 
 TENS = (10, 20, 30, 40, 50)
 """Last length of each bucket but the open one (Bugliarello & Okazaki, 2020, figure 2)."""

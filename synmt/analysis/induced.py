@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from synmt.analysis.passes import Pass, Sentence, passes, self_attention
+from synmt.bootstrap import FloatArray
 from synmt.corpus import Side
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
+from synmt.model.build import variant_class, variant_names
 from synmt.model.seq2seq import Seq2Seq
+from synmt.model.variant import Variant
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import word_of
 from synmt.syntax.spanning import maximum_spanning_tree
-
-Weights = npt.NDArray[np.float64]
 
 _ALL = "all"
 
@@ -37,24 +37,26 @@ class TreeSource:
 
     variant: what the recipe calls the variant that owns it; empty for an ordinary head.
     layer, head: counted from 1; 0 for annotations.
+    flat: whether the weights of the annotations are those of any parent, and no trees (FA-NMT).
     """
 
     side: Side
     variant: str = ""
     layer: int = 0
     head: int = 0
+    flat: bool = False
 
     @property
     def name(self) -> str:
         """What people call it, such as `head 4.1 (dbsa)`."""
         if not self.layer:
-            return f"latent trees ({self.variant})"
+            return f"{'flat attention' if self.flat else 'latent trees'} ({self.variant})"
         return f"head {self.layer}.{self.head}" + (f" ({self.variant})" if self.variant else "")
 
     @property
     def file_name(self) -> str:
         """What a file about it is called, without an ending."""
-        part = f"head-{self.layer}.{self.head}" if self.layer else "latent"
+        part = f"head-{self.layer}.{self.head}" if self.layer else "flat" if self.flat else "latent"
         return part if self.side == "source" else f"{self.side}-{part}"
 
     def weights(self, passed: Pass) -> Tensor:
@@ -62,7 +64,11 @@ class TreeSource:
         if self.layer:
             weights = passed.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
             return weights if self.side == "source" else weights[:, 1:, 1:]
-        assert passed.memory.weights is not None
+        if passed.memory.weights is None:
+            raise UsageError(
+                f"{self.variant} annotates the source and does not say by which weights",
+                do="Give them to its memory, `memory.edit(annotations=…, weights=…)`",
+            )
         return passed.memory.weights
 
 
@@ -89,8 +95,8 @@ class Texts:
 
 
 @dataclass(frozen=True, eq=False)
-class Induced:
-    """The trees of one source, sentence by sentence.
+class FoundTrees:
+    """What has been read off in one place, sentence by sentence.
 
     trees: (W,) parents; the root is its own.
     choices: (W,) of each word what it gives most weight to, itself for the root; -1 where it gives none.
@@ -102,21 +108,21 @@ class Induced:
 
 
 @dataclass(frozen=True, eq=False)
-class Induction:
-    """What has been read off a model.
+class ModelTrees:
+    """All that has been read off a model.
 
     kept: the numbers of the sentences, in order; the others are too long for the model or have no words.
     too_long: how many the model takes only in part.
-    found: the trees of each source, of the sentences kept.
+    found: of each place, the trees of the sentences kept.
     """
 
     kept: list[int]
     too_long: int
-    found: list[Induced]
+    found: list[FoundTrees]
 
 
 def tree_sources(model: Seq2Seq, side: Side, head: str | None = None) -> list[TreeSource]:
-    """List where trees are read off: `LAYER.HEAD`, `all` heads, or by default all that has learnt trees."""
+    """List where trees are read off: `LAYER.HEAD`, `all` heads, or by default annotations and what has learnt trees."""
     own = list(_learnt(model, side))
     heads = [layer.heads for layer in self_attention(model, side)]
     if head is None:
@@ -136,11 +142,15 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None) -> list[Tr
 def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
         name, place = type(variant).__module__.rpartition(".")[2], variant.place
-        if variant.gives_trees and variant.annotates_memory():
-            yield TreeSource(side, name)
-        elif variant.edits_attention() and (variant.gives_trees or variant.learns):
+        if variant.annotates_memory():
+            yield TreeSource(side, name, flat=not variant.gives_trees)
+        elif _has_tree_heads(variant):
             for head in range(place.first_head, place.first_head + place.heads):
                 yield TreeSource(side, name, place.layer, head + 1)
+
+
+def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
+    return variant.edits_attention() and (variant.gives_trees or bool(variant.learns))
 
 
 def _none_learnt(model: Seq2Seq, side: Side, heads: list[int]) -> list[TreeSource]:
@@ -152,9 +162,14 @@ def _none_learnt(model: Seq2Seq, side: Side, heads: list[int]) -> list[TreeSourc
         do += " as trees, by `--head LAYER.HEAD` or `--head all`"
     raise UsageError(
         f"nothing in this model has learnt trees of the {side}",
-        allowed="Such are the variants latent_tree, tree_attention, lisa and dbsa",
+        allowed=f"Variants that learn them: {', '.join(_learners())}",
         do=do,
     )
+
+
+def _learners() -> Iterator[str]:
+    kinds = ((name, variant_class(name)) for name in variant_names())
+    return (name for name, kind in kinds if kind.annotates_memory() or _has_tree_heads(kind))
 
 
 def _one_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:
@@ -179,27 +194,28 @@ def induce(
     sources: Sequence[TreeSource],
     texts: Texts,
     advance: Callable[[float], None] = lambda sentences: None,
-) -> Induction:
+) -> ModelTrees:
     """Run the model over the texts and find the trees of every source."""
     found: dict[int, list[tuple[IntArray, IntArray]]] = {}
     too_long = 0
     for passed in passes(translator, texts.source, texts.target, texts.read):
-        for_each = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
+        weights_of_each = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
         for row, sentence in enumerate(passed.sentences):
             gold = texts.gold[sentence.index]
             too_long += sentence.dropped > 0
             if len(gold) and not sentence.dropped:
                 owners = _owners(sentence, texts, translator)  # (T,)
                 part = slice(len(owners))
-                found[sentence.index] = [_read(weights[row, part, part], owners, len(gold)) for weights in for_each]
+                inner = [weights[row, part, part] for weights in weights_of_each]  # S of (T, T)
+                found[sentence.index] = [_read(weights, owners, len(gold)) for weights in inner]
         advance(len(passed.sentences))
     kept = sorted(found)
     columns = zip(*(found[index] for index in kept), strict=True) if kept else ([] for _ in sources)
     trees = [
-        Induced(source, [tree for tree, _ in column], [choice for _, choice in column])
+        FoundTrees(source, [tree for tree, _ in column], [choice for _, choice in column])
         for source, column in zip(sources, columns, strict=True)
     ]
-    return Induction(kept, too_long, trees)
+    return ModelTrees(kept, too_long, trees)
 
 
 def _owners(sentence: Sentence, texts: Texts, translator: Translator) -> IntArray:
@@ -211,13 +227,13 @@ def _owners(sentence: Sentence, texts: Texts, translator: Translator) -> IntArra
     return owners
 
 
-def _read(weights: Weights, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
+def _read(weights: FloatArray, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
     collapsed = collapse(weights, owners, words)  # (W, W)
     choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
     return maximum_spanning_tree(collapsed), choices
 
 
-def collapse(weights: Weights, owners: IntArray, words: int) -> Weights:
+def collapse(weights: FloatArray, owners: IntArray, words: int) -> FloatArray:
     """Sum the weights of pieces over words: (T, T), the owners of the pieces (T,) -> (W, W).
 
     Of a word with itself only the pieces' own diagonal counts, as the weight of being the root. A word without a piece

@@ -10,15 +10,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from synmt.batch import Batch, Reading, collate
+from synmt.batch import collate
 from synmt.corpus import SIDES, Side
-from synmt.decode.source import Source, cut
-from synmt.decode.translator import PIECES, Translator
-from synmt.decode.windows import batches
+from synmt.decode.source import Source
+from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.multihead import SelfAttention
 from synmt.model.recurrent import Gate
-from synmt.syntax.blanks import visible
 from synmt.syntax.parse import IntArray, Parse
 
 
@@ -42,7 +40,6 @@ class Pass:
     """One batch on its way through the model.
 
     sentences: its B pairs.
-    batch: their pieces.
     memory: what the decoder reads of the source.
     attention: weights of self-attention, (B, H, T, T), by side and layer, which counts from 1; the target's positions
         are those of the decoder's input, BOS first.
@@ -50,7 +47,6 @@ class Pass:
     """
 
     sentences: list[Sentence]
-    batch: Batch
     memory: Memory
     attention: dict[tuple[Side, int], Tensor] = field(default_factory=dict)
     gates: Tensor | None = None
@@ -69,13 +65,11 @@ def passes(
     trees: of the sources, where the model reads trees; without them its own parser makes them.
     A pair without a visible character in its source is left out.
     """
-    model, size = translator.model, translator.decoding.batch_size
-    found = translator.trees(sources, trees)
-    cuts = [_cut(translator, index, sources[index], found[index]) for index in range(len(sources))]
-    for chosen in batches([one for one in cuts if len(one)], len, sentences=size, pieces=PIECES * size):
+    model = translator.model
+    for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         written = [_written(translator, one, targets) for one in chosen]
         examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, written, strict=True)]
-        batch = collate(examples, translator.reading, Reading()).to(translator.device)
+        batch = collate(examples, translator.reading).to(translator.device)
         with _watched(model) as (attention, gates):
             memory, _ = model.remember(batch.source, batch.source_signals)
             if targets is not None:
@@ -84,12 +78,7 @@ def passes(
             Sentence(one.index, one.spans, spans, one.dropped + dropped)
             for one, (_, spans, dropped) in zip(chosen, written, strict=True)
         ]
-        yield Pass(sentences, batch, memory, attention, torch.stack(gates, 1) if gates else None)
-
-
-def _cut(translator: Translator, index: int, line: str, tree: Parse | None) -> Source:
-    line = line if visible(line) else ""
-    return cut(index, line, tree, translator.source, translator.max_pieces, task=translator.task if line else "")
+        yield Pass(sentences, memory, attention, torch.stack(gates, 1) if gates else None)
 
 
 def _written(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:

@@ -6,13 +6,33 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from synmt.analysis.attachment import Attachment, branchings, compare
-from synmt.analysis.induced import Induction, Texts, TreeSource
+from synmt.analysis.induced import ModelTrees, Texts, TreeSource
 from synmt.corpus import Side
 from synmt.errors import SynmtError
 
 
+@dataclass(frozen=True)
+class Gold:
+    """Whose the trees are that those of the model are compared with.
+
+    test: the test set that they are of; empty where a treebank brings its own sentences.
+    treebank: the file of given trees; empty where a parser made them.
+    parser: what made them otherwise.
+    read: whether the model itself reads them.
+    """
+
+    test: str = ""
+    treebank: str = ""
+    parser: str = ""
+    read: bool = False
+
+    def __str__(self) -> str:
+        name = f"gold, {self.treebank}" if self.treebank else f"test set {self.test}, parsed by {self.parser}"
+        return name + ", as the model reads it" * self.read
+
+
 @dataclass(frozen=True, eq=False)
-class Compared:
+class TreeRow:
     """One row of the table: what was compared with gold.
 
     source: where the trees were read off; None for a chain.
@@ -29,7 +49,6 @@ class Compared:
 class TreeReport:
     """All that is shown of the trees of one model.
 
-    gold: whose the trees are that the others are compared with.
     sentences: those that were compared.
     too_long, empty: sentences left out.
     rows: those of the model, then the chains.
@@ -38,11 +57,11 @@ class TreeReport:
 
     system: str
     side: Side
-    gold: str
+    gold: Gold
     sentences: int
     too_long: int
     empty: int
-    rows: list[Compared]
+    rows: list[TreeRow]
     best: int
 
     @property
@@ -51,25 +70,25 @@ class TreeReport:
         return self.rows[0].attachment.words
 
 
-def report_trees(induction: Induction, texts: Texts, *, system: str, gold: str) -> TreeReport:
+def report_trees(trees: ModelTrees, texts: Texts, *, system: str, gold: Gold) -> TreeReport:
     """Compare all trees that were read off a model with gold ones, and the chains too."""
-    parses = [texts.gold[index] for index in induction.kept]
+    parses = [texts.gold[index] for index in trees.kept]
     if not parses:
         raise SynmtError("no sentence is left to read trees off: all are empty, or longer than the model takes")
     rows = [
-        Compared(found.source.name, found.source, compare(found.trees, parses), compare(found.choices, parses))
-        for found in induction.found
+        TreeRow(found.source.name, found.source, compare(found.trees, parses), compare(found.choices, parses))
+        for found in trees.found
     ]
     if not rows[0].attachment.words:
-        raise SynmtError("all words are punctuation, which does not count", where=gold)
+        raise SynmtError("all words are punctuation, which does not count", where=str(gold))
     return TreeReport(
         system=system,
         side=texts.side,
         gold=gold,
         sentences=len(parses),
-        too_long=induction.too_long,
-        empty=len(texts.source) - len(parses) - induction.too_long,
-        rows=rows + [Compared(name, None, attachment) for name, attachment in branchings(parses)],
+        too_long=trees.too_long,
+        empty=len(texts.source) - len(parses) - trees.too_long,
+        rows=rows + [TreeRow(name, None, attachment) for name, attachment in branchings(parses)],
         best=max(range(len(rows)), key=lambda row: rows[row].attachment.da.value),
     )
 
@@ -79,7 +98,9 @@ def as_json(report: TreeReport) -> dict[str, Any]:
     return {
         "system": report.system,
         "side": report.side,
-        "gold": report.gold,
+        "test": report.gold.test or None,
+        "gold": str(report.gold),
+        "parser": report.gold.parser or None,
         "sentences": report.sentences,
         "left_out": {"too_long": report.too_long, "empty": report.empty},
         "words": report.words,
@@ -88,7 +109,7 @@ def as_json(report: TreeReport) -> dict[str, Any]:
     }
 
 
-def _row_as_json(row: Compared) -> dict[str, Any]:
+def _row_as_json(row: TreeRow) -> dict[str, Any]:
     source = row.source
     return {
         "trees": row.name,

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from synmt.analysis.attachment import counted
+from synmt.analysis.attachment import not_punctuation
 from synmt.analysis.drawing import columns
 from synmt.syntax.blanks import without_breaks
 from synmt.syntax.parse import IntArray, Parse
 
 _WORD, _LABEL = 8.6, 7.0
-"""Pixels of a letter of 15 and of 11 points, a little more than most."""
+"""Pixels that a letter takes at sizes of 15 and of 11 pixels, a little more than most."""
 _GAP, _SLOT, _LEVEL, _MARGIN, _BEND = 14, 8, 19, 18, 6
 """Pixels between words, between arcs that meet at a word, between arcs above each other, around everything, and of a
 bend."""
@@ -140,7 +140,7 @@ class _Sentence:
         right = self.drawn.parents == self.drawn.gold.parents
         for arc in self.below:
             yield self._path(arc, y + 9, 1, "gold")
-        counts = counted(self.drawn.gold)
+        counts = not_punctuation(self.drawn.gold)
         for arc in self.above:
             style = "gold" if not counts[arc.child] else "right" if right[arc.child] else "wrong"
             yield self._path(arc, y - 18, -1, style)
@@ -162,14 +162,14 @@ class _Sentence:
         """Draw an arc with an arrow at the child; that of a root comes from far."""
         upper, far = up < 0, y + up * arc.level * _LEVEL
         x = self._end(arc, arc.child, upper)
-        head = f"M{x - 3:.1f} {y + up * 6:.1f}L{x:.1f} {y:.1f}L{x + 3:.1f} {y + up * 6:.1f}"
+        arrow = f"M{x - 3:.1f} {y + up * 6:.1f}L{x:.1f} {y:.1f}L{x + 3:.1f} {y + up * 6:.1f}"
         if arc.child == arc.parent:
-            return f'<path class="{style}" d="M{x:.1f} {y:.1f}V{far:.1f}{head}"/>'
+            return f'<path class="{style}" d="M{x:.1f} {y:.1f}V{far:.1f}{arrow}"/>'
         start = self._end(arc, arc.parent, upper)
         bend, turn = (_BEND if x > start else -_BEND), far - up * _BEND
         line = f"M{start:.1f} {y:.1f}V{turn:.1f}Q{start:.1f} {far:.1f} {start + bend:.1f} {far:.1f}"
         line += f"H{x - bend:.1f}Q{x:.1f} {far:.1f} {x:.1f} {turn:.1f}V{y:.1f}"
-        return f'<path class="{style}" d="{line}{head}"/>'
+        return f'<path class="{style}" d="{line}{arrow}"/>'
 
 
 def _arcs(parents: Sequence[int]) -> list[_Arc]:

@@ -14,46 +14,74 @@ from synmt.cli.analyze_groups import analyze_groups
 from synmt.cli.analyze_trees import analyze_trees
 from synmt.errors import UsageError
 
+_SCORES, _TREES, _GATES = "Scores by group", "Trees", "Gates"
+"""The panels of the help page; what all kinds of analysis take has no panel of its own."""
+
+_FILE = "LABELS.tsv"
+
 Labels = Annotated[
     Path | None,
-    typer.Argument(metavar="LABELS.tsv", help="For --by-label and --where: tab-separated, a row of names first."),
+    typer.Argument(metavar=_FILE, help="For --by-label and --where: tab-separated, a row of names first."),
 ]
-ByLength = Annotated[bool, typer.Option("--by-length", help="Group by the length of the source.")]
-ByLabel = Annotated[bool, typer.Option("--by-label", help="Group by labels: of the file given, else of the run.")]
-Label = Annotated[list[str] | None, typer.Option(help="A column of the labels (again for more); else all.")]
+ByLength = Annotated[
+    bool, typer.Option("--by-length", rich_help_panel=_SCORES, help="Group by the length of the source.")
+]
+ByLabel = Annotated[
+    bool,
+    typer.Option("--by-label", rich_help_panel=_SCORES, help="Group by labels: of the file given, else of the run."),
+]
+Label = Annotated[
+    list[str] | None,
+    typer.Option(rich_help_panel=_SCORES, help="A column of the labels (again for more); else all."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
+        rich_help_panel=_SCORES,
         help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (again for more: all must hold).",
     ),
 ]
-Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
-Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
-Baseline = Annotated[Path | None, typer.Option(metavar="RUN|FILE", help="What to compare with: a run or translations.")]
-Hypotheses = Annotated[Path | None, typer.Option(help="Translations, instead of a run.")]
-References = Annotated[Path | None, typer.Option(help="Their references.")]
-Source = Annotated[Path | None, typer.Option(help="Their source, for --by-length.")]
-MetricName = Annotated[str, typer.Option(help="bleu, chrf or ter.")]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(metavar="RUN|FILE", rich_help_panel=_SCORES, help="What to compare with: a run or translations."),
+]
+Hypotheses = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Translations, instead of a run.")]
+References = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Their references.")]
+Source = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Their source, for --by-length.")]
+MetricName = Annotated[str, typer.Option(rich_help_panel=_SCORES, help="bleu, chrf or ter.")]
 Tokenize = Annotated[
     str | None,
-    typer.Option(help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a."),
+    typer.Option(
+        rich_help_panel=_SCORES,
+        help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a.",
+    ),
 ]
 Lowercase = Annotated[
-    bool | None, typer.Option("--lowercase/--cased", help="Ignore case, or not; else as the run's recipe, or not.")
+    bool | None,
+    typer.Option(
+        "--lowercase/--cased", rich_help_panel=_SCORES, help="Ignore case, or not; else as the run's recipe, or not."
+    ),
 ]
-Buckets = Annotated[str, typer.Option(help="Last length of each bucket; one for all longer ones follows.")]
-Unit = Annotated[str, typer.Option(help="What a length counts: words or characters.")]
-Plot = Annotated[Path | None, typer.Option(help="Draw the table into this .png, .svg or .pdf.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Buckets = Annotated[
+    str,
+    typer.Option(rich_help_panel=_SCORES, help="Last length of each bucket; one for all longer ones follows."),
+]
+Unit = Annotated[str, typer.Option(rich_help_panel=_SCORES, help="What a length counts: words or characters.")]
 Trees = Annotated[
-    bool, typer.Option("--trees", help="Compare trees read off the model's weights with gold or parsed ones.")
+    bool,
+    typer.Option(
+        "--trees",
+        rich_help_panel=_TREES,
+        help="Compare trees read off the model's weights with gold or parsed ones.",
+    ),
 ]
 Gold = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.conllu",
-        help="For --trees: text and trees to compare with; for the target, trees of the test set's references. "
+        rich_help_panel=_TREES,
+        help="Text and trees to compare with; for the target, trees of the test set's references. "
         "Else the test set, parsed.",
     ),
 ]
@@ -61,22 +89,45 @@ Head = Annotated[
     str | None,
     typer.Option(
         metavar="LAYER.HEAD",
-        help="For --trees: an attention head, counted from 1, or `all`; else what has learnt trees.",
+        rich_help_panel=_TREES,
+        help="An attention head, counted from 1, or `all`; else what has learnt trees.",
     ),
 ]
-Side = Annotated[str, typer.Option(help="For --trees: source or target.")]
+Side = Annotated[str, typer.Option(rich_help_panel=_TREES, help="Whose trees: source or target.")]
 Draw = Annotated[
     int,
-    typer.Option(metavar="N", min=0, help="For --trees: draw so many sentences, here and as .svg (--plot or the run)."),
+    typer.Option(
+        metavar="N",
+        min=0,
+        show_default=False,
+        rich_help_panel=_TREES,
+        help="Draw so many sentences: here, and into the run or --plot.",
+    ),
 ]
 Gates = Annotated[
     bool,
-    typer.Option("--gates", help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech."),
+    typer.Option(
+        "--gates",
+        rich_help_panel=_GATES,
+        help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech.",
+    ),
 ]
 Page = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE.html", help="For --gates: a page with the first sentences, words coloured."),
+    typer.Option(
+        "--html",
+        metavar="FILE.html",
+        rich_help_panel=_GATES,
+        help="Write a page with the first sentences, words coloured.",
+    ),
 ]
+Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
+Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option(help="Draw the table into this .png, .svg or .pdf; with --trees, the sentences of --draw (.svg)."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True)
@@ -87,18 +138,25 @@ class _Kind:
     show: Callable[..., None]
     options: tuple[str, ...]
 
+    @property
+    def name(self) -> str:
+        """What is typed to ask for it."""
+        return " or ".join("--" + name.replace("_", "-") for name in self.asked_by)
+
 
 _SHARED = ("run", "test", "plot", "as_json")
-_GROUPS = _Kind(
-    ("by_length", "by_label"),
-    analyze_groups,
-    (
-        *("by_length", "by_label", "labels", "label", "where", "baseline", "hypotheses", "references", "source"),
-        *("metric", "tokenize", "lowercase", "buckets", "unit"),
+_KINDS = (
+    _Kind(
+        ("by_length", "by_label"),
+        analyze_groups,
+        (
+            *("by_length", "by_label", "labels", "label", "where", "baseline", "hypotheses", "references", "source"),
+            *("metric", "tokenize", "lowercase", "buckets", "unit"),
+        ),
     ),
+    _Kind(("trees",), analyze_trees, ("gold", "head", "side", "draw")),
+    _Kind(("gates",), analyze_gates, ("page",)),
 )
-_TREES = _Kind(("trees",), analyze_trees, ("gold", "head", "side", "draw"))
-_GATES = _Kind(("gates",), analyze_gates, ("page",))
 
 
 def analyze(
@@ -141,18 +199,33 @@ def analyze(
     """
     # each kind of analysis takes the options of its own, by name
     given = dict(locals())
-    kind = _TREES if trees else _GATES if gates else _GROUPS
-    _check_options(context, kind)
+    kind = _kind(_typed(context))
     kind.show(**{name: given[name] for name in (*_SHARED, *kind.options)})
 
 
-def _check_options(context: typer.Context, kind: _Kind) -> None:
-    """Refuse options that say something about another analysis than the one asked for."""
-    known = {*_SHARED, *kind.asked_by, *kind.options}
-    for parameter in context.command.params:
-        source = context.get_parameter_source(str(parameter.name))
-        if source is not None and source.name == "COMMANDLINE" and parameter.name not in known:
-            asked = " and ".join("--" + name.replace("_", "-") for name in kind.asked_by)
-            raise UsageError(
-                f"{parameter.opts[-1]} does not go with {asked}", do="Leave it out, or ask for one analysis at a time"
-            )
+def _typed(context: typer.Context) -> dict[str, str]:
+    """Find the parameters that were typed, and how each is called there."""
+    return {
+        str(parameter.name): _FILE
+        if parameter.name == "labels"
+        else "/".join(parameter.opts + parameter.secondary_opts)
+        for parameter in context.command.params
+        if (source := context.get_parameter_source(str(parameter.name))) and source.name == "COMMANDLINE"
+    }
+
+
+def _kind(typed: dict[str, str]) -> _Kind:
+    """Find the one kind of analysis that was asked for, and refuse options of the others."""
+    asked = [kind for kind in _KINDS if any(name in typed for name in kind.asked_by)]
+    if len(asked) > 1:
+        names = " and ".join(typed[name] for kind in asked for name in kind.asked_by if name in typed)
+        raise UsageError(f"{names} are different analyses", do="Ask for one at a time")
+    for kind in _KINDS:
+        strange = [shown for name, shown in typed.items() if name in kind.options and kind not in asked]
+        if strange:
+            add = "Add it" if len(kind.asked_by) == 1 else "Add one of the two"
+            do = "Leave it out, or ask for one analysis at a time" if asked else add
+            raise UsageError(f"{strange[0]} belongs to {kind.name}", do=do)
+    if not asked:
+        raise UsageError("no analysis was asked for", do="Ask for `--by-length`, `--by-label`, `--trees` or `--gates`")
+    return asked[0]

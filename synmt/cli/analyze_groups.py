@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.cli import console
+from synmt.cli.analyze_inputs import read_test
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def analyze_groups(
     from synmt.cli.grouped_tables import print_json, print_tables
     from synmt.metrics import make_metric
 
-    _check_request(by_length, by_label, labels, label, where)
+    _check_labels(by_label, labels, label, where)
     if plot:
         from synmt.plots import check_plot
 
@@ -99,11 +100,7 @@ def _only(read: _Sentences) -> _Sentences:
     return _Sentences(part(read.outputs), part(read.other) if read.other else None, labels, read.where)
 
 
-def _check_request(
-    by_length: bool, by_label: bool, labels: Path | None, label: list[str] | None, where: list[str] | None
-) -> None:
-    if not by_length and not by_label:
-        raise UsageError("nothing to group by", do="Ask for `--by-length`, `--by-label` or both")
+def _check_labels(by_label: bool, labels: Path | None, label: list[str] | None, where: list[str] | None) -> None:
     if not by_label and (label or (labels and not where)):
         raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
 
@@ -111,20 +108,17 @@ def _check_request(
 def _read_outputs(
     run: Path | None, test: str | None, hypotheses: Path | None, references: Path | None, source: Path | None
 ) -> Outputs:
-    from synmt import outputs
+    from synmt.outputs import from_files
 
     if hypotheses is None:
         if references or source:
             raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
-        found = outputs.from_run(run, test)
-        if found.other_tests and test is None:
-            console.remark(f"test set {found.test}; choose with --test: {', '.join(found.other_tests)}")
-        return found
+        return read_test(run, test)
     if run or test:
         raise UsageError("a run and `--hypotheses` exclude each other", do="Give one of them")
     if references is None:
         raise UsageError("translations need their references", do="Give them as `--references`")
-    return outputs.from_files(hypotheses, references, source)
+    return from_files(hypotheses, references, source)
 
 
 def _scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
@@ -211,9 +205,9 @@ def _draw(table: Table, plot: Path, about: _Sentences) -> None:
     from synmt.analysis.groups_plot import save_groups_plot
     from synmt.cli.grouped_tables import restriction
 
-    replaced = plot.exists()
     # a figure is seen without the table's title
     rest = restriction(about.where)
     named = replace(table, unit=table.unit + rest) if table.unit else replace(table, by=table.by + rest)
-    save_groups_plot(named, plot, system=about.outputs.system, baseline=about.other.system if about.other else None)
-    console.remark(f"plot: {plot}" + (" (replaced)" if replaced else ""))
+    baseline = about.other.system if about.other else None
+    with console.written("plot", plot):
+        save_groups_plot(named, plot, system=about.outputs.system, baseline=baseline)

@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -117,6 +118,14 @@ def remark(text: str) -> None:
 def warn(text: str) -> None:
     """Say on stderr what may be wrong, also with --quiet."""
     print(f"warning: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def written(what: str, path: Path) -> Iterator[None]:
+    """Say, once the block has written a file, where it is and whether another one was there."""
+    replaced = path.exists()
+    yield
+    remark(f"{what}: {path}" + " (replaced)" * replaced)
 
 
 def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: bool = False) -> None:

@@ -9,7 +9,7 @@ from synmt.cli import console
 
 if TYPE_CHECKING:
     from synmt.analysis.attachment import Attachment
-    from synmt.analysis.tree_report import Compared, TreeReport
+    from synmt.analysis.tree_report import TreeReport, TreeRow
 
 _RELATIONS = 12
 """So many relations, the most frequent ones, stand in the table for people."""
@@ -29,7 +29,7 @@ def print_tables(report: TreeReport) -> None:
     console.table("", columns, _relations([row.attachment for row in shown]), to_stdout=True)
 
 
-def _cells(row: Compared, *, best: bool) -> list[str]:
+def _cells(row: TreeRow, *, best: bool) -> list[str]:
     cells = [row.name + ", best" * best]
     for share in (row.attachment.da, row.attachment.ua):
         cells += [f"{100 * share.value:.1f}", f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"]

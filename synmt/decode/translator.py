@@ -9,9 +9,8 @@ from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
-from torch import Tensor
 
-from synmt.batch import Batch, Reading, Sequences, collate_signals, collate_source, reading_of
+from synmt.batch import Batch, Reading, collate, reading_of
 from synmt.checkpoint import Run, load_weights
 from synmt.decode.beam import Hypothesis, search
 from synmt.decode.length import length_limits
@@ -28,9 +27,9 @@ from synmt.syntax.parsers import StanzaParser
 from synmt.syntax.pieces import Vocabulary
 from synmt.tasks import TRANSLATION, task_tags
 
-PIECES = 50
+_PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""
-WINDOW = 16
+_WINDOW = 16
 """Batches that are sorted by length together."""
 
 
@@ -136,7 +135,7 @@ class Translator:
     @property
     def window(self) -> int:
         """Lines that are best taken in together."""
-        return WINDOW * self.decoding.batch_size
+        return _WINDOW * self.decoding.batch_size
 
     def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
         """Translate lines: one translation each, in their order.
@@ -174,13 +173,14 @@ class Translator:
             return given if self.reads_trees else [None] * len(lines)
         if not self.reads_trees:
             return [None] * len(lines)
-        return self._parser.parse(
+        return self.parser.parse(
             lines,
             on_failure=lambda index, why: self.remark(f"line {number + index}: its tree is flat or pieced: {why}"),
         )
 
     @cached_property
-    def _parser(self) -> StanzaParser:
+    def parser(self) -> StanzaParser:
+        """The parser whose trees the model has learnt from; an error where the run does not record it."""
         return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=self._wants_arcs)
 
     @property
@@ -189,25 +189,23 @@ class Translator:
 
     def _translate_window(self, lines: list[str], trees: Sequence[Parse | None], number: int) -> list[Translation]:
         found = [Translation(number + index) for index in range(len(lines))]
+        for sources in self.source_batches(lines, trees):
+            batch = collate([one.example for one in sources], self.reading).to(self.device)
+            hypotheses = _found(self.model, batch, self.decoding, self.n_best)
+            for one, best in zip(sources, hypotheses, strict=True):
+                candidates = tuple(_candidate(hypothesis, self.target) for hypothesis in best)
+                found[one.index] = Translation(number + one.index, candidates, one.dropped)
+        return found
+
+    def source_batches(self, lines: Sequence[str], trees: Sequence[Parse | None]) -> Iterator[list[Source]]:
+        """Cut lines into pieces, and put those of like length together, longest first; empty ones are left out."""
         sources = [
             cut(index, line, tree, self.source, self.max_pieces, task=self.task)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if visible(line)
         ]
         size = self.decoding.batch_size
-        for batch in batches([one for one in sources if len(one)], len, sentences=size, pieces=PIECES * size):
-            for one, hypotheses in zip(batch, self._search(batch), strict=True):
-                candidates = tuple(_candidate(hypothesis, self.target) for hypothesis in hypotheses)
-                found[one.index] = Translation(number + one.index, candidates, one.dropped)
-        return found
-
-    def _search(self, batch: list[Source]) -> list[list[Hypothesis]]:
-        examples = [one.example for one in batch]
-        source = collate_source([example.source for example in examples])
-        signals = collate_signals(examples, "source", self.reading)
-        moved = {name: signal.to(self.device) for name, signal in signals.items()}
-        source = Sequences(source.ids.to(self.device), source.mask.to(self.device))
-        return _found(self.model, source, moved, self.decoding, self.n_best)
+        return batches([one for one in sources if len(one)], len, sentences=size, pieces=_PIECES * size)
 
 
 def translate_batches(
@@ -220,7 +218,7 @@ def translate_batches(
         texts = {}
         for batch in given:
             batch = batch.to(device)
-            hypotheses = _found(model, batch.source, batch.source_signals, decoding)
+            hypotheses = _found(model, batch, decoding)
             for line, found in zip(batch.lines, hypotheses, strict=True):
                 texts[line] = _candidate(found[0], vocabulary).text
     finally:
@@ -236,18 +234,13 @@ def _override(recipe: DecodingRecipe, values: dict[str, Any]) -> DecodingRecipe:
         raise UsageError(f"impossible values for the search: {problems}") from None
 
 
-def _found(
-    model: Seq2Seq,
-    source: Sequences,
-    signals: dict[str, Tensor],
-    decoding: DecodingRecipe,
-    n_best: int = 1,
-) -> list[list[Hypothesis]]:
+def _found(model: Seq2Seq, batch: Batch, decoding: DecodingRecipe, n_best: int = 1) -> list[list[Hypothesis]]:
+    source = batch.source
     limits = length_limits(source.mask.sum(1) - 1, ratio=decoding.max_length_ratio, extra=decoding.max_length_extra)
     found = search(
         model,
         source,
-        signals,
+        batch.source_signals,
         beam_size=decoding.beam_size,
         alpha=decoding.length_penalty,
         limits=limits,

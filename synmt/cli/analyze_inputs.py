@@ -1,0 +1,55 @@
+"""What several kinds of `synmt analyze` take in: the test set of a run, and trees of its lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synmt.cli import console
+
+if TYPE_CHECKING:
+    from synmt.outputs import Outputs
+    from synmt.syntax.parse import Parse
+    from synmt.syntax.parsers import StanzaParser
+
+_LINES = 256
+"""So many lines are parsed between two steps of the progress."""
+
+
+def read_test(run: Path | None, test: str | None) -> Outputs:
+    """Read a run's translations of a test set, and say which others it could have been where none was chosen."""
+    from synmt.outputs import from_run
+
+    outputs = from_run(run, test)
+    if outputs.other_tests and test is None:
+        console.remark(f"test set {outputs.test}; choose with --test: {', '.join(outputs.other_tests)}")
+    return outputs
+
+
+def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
+    """Parse lines with a progress, and warn of each that has no proper tree."""
+    parses: list[Parse] = []
+
+    def warn(index: int, why: str) -> None:
+        console.warn(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
+
+    with console.progress("parsing", len(lines), "lines") as advance:
+        for first in range(0, len(lines), _LINES):
+            some = lines[first : first + _LINES]
+            parses += parser.parse(some, on_failure=warn)
+            advance(len(some))
+    return parses
+
+
+def name_parser(parser: StanzaParser) -> str:
+    """Name a parser for people."""
+    return f"Stanza ({parser.model}, {parser.language})"
+
+
+def say_left_out(*, too_long: int, empty: int) -> None:
+    """Say how many sentences were left out, and why."""
+    reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
+    said = [f"{count:,} {why}" for count, why in reasons if count]
+    if said:
+        console.remark(f"sentences left out: {', '.join(said)}")
