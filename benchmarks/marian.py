@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
+
+from synmt.batch import Batch
 from synmt.recipe import ModelRecipe
 from synmt.syntax.pieces import BOS, EOS, PAD
 
@@ -34,3 +38,17 @@ def marian_model(shape: ModelRecipe, pieces: int) -> Any:
         forced_eos_token_id=None,
     )
     return MarianMTModel(config)
+
+
+def marian_loss(model: Any) -> Callable[[Batch], Tensor]:
+    """Compute the loss of a batch for each target piece as MarianMTModel does."""
+
+    def loss(batch: Batch) -> Tensor:
+        return model(
+            input_ids=batch.source.ids,
+            attention_mask=batch.source.mask.long(),
+            decoder_input_ids=batch.target_input,
+            labels=batch.target_output.masked_fill(batch.target_output == PAD, -100),
+        ).loss
+
+    return loss

@@ -1,4 +1,4 @@
-"""Every attention system by name, as the variants of a recipe, and random parsed sentences for them."""
+"""Every system by name, as a recipe and as a model, and random parsed sentences for them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import numpy as np
 
 from synmt.batch import Batch, Reading, collate
 from synmt.corpus import SIDES, Example, Tree
+from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
+from synmt.recipe import ModelRecipe, Recipe
+from synmt.recipe_file import check_recipe
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.relations import UNIVERSAL
 from synmt.syntax.trees import random_tree
 
 BOTH = ("source", "target")
-SYSTEMS: dict[str, list[dict]] = {
+TRANSFORMERS: dict[str, list[dict]] = {
     "plain": [],
     "pascal": [{"name": "pascal", "ignore": 0.3}],
     "lisa": [{"name": "lisa"}],
@@ -41,7 +44,38 @@ SYSTEMS: dict[str, list[dict]] = {
     "udd": [{"name": "dependency_distribution", "kind": "udd"}],
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
+    "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
+LSTMS: dict[str, list[dict]] = {
+    "lstm": [],
+    "sa": [{"name": "latent_tree"}],
+    "sa-separate": [{"name": "latent_tree", "attention": "separate"}],
+    "sa-hard": [{"name": "latent_tree", "hard": True}],
+    "sa-1set": [{"name": "latent_tree", "sets": 1}],
+    "fa": [{"name": "latent_tree", "normalize": "flat"}],
+    "fa-separate": [{"name": "latent_tree", "normalize": "flat", "attention": "separate"}],
+}
+SYSTEMS = TRANSFORMERS | LSTMS
+PUNCTUATION = range(4, 104)
+"""Pieces that count as punctuation."""
+
+
+def recipe_of(name: str, size: str) -> Recipe:
+    """Give the recipe of a system in one of the sizes of its architecture."""
+    values = {"name": "b", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    model: dict = {"size": size, "architecture": "lstm" if name in LSTMS else "transformer"}
+    plain: ModelRecipe = check_recipe({**values, "model": model}, where="benchmark").model
+    if has_sixteen_heads(name):
+        model["encoder_heads"] = [16, *[plain.heads] * (plain.encoder_layers - 1)]
+    variants = variants_in(name, plain.encoder_layers)
+    return check_recipe({**values, "model": model, "syntax": {"variants": variants}}, where="benchmark")
+
+
+def model_of(name: str, size: str, pieces: int) -> Seq2Seq:
+    """Build the model of a system for a joint vocabulary."""
+    recipe = recipe_of(name, size)
+    sizes = {"source_pieces": pieces, "target_pieces": pieces}
+    return build(recipe.model, recipe.syntax, **sizes, punctuation={"source": PUNCTUATION, "target": PUNCTUATION})
 
 
 def variants_in(name: str, layers: int) -> list[dict]:

@@ -1,17 +1,23 @@
-"""Training speed side by side: synmt plain and with every variant, Hugging Face MarianMT of the same size.
+"""Training speed side by side: synmt plain and with every variant, and tools with models of the same size.
 
-All see the same batches in turn: forward, backward and Adam. What is printed: target tokens for each second of wall
-time; the time of a step, in processor time, relative to plain synmt; what collation takes for each batch; the same
-relative time when batches are put together in the thread beside the steps, as in training; and the speed relative to
-MarianMT. All are medians over rounds. A peak of memory is that of a process of its own.
+The Transformer is compared with Hugging Face's MarianMT, the LSTM with JoeyNMT's and OpenNMT-py's. All see the same
+batches in turn: forward, backward and Adam, without clipping. What is printed: target tokens for each second of wall
+time; the time of a step, in processor time, relative to the plain model of the same architecture; what collation takes
+for each batch; the same relative time when batches are put together in the thread beside the steps, as in training; and
+the speed relative to each tool, in wall time and in processor time. All are medians over rounds; where other work runs
+on the machine, only the ratios in processor time hold, and those of two threads only with OMP_WAIT_POLICY=passive, as
+threads that wait count, too. A peak of memory is that of a process of its own. With --json, the number of weights and
+the loss before the first step are there too.
 
     python benchmarks/train_throughput.py --size small --threads 2
     python benchmarks/train_throughput.py --size base --systems plain pascal deps-san ldd
+    python benchmarks/train_throughput.py --size base --systems lstm sa fa joeynmt opennmt
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import statistics
 import subprocess
@@ -21,72 +27,42 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
-from marian import marian_model
-from systems import SYSTEMS, batch_for, draw_examples, has_sixteen_heads, variants_in
+from marian import marian_loss, marian_model
+from recurrent_peers import joeynmt_loss, joeynmt_model, opennmt_loss, opennmt_model
+from systems import LSTMS, SYSTEMS, batch_for, draw_examples, model_of, recipe_of
+from torch import Tensor, nn
 
 from synmt.batch import Batch
 from synmt.corpus import Example
 from synmt.device import autocast, peak_memory
 from synmt.loss import smoothed_cross_entropy
-from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe import ModelRecipe, Recipe
-from synmt.recipe_file import check_recipe
 from synmt.stream import prefetch
 from synmt.syntax.pieces import PAD
 
-Step = Callable[[Batch], None]
+PEERS = {
+    "marian": ("plain", "transformers", marian_model, marian_loss),
+    "joeynmt": ("lstm", "joeynmt", joeynmt_model, joeynmt_loss),
+    "opennmt": ("lstm", "onmt", opennmt_model, opennmt_loss),
+}
+"""Other tools: the system whose size they have, the module they need, their model, and its loss."""
 
 
-def recipe_of(size: str, name: str = "plain") -> Recipe:
-    values = {"name": "b", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    plain: ModelRecipe = check_recipe({**values, "model": {"size": size}}, where="benchmark").model
-    model: dict = {"size": size}
-    if has_sixteen_heads(name):
-        model["encoder_heads"] = [16, *[plain.heads] * (plain.encoder_layers - 1)]
-    variants = variants_in(name, plain.encoder_layers)
-    return check_recipe({**values, "model": model, "syntax": {"variants": variants}}, where="benchmark")
+def synmt_loss(model: Seq2Seq) -> Callable[[Batch], Tensor]:
+    """Compute the loss of a batch for each target piece."""
+
+    def loss(batch: Batch) -> Tensor:
+        output, real = model(batch), batch.target_output != PAD
+        targets = batch.target_output[real]
+        total, _ = smoothed_cross_entropy(output.states[real], model.output_weight, targets, smoothing=0.1)
+        return (total + sum(output.losses.values())) / len(targets)
+
+    return loss
 
 
-def synmt_model(name: str, options: argparse.Namespace) -> Seq2Seq:
-    recipe = recipe_of(options.size, name)
-    model = build(recipe.model, recipe.syntax, source_pieces=options.pieces, target_pieces=options.pieces)
-    return model.to(options.device).train()
-
-
-def synmt_step(model: Seq2Seq, options: argparse.Namespace) -> Step:
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-
-    def step(batch: Batch) -> None:
-        with autocast(torch.device(options.device), options.precision):
-            output, real = model(batch), batch.target_output != PAD
-            targets = batch.target_output[real]
-            loss, _ = smoothed_cross_entropy(output.states[real], model.output_weight, targets, smoothing=0.1)
-        ((loss + sum(output.losses.values())) / len(targets)).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
-
-
-def marian_step(options: argparse.Namespace) -> Step:
-    model = marian_model(recipe_of(options.size).model, options.pieces).to(options.device).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-
-    def step(batch: Batch) -> None:
-        labels = batch.target_output.masked_fill(batch.target_output == PAD, -100)
-        with autocast(torch.device(options.device), options.precision):
-            loss = model(
-                input_ids=batch.source.ids,
-                attention_mask=batch.source.mask.long(),
-                decoder_input_ids=batch.target_input,
-                labels=labels,
-            ).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return step
+def base_of(name: str) -> str:
+    """Give the system that a system is compared with."""
+    return PEERS[name][0] if name in PEERS else "lstm" if name in LSTMS else "plain"
 
 
 class System:
@@ -94,39 +70,58 @@ class System:
 
     steps, fed: seconds of processor time of each round, with batches ready and with collation beside the steps.
     wall: seconds of wall time of each round with batches ready.
+    first_loss: before the first step.
     """
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         torch.manual_seed(1)
-        self.options = options
-        self.model = None if name == "marian" else synmt_model(name, options)
-        self.step = marian_step(options) if self.model is None else synmt_step(self.model, options)
+        self.device, self.precision = torch.device(options.device), options.precision
+        if name in PEERS:
+            base, _, build_model, loss_of = PEERS[name]
+            model: nn.Module = build_model(recipe_of(base, options.size).model, options.pieces)
+            self.reads, self.loss = None, loss_of(model)
+        else:
+            model = self.reads = model_of(name, options.size, options.pieces)
+            self.loss = synmt_loss(model)
+        model.to(self.device).train()
+        self.weights = sum(weight.numel() for weight in model.parameters())
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+        self.first_loss: float | None = None
         self.steps: list[float] = []
         self.wall: list[float] = []
         self.fed: list[float] = []
         self.collating: list[float] = []
 
+    def step(self, batch: Batch) -> None:
+        with autocast(self.device, self.precision):
+            loss = self.loss(batch)
+        if self.first_loss is None:
+            self.first_loss = loss.item()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
     def round(self, corpus: Sequence[list[Example]]) -> None:
         """Run all batches once with batches ready, once from the thread."""
         began = time.perf_counter()
-        batches = [batch_for(self.model, examples) for examples in corpus]
+        batches = [batch_for(self.reads, examples) for examples in corpus]
         self.collating.append(time.perf_counter() - began)
         wall, processor = self._run(batches)
         self.wall.append(wall)
         self.steps.append(processor)
         began = time.perf_counter()
-        self._run(prefetch(batch_for(self.model, examples) for examples in corpus))
+        self._run(prefetch(batch_for(self.reads, examples) for examples in corpus))
         self.fed.append(time.perf_counter() - began)
 
     def _run(self, batches: Iterable[Batch]) -> tuple[float, float]:
         wall, processor = time.perf_counter(), time.process_time()
         for batch in batches:
-            self.step(batch.to(torch.device(self.options.device)))
-        if self.options.device != "cpu":
+            self.step(batch.to(self.device))
+        if self.device.type != "cpu":
             torch.cuda.synchronize()
         wall, processor = time.perf_counter() - wall, time.process_time() - processor
         # a GPU works while the processor waits
-        return wall, processor if self.options.device == "cpu" else wall
+        return wall, processor if self.device.type == "cpu" else wall
 
     def forget(self) -> None:
         """Drop what has been measured so far."""
@@ -148,18 +143,22 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
             system.round(corpus)
             if not number:  # the first round warms up
                 system.forget()
-    return {name: summary(system, systems, tokens, len(corpus)) for name, system in systems.items()}
+    return {name: summary(name, systems, tokens, len(corpus)) for name in systems}
 
 
-def summary(system: System, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:
-    row = {"tokens_per_second": tokens / statistics.median(system.wall)}
-    if "plain" in systems and system.model is not None:
-        plain = systems["plain"]
+def summary(name: str, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:
+    system, base = systems[name], base_of(name)
+    row = {"tokens_per_second": tokens / statistics.median(system.wall), "weights": system.weights}
+    row["first_loss"] = system.first_loss
+    if base in systems and system.reads is not None:
+        plain = systems[base]
         row["step"] = median_ratio(system.steps, plain.steps)
         row["with_collation"] = median_ratio(system.fed, plain.fed)
         row["collation_ms"] = 1000 * statistics.median(system.collating) / batches
-    if "marian" in systems:
-        row["marian"] = median_ratio(systems["marian"].wall, system.wall)
+    for peer in PEERS:
+        if peer in systems and base_of(peer) == base:
+            row[peer] = median_ratio(systems[peer].wall, system.wall)
+            row[f"{peer}_cpu"] = median_ratio(systems[peer].steps, system.steps)
     return row
 
 
@@ -183,12 +182,16 @@ def main() -> None:
     cli.add_argument("--threads", type=int, default=2)
     cli.add_argument("--device", default="cpu")
     cli.add_argument("--precision", default="float32", choices=("float32", "bf16", "fp16"))
-    names = ("marian", *SYSTEMS)
-    cli.add_argument("--systems", nargs="+", default=list(names), choices=names)
+    missing = [name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None]
+    names = (*PEERS, *SYSTEMS)
+    ready = [name for name in names if name not in missing]
+    cli.add_argument("--systems", nargs="+", default=ready, choices=names, help="default: all that are installed")
     cli.add_argument("--memory", action="store_true", help="measure peak memory, too")
     cli.add_argument("--json", action="store_true")
     cli.add_argument("--only-memory", help=argparse.SUPPRESS)
     options = cli.parse_args()
+    for name in set(options.systems).intersection(missing):
+        cli.error(f"{name} needs the Python package {PEERS[name][1]}, which is not installed")
     torch.set_num_threads(options.threads)
     if options.only_memory:
         options.systems, options.rounds = [options.only_memory], 1
@@ -204,10 +207,11 @@ def main() -> None:
 
 COLUMNS = {
     "tokens_per_second": ("target tokens/s", "{:,.0f}"),
-    "step": ("step / plain", "{:.3f}"),
+    "step": ("step / base", "{:.3f}"),
     "collation_ms": ("collation ms/batch", "{:.1f}"),
-    "with_collation": ("fed / plain", "{:.3f}"),
-    "marian": ("x marian", "{:.2f}"),
+    "with_collation": ("fed / base", "{:.3f}"),
+    **{peer: (f"x {peer}", "{:.2f}") for peer in PEERS},
+    **{f"{peer}_cpu": (f"x {peer}, CPU", "{:.2f}") for peer in PEERS},
     "peak_mb": ("peak MB", "{:,.0f}"),
 }
 

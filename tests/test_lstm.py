@@ -216,6 +216,24 @@ def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
         torch.testing.assert_close(one, other)
 
 
+def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
+    projection, x = Linear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    use = repeated(projection)
+    total = use(use(x)).square().sum()
+    torch.autograd.grad(total, x, retain_graph=True)
+    again = torch.autograd.grad(total, projection.weight, retain_graph=True)[0]
+    expected = torch.autograd.grad(projection(projection(x)).square().sum(), projection.weight)[0]
+    torch.testing.assert_close(again, expected)
+    torch.testing.assert_close(torch.autograd.grad(total, projection.weight)[0], expected)
+
+
+def test_a_repeated_projection_says_that_it_has_no_second_gradient():
+    projection, x = Linear(3, 3), torch.randn(4, 3, requires_grad=True)
+    (slope,) = torch.autograd.grad(repeated(projection)(x).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
+
+
 def test_the_cell_has_the_gradient_that_finite_differences_give():
     torch.manual_seed(0)
     gates, cell = torch.randn(3, 8, dtype=torch.float64), torch.randn(3, 2, dtype=torch.float64)
