@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+DoubleArray = npt.NDArray[np.float64]
 
 SAMPLES, SEED = 1000, 12345
 """So many resamples, from this seed, where nobody says otherwise; sacreBLEU's numbers."""
@@ -22,7 +22,7 @@ _ENDS = (0.025, 0.975)
 """Where an interval begins and ends among the resamples: it holds 95 % of them."""
 
 
-def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> Iterator[FloatArray]:
+def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> Iterator[DoubleArray]:
     """Draw how often each sentence stands in each resample, some resamples at a time: (R, N)."""
     random = np.random.default_rng(seed)
     at_once = max(1, 4_000_000 // sentences)  # 32 MB
@@ -33,13 +33,13 @@ def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> It
         yield np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
 
 
-def interval(values: FloatArray) -> FloatArray:
+def interval(values: DoubleArray) -> DoubleArray:
     """Find the ends of the middle 95 % of what resamples gave, NaN aside: (R, …) -> (2, …)."""
     return np.nanquantile(values, _ENDS, axis=0)
 
 
 def ratio_intervals(
-    above: FloatArray, below: FloatArray, *, samples: int = SAMPLES, seed: int = SEED
+    above: DoubleArray, below: DoubleArray, *, samples: int = SAMPLES, seed: int = SEED
 ) -> list[tuple[float, float]]:
     """Find the 95 % interval of the ratio of two sums over sentences, column by column: (N, G) both -> G intervals.
 

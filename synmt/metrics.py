@@ -16,11 +16,11 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from synmt.bootstrap import SAMPLES, SEED, FloatArray, interval, resamples
+from synmt.bootstrap import SAMPLES, SEED, DoubleArray, interval, resamples
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
 
-Aggregate = Callable[[FloatArray], float]
+Aggregate = Callable[[DoubleArray], float]
 
 METRICS = {"bleu": "synmt.sacre:bleu", "chrf": "synmt.sacre:chrf", "ter": "synmt.sacre:ter"}
 """Every metric by its name, and the function that makes it from MetricOptions; imported when it is made."""
@@ -39,11 +39,11 @@ class Metric(ABC):
     higher_is_better: bool = True
 
     @abstractmethod
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> DoubleArray:
         """Count what the score needs in each segment: (N, S)."""
 
     @abstractmethod
-    def aggregate(self, totals: FloatArray) -> float:
+    def aggregate(self, totals: DoubleArray) -> float:
         """Turn the statistics' sum over any group of segments, (S,), into the score of the group."""
 
 
@@ -65,7 +65,7 @@ class Score:
 
     metric: Metric
     value: float
-    statistics: FloatArray
+    statistics: DoubleArray
 
     @property
     def signature(self) -> str:
@@ -123,8 +123,8 @@ def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) 
 
 
 def paired_bootstrap(
-    base: FloatArray,
-    system: FloatArray,
+    base: DoubleArray,
+    system: DoubleArray,
     aggregate: Aggregate,
     *,
     samples: int = SAMPLES,
@@ -144,8 +144,8 @@ def paired_bootstrap(
 
 
 def bootstrap_differences(
-    base: FloatArray, system: FloatArray, aggregate: Aggregate, *, samples: int, seed: int
-) -> FloatArray:
+    base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int, seed: int
+) -> DoubleArray:
     """Score both systems on resamples of the segments and subtract: (samples,)."""
     assert base.shape == system.shape, (base.shape, system.shape)
     both = np.hstack((base, system))  # (N, 2S)

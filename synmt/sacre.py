@@ -19,7 +19,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import offline
-from synmt.metrics import FloatArray, Metric, MetricOptions
+from synmt.metrics import DoubleArray, Metric, MetricOptions
 
 
 def bleu(options: MetricOptions) -> Metric:
@@ -59,10 +59,10 @@ class _Sacre(Metric):
         self.title = inner._compute_score_from_stats(counted[0]).name
         self.signature = str(inner.get_signature())
 
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> FloatArray:
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> DoubleArray:
         return np.array(self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
 
-    def aggregate(self, totals: FloatArray) -> float:
+    def aggregate(self, totals: DoubleArray) -> float:
         return float(self._inner._compute_score_from_stats(totals.tolist()).score)
 
 

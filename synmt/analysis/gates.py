@@ -15,7 +15,7 @@ import numpy as np
 from torch import Tensor
 
 from synmt.analysis.passes import passes
-from synmt.bootstrap import FloatArray
+from synmt.bootstrap import DoubleArray
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.recurrent import Gate
@@ -36,7 +36,7 @@ class GatedSentence:
     source: str
     target: str
     parse: Parse
-    norms: FloatArray
+    norms: DoubleArray
 
     @property
     def tags(self) -> list[str]:
@@ -110,7 +110,7 @@ def gate_norms(gates: Tensor) -> Tensor:
     return gates.norm(dim=-1) / gates.size(-1) ** 0.5
 
 
-def word_norms(norms: FloatArray, spans: IntArray, words: IntArray) -> FloatArray:
+def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
     """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without pieces."""
     owners = word_of(spans, words)  # (T,)
     owned = owners >= 0  # (T,)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.gates_table import COLUMNS, FEW
-from synmt.bootstrap import FloatArray
+from synmt.bootstrap import DoubleArray
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def make_page(table: GateTable, sentences: Iterable[GatedSentence], about: About
     )
 
 
-def levels(norms: FloatArray) -> list[int | None]:
+def levels(norms: DoubleArray) -> list[int | None]:
     """Put norms (W,) on equal steps from the sentence's lowest to its highest; None for no norm."""
     low, high = np.nanmin(norms), np.nanmax(norms)
     scaled = (norms - low) / (high - low) if high > low else np.where(np.isnan(norms), np.nan, 0.0)  # (W,)

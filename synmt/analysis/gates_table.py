@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.bootstrap import SAMPLES, SEED, FloatArray, ratio_intervals
+from synmt.bootstrap import SAMPLES, SEED, DoubleArray, ratio_intervals
 from synmt.errors import SynmtError
 from synmt.syntax.parse import IntArray
 
@@ -138,7 +138,7 @@ def tabulate(sentences: Iterable[GatedSentence]) -> GateTable:
     return GateTable(len(highest), len(tags), without, float(words.norms.mean()), float(words.norms.std()), rows)
 
 
-def highest_shares(norms: FloatArray) -> FloatArray:
+def highest_shares(norms: DoubleArray) -> DoubleArray:
     """Give the highest place of a sentence to one word, or to all that share it in equal parts: (W,) -> (W,)."""
     first = norms == norms.max()  # (W,)
     return first / first.sum()
@@ -149,10 +149,10 @@ class _Words:
     """The M words with a norm, flat: tag, norm, number of the sentence, and what `TagRow` sums up."""
 
     tags: npt.NDArray[np.str_]
-    norms: FloatArray
+    norms: DoubleArray
     sentences: IntArray
-    highest: FloatArray
-    chance: FloatArray
+    highest: DoubleArray
+    chance: DoubleArray
 
 
 def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
@@ -169,7 +169,7 @@ def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
     return _Words(*map(np.concatenate, zip(*columns, strict=True)))
 
 
-def _by_sentence(values: FloatArray, tags: IntArray, words: _Words) -> FloatArray:
+def _by_sentence(values: DoubleArray, tags: IntArray, words: _Words) -> DoubleArray:
     """Sum values of words (M,) for each sentence and tag: (N, G)."""
     sums = np.zeros((words.sentences.max() + 1, tags.max() + 1))  # (N, G)
     np.add.at(sums, (words.sentences, tags), values)

@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from synmt.analysis.passes import Pass, Sentence, passes, self_attention
-from synmt.bootstrap import FloatArray
+from synmt.bootstrap import DoubleArray
 from synmt.corpus import Side
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
@@ -227,13 +227,13 @@ def _owners(sentence: Sentence, texts: Texts, translator: Translator) -> IntArra
     return owners
 
 
-def _read(weights: FloatArray, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
+def _read(weights: DoubleArray, owners: IntArray, words: int) -> tuple[IntArray, IntArray]:
     collapsed = collapse(weights, owners, words)  # (W, W)
     choices = np.where(collapsed.any(1), collapsed.argmax(1), -1)  # (W,)
     return maximum_spanning_tree(collapsed), choices
 
 
-def collapse(weights: FloatArray, owners: IntArray, words: int) -> FloatArray:
+def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
     """Sum the weights of pieces over words: (T, T), the owners of the pieces (T,) -> (W, W).
 
     Of a word with itself only the pieces' own diagonal counts, as the weight of being the root. A word without a piece
