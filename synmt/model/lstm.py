@@ -57,6 +57,7 @@ class Lstm(Seq2Seq):
         target_variants: Sequence[Sequence[Variant]] = (),
     ) -> None:
         super().__init__(chain(*source_variants), chain(*target_variants))
+        # no layer owns the variants here: this makes them a part of the model
         self.placed = nn.ModuleList(chain(self.variants["source"], self.variants["target"]))
         width, model_dim = recipe.embedding_dim or recipe.model_dim, recipe.model_dim
         target_table = piece_table(target_pieces, width)

@@ -40,7 +40,11 @@ def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Gate(nn.Module):
-    """Decides how much of the annotations a target piece needs (Tran & Bisk, 2018, section 3.3)."""
+    """Decides how much of the annotations a target piece needs (Tran & Bisk, 2018).
+
+    A module of its own, so that an analysis can watch what it lets through. The decoder calls the projection, whose
+    gradient is gathered over the steps.
+    """
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
@@ -116,7 +120,8 @@ class Decoder(nn.Module):
         bias = torch.zeros_like(memory.mask, dtype=memory.states.dtype)  # (B, T)
         bias = bias.masked_fill(~memory.mask, -math.inf)[:, None]  # (B, 1, T)
         states, annotations = memory.states, memory.annotations
-        if self.gate is None or annotations is None:
+        assert (self.gate is None) == (annotations is None), "the source was encoded without its variants"
+        if annotations is None:
             return [Attended(self.keys(states), states, bias)]
         if self.annotation_keys is None:
             return [Attended(self.keys(states), torch.cat((states, annotations), -1), bias)]
