@@ -145,7 +145,7 @@ class Run:
             raise SynmtError(
                 f"the run has not finished: {path.name} is not there yet",
                 where=str(self.folder),
-                do="Go on with the same `synmt train` command, or take what there is with `--checkpoint last`",
+                do="Go on with the same `synmt train` command; `synmt translate --checkpoint last` takes what there is",
             )
         raise broken(path, f"{path.name} is missing")
 

@@ -23,7 +23,10 @@ class SynmtError(Exception):
 
     def __str__(self) -> str:
         parts = [f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do]
-        return " ".join(part if part.endswith((".", "?", "!", "`")) else part + "." for part in parts if part)
+        *before, last = [part for part in parts if part]
+        sentences = [part if part.endswith((".", "?", "!")) else part + "." for part in before]
+        # a command at the end is easier to copy without a full stop
+        return " ".join([*sentences, last if last.endswith((".", "?", "!", "`")) else last + "."])
 
 
 class UsageError(SynmtError):

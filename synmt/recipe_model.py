@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from synmt.recipe_data import Section
 
@@ -68,6 +68,7 @@ class ModelRecipe(Section):
     def _fill_in_size(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
+        _check_keys(given)
         sizes = LSTM_SIZES if given.get("architecture") == "lstm" else SIZES
         preset = dict(sizes.get(str(given.get("size", "base")), {}))
         layers = preset.pop("layers", None)
@@ -83,17 +84,10 @@ class ModelRecipe(Section):
             return (self.heads,) * self.decoder_layers
         return self.encoder_heads or (self.heads,) * self.encoder_layers
 
-    @model_validator(mode="after")
-    def _has_only_its_own(self) -> ModelRecipe:
-        foreign = _OF_TRANSFORMERS if self.architecture == "lstm" else _OF_LSTMS
-        # the stored recipe of a run names every key, with its default
-        given = sorted(name for name in foreign if getattr(self, name) != type(self).model_fields[name].default)
-        if given:
-            other = "transformer" if self.architecture == "lstm" else "lstm"
-            raise ValueError(
-                f"{', '.join(given)} belongs to architecture: {other}, and this one is {self.architecture}"
-            )
-        return self
+    @model_serializer(mode="wrap")
+    def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what belongs to the other architecture, which would be refused when it is read again."""
+        return {name: value for name, value in write(self).items() if name not in _foreign(self.architecture)}
 
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
@@ -110,3 +104,14 @@ class ModelRecipe(Section):
         if self.model_dim % 2:
             raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
         return self
+
+
+def _foreign(architecture: Any) -> set[str]:
+    return _OF_TRANSFORMERS if architecture == "lstm" else _OF_LSTMS
+
+
+def _check_keys(given: Mapping[str, Any]) -> None:
+    architecture = given.get("architecture", "transformer")
+    if foreign := sorted(_foreign(architecture) & given.keys()):
+        other = "transformer" if architecture == "lstm" else "lstm"
+        raise ValueError(f"{', '.join(foreign)} belongs to architecture: {other}, and this one is {architecture}")

@@ -34,13 +34,17 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class ValidationRecord:
-    """Loss in nats for a target piece, without smoothing; BLEU of detokenised text where it is asked for."""
+    """Loss in nats for a target piece, without smoothing; BLEU of detokenised text where it is asked for.
+
+    decays: how often the schedule `plateau` has lowered the rate.
+    """
 
     step: int
     loss: float
     perplexity: float
     bleu: float | None
     best: bool
+    decays: int = 0
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ class Trainer:
         else:
             self.state.waited += 1
             self.state.decays += self.settings.schedule == "plateau"
-        return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best)
+        return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best, self.state.decays)
 
     def _reason_to_stop(self) -> str | None:
         if self.state.step >= self.settings.max_steps:

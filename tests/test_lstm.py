@@ -310,12 +310,18 @@ def test_bf16_comes_near_float32():
 
 
 REFUSED = [
-    ({"architecture": "lstm", "heads": 2}, "heads belongs to architecture: transformer"),
+    ({"architecture": "lstm", "heads": 8}, "heads belongs to architecture: transformer"),
     ({"architecture": "lstm", "norm": "pre"}, "norm belongs"),
     ({"architecture": "lstm", "model_dim": 15}, "odd"),
     ({"embedding_dim": 12}, "embedding_dim belongs to architecture: lstm"),
     ({"initial_range": 0.1}, "initial_range belongs to architecture: lstm"),
 ]
+
+
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_a_stored_recipe_is_read_again(architecture):
+    recipe = ModelRecipe.model_validate({"architecture": architecture, "size": "tiny"})
+    assert ModelRecipe.model_validate(recipe.model_dump()) == recipe
 
 
 @pytest.mark.parametrize(("options", "words"), REFUSED, ids=str)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from synmt.checkpoint import Run
     from synmt.experiment import Prepared
     from synmt.parallel import Processes
-    from synmt.recipe import Recipe
-    from synmt.records import EndRecord, Record
+    from synmt.recipe import Recipe, TrainingRecipe
+    from synmt.records import EndRecord, Record, ValidationRecord
     from synmt.training import Trainer
 
 
@@ -109,27 +109,41 @@ def _show_training(run: Run, trainer: Trainer) -> EndRecord:
             shown = record.step
             if log:
                 log.write(record)
-            console.remark(_line(record))
+            console.remark(_line(record, settings))
             end = record
     assert isinstance(end, EndRecord)
     return end
 
 
-def _line(record: Record) -> str:
+def _line(record: Record, settings: TrainingRecipe) -> str:
     from synmt.records import StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
         extra = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
         return (
-            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {record.perplexity:9.2f}{extra}  "
+            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {_short(record.perplexity):>9}{extra}  "
             f"rate {record.learning_rate:.2e}  norm {record.gradient_norm:.2f}  "
             f"{record.tokens_per_second:,.0f} tokens/s  {record.memory / 2**20:,.0f} MB"
         )
     if isinstance(record, ValidationRecord):
         bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""
-        best = "  (the best so far)" if record.best else ""
-        return f"valid at {record.step:,}: loss {record.loss:.3f}  perplexity {record.perplexity:.2f}{bleu}{best}"
-    return f"end of training at step {record.step:,}: {record.reason}"
+        shown = f"loss {record.loss:.3f}  perplexity {_short(record.perplexity)}{bleu}"
+        return f"valid at {record.step:,}: {shown}{_judged(record, settings)}"
+    reasons = {"decays": f"no better validation after {settings.max_decays} lower rates (training.max_decays)"}
+    return f"end of training at step {record.step:,}: {reasons.get(record.reason, record.reason)}"
+
+
+def _short(perplexity: float) -> str:
+    return f"{perplexity:.2f}" if perplexity < 1e6 else f"{perplexity:.2e}"
+
+
+def _judged(record: ValidationRecord, settings: TrainingRecipe) -> str:
+    """Say what a validation changes."""
+    if record.best:
+        return f"  (the best {'BLEU' if settings.best == 'bleu' else 'loss'} so far)"
+    if settings.schedule == "plateau" and record.decays <= settings.max_decays:
+        return f"  (no better: the rate is lowered, {record.decays} of {settings.max_decays} times)"
+    return ""
 
 
 @contextmanager
