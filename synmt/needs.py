@@ -168,15 +168,22 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
         raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
 
 
-def make_analysis_parser(recipe: Recipe, side: Side) -> StanzaParser:
-    """Make a parser to look at one side with: the recipe's, or Stanza's own where no compact one has the language."""
+def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:
+    """Make a parser to look at one side with: the model given, the recipe's, or Stanza's own.
+
+    Stanza's own serves a recipe that asks for a compact one, where none has the language.
+    """
     settings = parser_recipe(recipe, side)
+    language = recipe.source if side == "source" else recipe.target
+    if model is not None:
+        # the recipe's package is one of the recipe's model
+        package = settings.package if model == settings.model else "default"
+        return StanzaParser(language, model=model, package=package, device=settings.device)
     try:
         return make_parser(recipe, side)
     except SynmtError:
         if settings.model != "compact":
             raise
-    language = recipe.source if side == "source" else recipe.target
     return StanzaParser(language, model="official", package=settings.package, device=settings.device)
 
 

@@ -188,6 +188,8 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs):
         (["--head", "1.1"], "--head belongs to --trees. Add it."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
         (["--html", "x.html"], "--html belongs to --gates. Add it."),
+        (["--parser", "de"], "--parser belongs to --trees or --gates. Add one of the two."),
+        (["--by-length", "--parser", "de"], "--parser belongs to --trees or --gates. Leave it out, or ask for one"),
         (["labels.tsv"], "LABELS.tsv belongs to --by-length or --by-label. Add one of the two."),
         (["--by-length", "--html", "x.html"], "--html belongs to --gates. Leave it out, or ask for one analysis"),
         (["--gates", "--cased"], "--lowercase/--cased belongs to --by-length or --by-label. Leave it out"),

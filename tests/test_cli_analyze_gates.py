@@ -11,6 +11,7 @@ from tiny import synmt
 from synmt.checkpoint import Run
 from synmt.errors import UsageError
 from synmt.needs import make_analysis_parser, make_parser
+from synmt.syntax.stanza_models import COMPACT
 
 LONG, LANG = " ".join(TEXT[:3]), " ".join(TEXT[3:])
 ENGLISH = [*TEXT[:3], "", "Yes!", LONG, "A dog."]
@@ -90,9 +91,11 @@ def test_the_table_is_for_people(run, tmp_path):
     lines = printed.splitlines()
     assert code == 0
     assert lines[0].startswith("sa, test set other: gates of ")
-    assert " ".join(lines[2].split()) == "tag words share norm ± sd highest by chance ratio 95 % interval no PUNCT"
+    assert " ".join(lines[2].split()) == "tag words share norm highest chance ratio 95 % no PUNCT"
     assert "norm: 0 is shut, 1 is wide open" in printed
+    assert "tags: those of Stanza (compact, en)" in printed
     assert "*: fewer than 10 words" in printed
+    assert max(map(len, lines[1:])) <= 80
     assert f"page: {page} (replaced)" in said
     assert "choose with --test" not in said
 
@@ -151,8 +154,41 @@ def test_a_language_without_a_parser_is_an_error_that_says_what_it_is_for(tmp_pa
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
     code, printed, said = analyze(write_run(tmp_path / "sa", TREE, languages=("en", "de")))
     assert (code, printed) == (1, "")
-    assert "the words of the target are grouped by part of speech" in said
+    assert said.startswith("synmt: error: no Stanza model for 'de' to tag the target (")
+    assert "Name one with `--parser FOLDER` (or `target_parser.model` in the recipe)" in said
     assert "stanza.download('de')" in said
+
+
+@pytest.mark.parametrize("model", ["none", "compact"])
+def test_a_parser_that_was_named_and_has_not_the_language_is_an_error(tmp_path, model):
+    folder = write_run(tmp_path / "sa", TREE, languages=("en", "de"))
+    code, printed, said = analyze(folder, "--parser", model)
+    assert (code, printed) == (2 if model == "compact" else 1, "")
+    assert said.startswith("synmt: error: no Stanza model for 'de' to tag the target (")
+    assert "Name one with `--parser FOLDER`" in said
+    assert "--model" not in said
+
+
+def test_the_model_that_was_named_tags_and_is_named_in_the_report(tmp_path):
+    (tmp_path / "copied").mkdir()
+    for path in COMPACT.iterdir():
+        (tmp_path / "copied" / path.name).symlink_to(path)
+    folder = write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none"))
+    code, printed, _ = analyze(folder, "--parser", tmp_path / "copied", "--json")
+    report = json.loads(printed)
+    assert code == 0
+    assert report["tagger"] == "Stanza (copied, en)"
+    assert [word["tag"] for word in report["lines"][0]["words"]][:3] == ["DET", "NOUN", "VERB"]
+
+
+def test_a_model_that_was_named_is_taken_before_the_recipes_and_with_its_own_package(tmp_path):
+    recipe = Run(write_run(tmp_path / "sa", TREE, parser="official")).recipe()
+    named = make_analysis_parser(recipe, "target", model="compact")
+    assert (named.model, named.language, named.device) == ("compact", "en", "cpu")
+    other = {"model": "compact", "package": "ewt"}
+    changed = recipe.model_copy(update={"target_parser": recipe.target_parser.model_copy(update=other)})
+    packages = [make_analysis_parser(changed, "target", model=model).package for model in ("compact", str(COMPACT))]
+    assert packages == ["ewt", "default"]
 
 
 def test_a_parser_of_the_recipe_that_is_not_there_is_not_replaced(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -10,6 +11,7 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 from tiny import chain_of, synmt
 
 from synmt.syntax.conllu import format_conllu
+from synmt.syntax.stanza_models import COMPACT
 
 SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
 
@@ -129,7 +131,49 @@ def test_trees_of_a_language_without_a_parser_are_asked_for(project, tmp_path, m
     done = run(project, "dbsa", "--side", "target")
     assert done.returncode == 1
     assert b"stanza.download('de')" in done.stderr
-    assert b"Or give trees by `--gold FILE.conllu`" in done.stderr
+    assert done.stderr.startswith(b"synmt: error: no Stanza model for 'de' to parse the target (")
+    named = b"Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees by `--gold"
+    assert named in done.stderr
+
+
+def test_a_parser_can_be_named_and_the_model_still_reads_its_own_trees(project):
+    found = report(project, "reader", "--head", "1.1", "--parser", "compact")
+    assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
+    # both parsers are the same here, and so are the trees
+    assert found["rows"] == report(project, "reader", "--head", "1.1")["rows"]
+    done = run(project, "reader", "--head", "1.1", "--parser", "none")
+    assert done.stderr.startswith(b"synmt: error: no Stanza model for 'en' to parse the source (")
+
+
+def test_the_target_is_parsed_by_the_folder_that_was_named(project):
+    # no German model is at hand in tests: the folder calls the English one German
+    folder = project / "my-stanza"
+    folder.mkdir()
+    (folder / "de").symlink_to(COMPACT / "en")
+    models = json.loads((COMPACT / "resources.json").read_text(encoding="utf-8"))
+    (folder / "resources.json").write_text(json.dumps({"de": models["en"]}), encoding="utf-8")
+    found = report(project, "dbsa", "--side", "target", "--parser", "my-stanza")
+    assert (found["parser"], found["sentences"]) == ("Stanza (my-stanza, de)", 3)
+
+
+def test_the_columns_are_explained(project):
+    shown, _ = output(project, "lisa")
+    assert "\nDA, UA: words whose parent is right, with and without direction\n" in shown
+    assert "\nright is what a parser says, and parsers err: Stanza (compact, en)\n" in shown
+    assert "chosen on these very sentences" not in shown
+    shown, _ = output(project, "plain", "--gold", "en.conllu", "--head", "all")
+    assert "a parser says" not in shown
+    assert "\nbest: chosen on these very sentences" in shown
+    assert max(map(len, shown[shown.index("DA, UA") :].splitlines())) <= 80
+
+
+def test_more_relations_than_are_shown_are_counted(project):
+    line = " ".join(f"w{number}" for number in range(14))
+    parse = replace(chain_of(line), relations=[f"r{number}" for number in range(14)])
+    (project / "many.conllu").write_text(format_conllu(parse, line, 1), encoding="utf-8")
+    shown, _ = output(project, "lisa", "--gold", "many.conllu")
+    assert shown.endswith("\nthe 12 most frequent of 14 relations; all with --json\n")
+    assert "most frequent" not in output(project, "lisa", "--gold", "en.conllu")[0]
 
 
 def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
@@ -197,11 +241,12 @@ def test_other_test_sets_are_named(project):
         ("lisa", ["--plot", "x.svg"], 2, "nothing was asked to be drawn"),
         ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Ending: .svg"),
         ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` brings its own sentences"),
+        ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` brings its own trees"),
         ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),
         ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: has no sentence with words"),
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
         ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
-        ("plain", [], 2, "nothing in this model has learnt trees of the source"),
+        ("plain", [], 2, "runs/plain: nothing in this model has learnt trees of the source"),
     ],
 )
 def test_what_cannot_work_is_said_in_a_sentence(project, name, arguments, code, said):

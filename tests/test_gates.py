@@ -11,8 +11,9 @@ import torch
 from small import MONKEY
 
 from synmt.analysis.gates import GatedSentence, ModelGates, check_gates, check_tags, gate_norms, read_gates, word_norms
-from synmt.analysis.gates_table import COLUMNS, FEW, as_json, highest_shares, tabulate
+from synmt.analysis.gates_table import COLUMNS, FEW, TagRow, as_json, highest_shares, tabulate
 from synmt.batch import Sequences
+from synmt.cli import console
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
@@ -158,15 +159,22 @@ def test_a_row_has_a_cell_for_each_column():
         "words": "10",
         "share": "47.6%",
         "norm": "0.200",
-        "± sd": "0.000",
         "highest": "90.9%",
-        "by chance": "45.5%",
+        "chance": "45.5%",
         "ratio": "2.00",
-        "95 % interval": "2.00–2.00",
+        "95 %": "2.00–2.00",
         "no PUNCT": "2.00",
     }
     assert noun.cells()[-3:] == ["0.00", "-", "0.00"]
     assert interjection.cells()[0] == "INTJ *"
+
+
+def test_the_table_of_a_large_test_set_fits_on_80_columns(capsys):
+    row = TagRow("PROPN", 1_234_567, 0.345, 0.678, 0.123, 1.0, 0.345, (12.52, 17.12), 12.34)
+    console.table("", COLUMNS, [row.cells(), replace(row, words=9).cells()], to_stdout=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "12.52–17.12" in lines[1]
 
 
 def test_the_second_ratio_leaves_punctuation_out():

@@ -176,13 +176,22 @@ def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
     said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
         tree_sources(small_model({"name": "pascal"}), "source")
-    with pytest.raises(UsageError, match="Its target side has: `--side target`"):
+    with pytest.raises(UsageError, match="You can see those of its target by `--side target`, or read any head"):
         tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
     with pytest.raises(UsageError, match="an LSTM has no attention heads"):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
     with pytest.raises(UsageError, match="has learnt trees of the source") as error:
-        tree_sources(small_model(**LATENT), "source")
-    assert "--head" not in str(error.value)
+        tree_sources(small_model(**LATENT), "source", where="runs/plain")
+    assert error.value.where == "runs/plain"
+    assert error.value.do.startswith("You can train one with latent_tree (`synmt train ")
+    assert "LAYER.HEAD" not in str(error.value)
+
+
+def test_only_variants_that_can_stand_on_the_side_are_named():
+    with pytest.raises(UsageError, match=r"has learnt trees of the target\. .* them: dbsa\. You can read any head"):
+        tree_sources(small_model(), "target")
+    with pytest.raises(UsageError, match="You can see those of its source by `--side source`, or name the run of a T"):
+        tree_sources(small_model({"name": "latent_tree"}, **LATENT), "target")
 
 
 @pytest.fixture(scope="module")

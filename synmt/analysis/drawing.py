@@ -20,7 +20,7 @@ from synmt.analysis.attachment import not_punctuation
 from synmt.syntax.blanks import without_breaks
 from synmt.syntax.parse import IntArray, Parse
 
-LEGEND = "* root   + as in gold   ~ the other way round   - not in gold, whose parent is named"
+LEGEND = "* root   + as in gold   ~ reversed   - not in gold, whose parent is named"
 
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _BOXES = {

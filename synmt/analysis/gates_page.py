@@ -210,10 +210,10 @@ the model is made to write. Parts of speech: {tagger}.</p>
 </tbody>
 </table>
 </div>
-<p class="faint">Norm and sd: mean and standard deviation over words; over all of them {norm} ± {deviation}. Highest:
-share of the sentences whose highest word has the tag. By chance: the same if every word of a sentence were as likely.
-Ratio: the one by the other, with its 95 % interval over resampled sentences; no PUNCT: the ratio among words that are
-not punctuation.{marked}</p>
+<p class="faint">Norm: mean over words; over all of them {norm}, with a standard deviation of {deviation}. Highest:
+share of the sentences whose highest word has the tag. Chance: the same if every word of a sentence were as likely.
+Ratio: the one by the other; 95 %: its interval over resampled sentences; no PUNCT: the ratio among words that are not
+punctuation.{marked}</p>
 <h2>Word by word</h2>
 <p>{shown}</p>
 <p class="legend">lowest norm of the sentence {steps} highest</p>

@@ -28,8 +28,8 @@ FEW = 10
 PUNCTUATION = "PUNCT"
 """Left out for the second ratio: a full stop that is the highest in every sentence would hide all other differences."""
 
-COLUMNS = ["tag", "words", "share", "norm", "± sd", "highest", "by chance", "ratio", "95 % interval", "no PUNCT"]
-"""What the cells of a row are."""
+COLUMNS = ["tag", "words", "share", "norm", "highest", "chance", "ratio", "95 %", "no PUNCT"]
+"""What the cells of a row are; the table fits on 80 columns."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,6 @@ class TagRow:
             f"{self.words:,}",
             f"{self.share:.1%}",
             f"{self.norm:.3f}",
-            f"{self.deviation:.3f}",
             f"{self.highest:.1%}",
             f"{self.expected:.1%}",
             f"{self.ratio:.2f}",

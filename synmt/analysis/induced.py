@@ -23,7 +23,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.build import variant_class, variant_names
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.variant import Variant
+from synmt.model.variant import Place, Variant
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import word_of
 from synmt.syntax.spanning import maximum_spanning_tree
@@ -121,12 +121,15 @@ class ModelTrees:
     found: list[FoundTrees]
 
 
-def tree_sources(model: Seq2Seq, side: Side, head: str | None = None) -> list[TreeSource]:
-    """List where trees are read off: `LAYER.HEAD`, `all` heads, or by default annotations and what has learnt trees."""
+def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: str = "") -> list[TreeSource]:
+    """List where trees are read off: `LAYER.HEAD`, `all` heads, or by default annotations and what has learnt trees.
+
+    where: what the model is called in an error.
+    """
     own = list(_learnt(model, side))
     heads = [layer.heads for layer in self_attention(model, side)]
     if head is None:
-        return own or _none_learnt(model, side, heads)
+        return own or _none_learnt(model, side, heads, where)
     if not heads:
         raise UsageError(
             "an LSTM has no attention heads",
@@ -153,23 +156,34 @@ def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
     return variant.edits_attention() and (variant.gives_trees or bool(variant.learns))
 
 
-def _none_learnt(model: Seq2Seq, side: Side, heads: list[int]) -> list[TreeSource]:
+def _none_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> list[TreeSource]:
     other: Side = "target" if side == "source" else "source"
-    elsewhere = next(_learnt(model, other), None)
-    do = f"Its {other} side has: `--side {other}`" if elsewhere else ""
-    if heads:
-        do = f"{do}. Or read any head" if do else "Read any head"
-        do += " as trees, by `--head LAYER.HEAD` or `--head all`"
+    ways = {
+        f"see those of its {other} by `--side {other}`": any(_learnt(model, other)),
+        "read any head as trees, by `--head LAYER.HEAD` or `--head all`": bool(heads),
+        "train one with latent_tree (`synmt train recipes/multi30k-sa.yaml`)": not heads and side == "source",
+        "name the run of a Transformer, whose heads can be read by `--head`": not heads,
+    }
     raise UsageError(
         f"nothing in this model has learnt trees of the {side}",
-        allowed=f"Variants that learn them: {', '.join(_learners())}",
-        do=do,
+        where=where,
+        allowed=f"Variants that learn them: {', '.join(_learners(side))}",
+        do="You can " + ", or ".join(way for way, possible in ways.items() if possible),
     )
 
 
-def _learners() -> Iterator[str]:
+def _learners(side: Side) -> Iterator[str]:
     kinds = ((name, variant_class(name)) for name in variant_names())
-    return (name for name, kind in kinds if kind.annotates_memory() or _has_tree_heads(kind))
+    learners = ((name, kind) for name, kind in kinds if kind.annotates_memory() or _has_tree_heads(kind))
+    return (name for name, kind in learners if _stands_on(kind, side))
+
+
+def _stands_on(kind: type[Variant], side: Side) -> bool:
+    try:
+        kind(Place(side, 1, int(kind.edits_attention()), model_dim=8, head_dim=8))  # only the variant itself knows
+    except UsageError:
+        return False
+    return True
 
 
 def _one_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:

@@ -123,6 +123,13 @@ Page = Annotated[
 ]
 Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
 Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
+Parser = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER|official|compact",
+        help="With --trees and --gates: the Stanza model that parses or tags; else the run's, or its recipe's.",
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option(help="Draw the table into this .png, .svg or .pdf; with --trees, the sentences of --draw (.svg)."),
@@ -154,8 +161,8 @@ _KINDS = (
             *("metric", "tokenize", "lowercase", "buckets", "unit"),
         ),
     ),
-    _Kind(("trees",), analyze_trees, ("gold", "head", "side", "draw")),
-    _Kind(("gates",), analyze_gates, ("page",)),
+    _Kind(("trees",), analyze_trees, ("parser", "gold", "head", "side", "draw")),
+    _Kind(("gates",), analyze_gates, ("parser", "page")),
 )
 
 
@@ -184,6 +191,7 @@ def analyze(
     side: Side = "source",
     draw: Draw = 0,
     page: Page = None,
+    parser: Parser = None,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -220,12 +228,12 @@ def _kind(typed: dict[str, str]) -> _Kind:
     if len(asked) > 1:
         names = " and ".join(typed[name] for kind in asked for name in kind.asked_by if name in typed)
         raise UsageError(f"{names} are different analyses", do="Ask for one at a time")
-    for kind in _KINDS:
-        strange = [shown for name, shown in typed.items() if name in kind.options and kind not in asked]
-        if strange:
-            add = "Add it" if len(kind.asked_by) == 1 else "Add one of the two"
+    for name, shown in typed.items():
+        owners = [kind for kind in _KINDS if name in kind.options]
+        if owners and not any(kind in asked for kind in owners):
+            add = "Add it" if sum(len(kind.asked_by) for kind in owners) == 1 else "Add one of the two"
             do = "Leave it out, or ask for one analysis at a time" if asked else add
-            raise UsageError(f"{strange[0]} belongs to {kind.name}", do=do)
+            raise UsageError(f"{shown} belongs to {' or '.join(kind.name for kind in owners)}", do=do)
     if not asked:
         raise UsageError("no analysis was asked for", do="Ask for `--by-length`, `--by-label`, `--trees` or `--gates`")
     return asked[0]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import name_parser, parse_lines, read_test, say_left_out
-from synmt.errors import SynmtError
+from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
 
 if TYPE_CHECKING:
     from synmt.analysis.gates import ModelGates
@@ -16,15 +15,14 @@ if TYPE_CHECKING:
     from synmt.analysis.gates_table import GateTable
     from synmt.decode.translator import Translator
     from synmt.outputs import Outputs
-    from synmt.recipe import Recipe
     from synmt.syntax.parse import Parse
-    from synmt.syntax.parsers import StanzaParser
 
 
 def analyze_gates(
     *,
     run: Path | None,
     test: str | None,
+    parser: str | None,
     page: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -41,10 +39,10 @@ def analyze_gates(
     outputs, recipe = read_test(opened.folder, test), opened.recipe()
     translator = Translator.load(opened, remark=console.warn)
     check_gates(translator, str(opened.folder))
-    parser = _tagger(recipe)
-    tagger = name_parser(parser)
+    tagging = find_parser(recipe, "target", parser, to="tag")
+    tagger = name_parser(tagging)
     console.remark(f"the gates are those of the references, which the model is made to write; tags: {tagger}")
-    parses = parse_lines(parser, outputs.reference)
+    parses = parse_lines(tagging, outputs.reference)
     check_tags(parses, tagger)
     gates = _gates(translator, outputs, parses)
     table = tabulate(gates.sentences)
@@ -65,16 +63,6 @@ def _check_files(page: Path | None, plot: Path | None) -> None:
         check_plot(plot)
 
 
-def _tagger(recipe: Recipe) -> StanzaParser:
-    from synmt.needs import make_analysis_parser
-
-    try:
-        return make_analysis_parser(recipe, "target")
-    except SynmtError as error:
-        what = f"the words of the target are grouped by part of speech: {error.what}"
-        raise type(error)(what, where=error.where, allowed=error.allowed, do=error.do) from None
-
-
 def _gates(translator: Translator, outputs: Outputs, parses: list[Parse]) -> ModelGates:
     from synmt.analysis.gates import read_gates
 
@@ -93,7 +81,9 @@ def _print(table: GateTable, gates: ModelGates, about: About, *, as_json: bool) 
     print(f"{about.system}, test set {about.test}: gates of {table.words:,} words in {table.sentences:,} sentences\n")
     console.table("", COLUMNS, [row.cells() for row in table.rows], to_stdout=True)
     print(f"\nnorm: 0 is shut, 1 is wide open; all words {table.norm:.3f} ± {table.deviation:.3f}")
-    print("highest: sentences whose highest word has the tag; ratio: highest / by chance; no PUNCT: among other words")
+    print("highest: sentences whose highest word has the tag; chance: the same by chance")
+    print("ratio: highest / chance, with 95 % interval; no PUNCT: among other words")
+    print(f"tags: those of {about.tagger}")
     if any(row.few for row in table.rows):
         print(f"*: fewer than {FEW} words")
     if table.without:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from synmt.cli import console
+from synmt.errors import SynmtError
 
 if TYPE_CHECKING:
+    from synmt.corpus import Side
     from synmt.outputs import Outputs
+    from synmt.recipe import Recipe
     from synmt.syntax.parse import Parse
     from synmt.syntax.parsers import StanzaParser
 
@@ -25,6 +28,22 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
     if outputs.other_tests and test is None:
         console.remark(f"test set {outputs.test}; choose with --test: {', '.join(outputs.other_tests)}")
     return outputs
+
+
+def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
+    """Find what parses or tags one side: the model that was named, else the recipe's or Stanza's own."""
+    from synmt.needs import make_analysis_parser, parser_section
+
+    try:
+        return make_analysis_parser(recipe, side, model=model)
+    except SynmtError as error:
+        language = recipe.source if side == "source" else recipe.target
+        why = f"{error.where}: {error.what}" if error.where else error.what
+        raise type(error)(
+            f"no Stanza model for '{language}' to {to} the {side} ({why})",
+            allowed=error.allowed,
+            do=f"Name one with `--parser FOLDER` (or `{parser_section(side)}.model` in the recipe)",
+        ) from None
 
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
@@ -43,8 +62,9 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
 
 
 def name_parser(parser: StanzaParser) -> str:
-    """Name a parser for people."""
-    return f"Stanza ({parser.model}, {parser.language})"
+    """Name a parser for people; a model in a folder is called as the folder."""
+    model = parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
+    return f"Stanza ({model}, {parser.language})"
 
 
 def say_left_out(*, too_long: int, empty: int) -> None:

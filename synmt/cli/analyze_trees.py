@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def analyze_trees(
     *,
     run: Path | None,
     test: str | None,
+    parser: str | None,
     gold: Path | None,
     head: str | None,
     side: str,
@@ -38,10 +39,11 @@ def analyze_trees(
     from synmt.decode.translator import Translator
 
     checked = _check_request(side, test, gold, draw, plot)
+    _check_trees(parser, gold)
     opened = find_run(run)
     translator = Translator.load(opened, remark=console.warn)
-    sources = tree_sources(translator.model, checked, head)
-    texts, whose = _texts(translator, opened, checked, test, gold)
+    sources = tree_sources(translator.model, checked, head, where=str(opened.folder))
+    texts, whose = _texts(translator, opened, checked, test, gold, parser)
     console.remark(f"compared with: {whose}")
     with console.progress("reading trees off the model", len(texts.source), "sentences") as advance:
         trees = induce(translator, sources, texts, advance)
@@ -73,7 +75,14 @@ def _check_request(side: str, test: str | None, gold: Path | None, draw: int, pl
     return cast("Side", side)
 
 
-def _texts(translator: Translator, run: Run, side: Side, test: str | None, gold: Path | None) -> tuple[Texts, Gold]:
+def _check_trees(parser: str | None, gold: Path | None) -> None:
+    if parser and gold:
+        raise UsageError("`--gold` brings its own trees, in place of a parser's", do="Leave one of the two out")
+
+
+def _texts(
+    translator: Translator, run: Run, side: Side, test: str | None, gold: Path | None, parser: str | None
+) -> tuple[Texts, Gold]:
     """Find what the model reads and writes, the trees to compare with, and whose these are."""
     if translator.reads_trees and translator.parser_identity is None and (gold is None or side == "target"):
         raise UsageError(
@@ -84,7 +93,7 @@ def _texts(translator: Translator, run: Run, side: Side, test: str | None, gold:
     if gold and side == "source":
         return _treebank(translator, gold)
     outputs = read_test(run.folder, test)
-    return _given(outputs, gold) if gold else _parsed(translator, run, side, outputs)
+    return _given(outputs, gold) if gold else _parsed(translator, run, side, outputs, parser)
 
 
 def _treebank(translator: Translator, gold: Path) -> tuple[Texts, Gold]:
@@ -112,30 +121,29 @@ def _given(outputs: Outputs, gold: Path) -> tuple[Texts, Gold]:
     return Texts("target", outputs.source, outputs.reference, parses), Gold(outputs.test, treebank=gold.name)
 
 
-def _parsed(translator: Translator, run: Run, side: Side, outputs: Outputs) -> tuple[Texts, Gold]:
-    """Parse the test set; the model reads the trees too where it reads any of this side."""
+def _parsed(translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None) -> tuple[Texts, Gold]:
+    """Parse the test set; the model reads the trees too where it reads any of this side, and its own parser's."""
     from synmt.analysis.induced import Texts
     from synmt.analysis.tree_report import Gold
 
     lines, target = outputs.source, outputs.reference if side == "target" else None
-    parser = _parser(translator, run, side)
+    parser = _parser(translator, run, side, model)
     parses = parse_lines(parser, lines if target is None else target)
-    reads_these = translator.reads_trees and side == "source"
+    # those of a parser that was named are only compared with
+    reads_these = translator.reads_trees and side == "source" and model is None
     texts = Texts(side, lines, target, parses, parses if reads_these else None)
     return texts, Gold(outputs.test, parser=name_parser(parser), read=reads_these)
 
 
-def _parser(translator: Translator, run: Run, side: Side) -> StanzaParser:
-    """Find the run's own parser where it records one for the side, else that of its recipe."""
-    from synmt.needs import make_analysis_parser
-
-    if side == "source" and translator.parser_identity is not None:
+def _parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:
+    """Find the parser that was named, else the run's own where it records one for the side, else its recipe's."""
+    if model is None and side == "source" and translator.parser_identity is not None:
         return translator.parser
     try:
-        return make_analysis_parser(run.recipe(), side)
+        return find_parser(run.recipe(), side, model, to="parse")
     except SynmtError as error:
-        do = f"{error.do}. Or give trees by `--gold FILE.conllu`"
-        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=do) from None
+        do = f"{error.do}, or give trees by `--gold FILE.conllu`"
+        raise type(error)(error.what, allowed=error.allowed, do=do) from None
 
 
 def _picture(run: Path, report: TreeReport) -> Path:

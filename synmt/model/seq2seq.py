@@ -76,7 +76,7 @@ class Seq2Seq(nn.Module):
 
     def syntax(self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None) -> Syntax | None:
         """Wrap the signals of one side for a pass; None where no variant stands on that side."""
-        return Syntax(signals, ids) if self.variants[side] else None
+        return Syntax(signals, ids=ids) if self.variants[side] else None
 
     def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
         """Encode the source with its syntax, and let the variants annotate what the decoder will read."""

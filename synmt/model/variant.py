@@ -44,15 +44,15 @@ class Syntax:
     """What travels with one forward pass over one side; None for a side without variants.
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T), with the gold of auxiliary losses where it is known.
-    ids: (B, T) the pieces of the source.
     states: the inputs of the layers so far, each (B, T, D).
     losses: auxiliary losses found on the way, weighted, each the sum over the batch.
+    ids: (B, T) the pieces of the source.
     """
 
     signals: Mapping[str, Tensor]
-    ids: Tensor | None = None
     states: list[Tensor] = field(default_factory=list)
     losses: dict[str, Tensor] = field(default_factory=dict)
+    ids: Tensor | None = None
 
 
 class Variant(nn.Module):
