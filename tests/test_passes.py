@@ -4,8 +4,9 @@ import pytest
 import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.analysis.passes import passes, self_attention
+from synmt.analysis.passes import passes
 from synmt.decode.translator import Translator
+from synmt.model.watching import self_attention
 from synmt.syntax.flat import flat_parse
 
 SOURCES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]
@@ -67,9 +68,9 @@ def test_what_the_model_does_not_take_of_either_side_is_counted(short, source, t
 def test_weights_of_attention_sum_to_one_and_the_target_sees_no_future(transformer):
     found = seen(transformer, SOURCES, TARGETS)
     for sentence, one, row in found.values():
-        assert sorted(one.attention) == [("source", 1), ("source", 2), ("target", 1), ("target", 2)]
-        assert one.gates is None
-        for (side, _), weights in one.attention.items():
+        assert sorted(one.seen.attention) == [("source", 1), ("source", 2), ("target", 1), ("target", 2)]
+        assert one.seen.gates is None
+        for (side, _), weights in one.seen.attention.items():
             length = len(getattr(sentence, side)) + 1
             inner = weights[row, :, :length, :length]
             torch.testing.assert_close(inner.sum(-1), torch.ones(4, length))
@@ -79,9 +80,9 @@ def test_weights_of_attention_sum_to_one_and_the_target_sees_no_future(transform
 
 def test_without_targets_only_the_source_is_read(transformer, lstm):
     for one in passes(transformer, SOURCES):
-        assert {side for side, _ in one.attention} == {"source"}
+        assert {side for side, _ in one.seen.attention} == {"source"}
         assert not any(len(sentence.target) for sentence in one.sentences)
-    assert all(one.gates is None for one in passes(lstm, SOURCES))
+    assert all(one.seen.gates is None for one in passes(lstm, SOURCES))
 
 
 def test_a_sentence_alone_shows_the_same_as_among_others(transformer, lstm):
@@ -91,11 +92,11 @@ def test_a_sentence_alone_shows_the_same_as_among_others(transformer, lstm):
             [alone] = passes(translator, [SOURCES[index]], [TARGETS[index]])
             source, target = len(sentence.source) + 1, len(sentence.target) + 1
             close(one.memory.states[row, :source], alone.memory.states[0])
-            for place, weights in one.attention.items():
+            for place, weights in one.seen.attention.items():
                 length = source if place[0] == "source" else target
-                close(weights[row, :, :length, :length], alone.attention[place][0])
-            if one.gates is not None:
-                close(one.gates[row, :target], alone.gates[0])
+                close(weights[row, :, :length, :length], alone.seen.attention[place][0])
+            if one.seen.gates is not None:
+                close(one.seen.gates[row, :target], alone.seen.gates[0])
 
 
 def close(one, other):
@@ -105,12 +106,12 @@ def close(one, other):
 def test_an_lstm_shows_its_gates_and_the_weights_of_its_annotations(lstm):
     for one in passes(lstm, SOURCES, TARGETS):
         longest = max(len(sentence.target) for sentence in one.sentences) + 1
-        assert one.gates.shape == (len(one.sentences), longest, 32)
-        assert ((one.gates > 0) & (one.gates < 1)).all()
+        assert one.seen.gates.shape == (len(one.sentences), longest, 32)
+        assert ((one.seen.gates > 0) & (one.seen.gates < 1)).all()
         for row, sentence in enumerate(one.sentences):
             words = len(sentence.source)
             close(one.memory.weights[row, :words, :words].sum(-1), torch.ones(words))
-        assert one.attention == {}
+        assert one.seen.attention == {}
 
 
 def test_watching_ends_with_the_passes(transformer):

@@ -93,8 +93,8 @@ def read_gates(
     found: dict[int, GatedSentence] = {}
     too_long = 0
     for passed in passes(translator, sources, targets):
-        assert passed.gates is not None
-        rows = gate_norms(passed.gates).double().cpu().numpy()  # (B, T)
+        assert passed.seen.gates is not None
+        rows = gate_norms(passed.seen.gates).double().cpu().numpy()  # (B, T)
         for row, sentence in zip(rows, passed.sentences, strict=True):
             index, spans = sentence.index, sentence.target
             too_long += sentence.dropped > 0

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from synmt.analysis.passes import Pass, Sentence, passes, self_attention
+from synmt.analysis.passes import Pass, Sentence, passes
 from synmt.bootstrap import DoubleArray
 from synmt.corpus import Side
 from synmt.decode.translator import Translator
@@ -24,6 +24,7 @@ from synmt.errors import UsageError
 from synmt.model.build import variant_class, variant_names
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Place, Variant
+from synmt.model.watching import self_attention
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import word_of
 from synmt.syntax.spanning import maximum_spanning_tree
@@ -62,7 +63,7 @@ class TreeSource:
     def weights(self, passed: Pass) -> Tensor:
         """Take its weights from a pass: (B, T, T), without BOS on the target."""
         if self.layer:
-            weights = passed.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            weights = passed.seen.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
             return weights if self.side == "source" else weights[:, 1:, 1:]
         if passed.memory.weights is None:
             raise UsageError(

@@ -34,8 +34,11 @@ class SelfAttention(nn.Module):
 
     def weights(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> Tensor:
         """Compute what every head looks at: (B, T, D) -> (B, H, T, T)."""
-        parts = self._edited(self._terms(x, mask), syntax)
-        return _side_by_side([part.normalize(part.scores()) for part in parts])
+        return _side_by_side([part.normalize(part.scores()) for part in self.terms(x, mask, syntax)])
+
+    def terms(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> list[Terms]:
+        """Compute the terms of attention in x, edited by their owners, some heads after the other: x (B, T, D)."""
+        return list(self._edited(self._terms(x, mask), syntax))
 
     def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
         q, k, v = (split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
@@ -77,9 +80,16 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
         """Attend from x (B, Tq, D) where mask (B, 1, 1, Tk) allows: (B, Tq, D)."""
-        q = split_heads(self.query(x), self.heads)  # (B, H, Tq, d)
         dropout = self.dropout if self.training else 0.0
-        return self.output(join_heads(attend(Terms(x, q, *keys_values, mask), dropout)))
+        return self.output(join_heads(attend(self._terms(x, keys_values, mask), dropout)))
+
+    def weights(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
+        """Compute what every head looks at: (B, Tq, D) -> (B, H, Tq, Tk)."""
+        terms = self._terms(x, keys_values, mask)
+        return terms.normalize(terms.scores())
+
+    def _terms(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Terms:
+        return Terms(x, split_heads(self.query(x), self.heads), *keys_values, mask)
 
 
 @dataclass

@@ -55,6 +55,14 @@ class Gate(nn.Module):
         return projected.sigmoid()
 
 
+class Weights(nn.Module):
+    """Turns scores into the weights of attention to the source; a module, so that an analysis can watch them."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """(B, K, T) -> (B, K, T)."""
+        return scores.softmax(-1)
+
+
 @dataclass(frozen=True)
 class Attended:
     """What the decoder looks at, projected once: B sentences, which their beams share.
@@ -68,10 +76,10 @@ class Attended:
     values: Tensor
     bias: Tensor
 
-    def read(self, queries: Tensor) -> Tensor:
+    def read(self, queries: Tensor, weigh: Weights) -> Tensor:
         """Attend from states (B K, D): (B K, D')."""
         by_sentence = queries.view(len(self.keys), -1, queries.size(-1)).to(self.keys.dtype)  # (B, K, D)
-        weights = torch.baddbmm(self.bias, by_sentence, self.keys.transpose(1, 2)).softmax(-1)  # (B, K, T)
+        weights = weigh(torch.baddbmm(self.bias, by_sentence, self.keys.transpose(1, 2)))  # (B, K, T)
         return (weights @ self.values).flatten(0, 1)  # (B K, D')
 
     def select(self, sentences: Tensor) -> Attended:
@@ -112,6 +120,7 @@ class Decoder(nn.Module):
         self.keys = Linear(model_dim, model_dim, bias=False)
         self.annotation_keys = Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
         self.gate = Gate(model_dim) if annotation != "none" else None
+        self.weights = nn.ModuleList(Weights() for _ in range(2 if annotation == "separate" else 1))
         read = 3 if self.gate else 2
         self.output = Linear(read * model_dim, embedding_dim, bias=False)
 
@@ -133,6 +142,7 @@ class Decoder(nn.Module):
         first, output = repeated(self.first_gates), repeated(self.output)
         others = [repeated(cast(Linear, layer)) for layer in self.upper_gates]
         gated = repeated(self.gate.project) if self.gate else None
+        weights = cast(list[Weights], self.weights)
 
         def step(embedded: Tensor, was: Recurrence) -> Recurrence:
             h, c = was.layers[0]
@@ -141,7 +151,8 @@ class Decoder(nn.Module):
                 x = F.dropout(layers[-1][0], self.dropout, self.training)  # (N, D)
                 layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
             h = layers[-1][0]
-            read = torch.cat([one.read(h) for one in attended], -1)  # (N, D) or (N, 2D)
+            reads = [one.read(h, weigh) for one, weigh in zip(attended, weights, strict=True)]
+            read = torch.cat(reads, -1)  # (N, D) or (N, 2D)
             if self.gate is not None and gated is not None:
                 context, annotation = read.chunk(2, -1)  # (N, D), (N, D)
                 read = torch.cat((context, h, self.gate(gated(h)) * annotation), -1)  # (N, 3D)
