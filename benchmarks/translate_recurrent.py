@@ -20,7 +20,8 @@ from systems import model_of, recipe_of
 from translate_throughput import Sentences, System, draw_sentences, timed
 
 from synmt.batch import collate_source
-from synmt.decode.beam import search
+from synmt.decode.beam import Member, search
+from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.pieces import EOS, PAD
 
@@ -31,7 +32,7 @@ def ours(model: Seq2Seq, beam: int) -> System:
     def translate(batch: Sentences, limit: int) -> Sentences:
         source = collate_source([np.array(sentence) for sentence in batch])
         limits = torch.full((len(batch),), limit // 2)  # (B,)
-        return [best[0].ids for best in search(model, source, {}, beam_size=beam, alpha=1.0, limits=limits)]
+        return [best[0].ids for best in search([Member(model, source, {})], SearchOptions(beam, 1.0), limits=limits)]
 
     return System(f"synmt {beam}", translate)
 

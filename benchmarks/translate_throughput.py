@@ -24,8 +24,9 @@ from marian import marian_model
 from torch import Tensor
 
 from synmt.batch import collate_source
-from synmt.decode.beam import search
+from synmt.decode.beam import Member, search
 from synmt.decode.length import length_limits
+from synmt.decode.options import SearchOptions
 from synmt.model.build import build
 from synmt.model.embedding import sinusoids
 from synmt.model.transformer import Transformer
@@ -116,7 +117,7 @@ def ours(model: Transformer, beam: int) -> System:
     def translate(batch: Sentences, limit: int) -> Sentences:
         source = collate_source([np.array(sentence) for sentence in batch])
         limits = length_limits(source.mask.sum(1) - 1, ratio=RATIO, extra=EXTRA)
-        found = search(model, source, {}, beam_size=beam, alpha=ALPHA, limits=limits)
+        found = search([Member(model, source, {})], SearchOptions(beam, ALPHA), limits=limits)
         return [best[0].ids for best in found]
 
     return System("synmt", translate)

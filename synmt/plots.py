@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,11 @@ def check_plot(path: Path) -> None:
             where=str(path),
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )
+    check_matplotlib()
+
+
+def check_matplotlib() -> None:
+    """Refuse to draw without matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -53,11 +59,23 @@ def check_plot(path: Path) -> None:
 def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
     """Draw a figure in the common style and write it as the file's ending says; `grid` is the axis with lines."""
     check_plot(path)
+    kind = path.suffix.lstrip(".").lower()
+    drawn = _render(draw, kind, grid)
+    with write_atomically(path, binary=True) as stream:
+        stream.write(drawn)
+
+
+def svg_of(draw: Callable[[], Figure], *, grid: str = "y") -> str:
+    """Draw a figure in the common style as SVG."""
+    check_matplotlib()
+    return _render(draw, "svg", grid).decode("utf-8")
+
+
+def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
     import matplotlib
 
-    kind = path.suffix.lstrip(".").lower()
     metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
+    drawn = BytesIO()
     with matplotlib.rc_context({**STYLE, "axes.grid.axis": grid}):
-        figure = draw()
-        with write_atomically(path, binary=True) as stream:
-            figure.savefig(stream, format=kind, dpi=300, metadata=metadata)
+        draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
+    return drawn.getvalue()

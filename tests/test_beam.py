@@ -9,8 +9,9 @@ from small import PIECES, random_batch, small_model
 
 from synmt.batch import Sequences
 from synmt.decode import beam
-from synmt.decode.beam import Continuations, Kept, Live, continuations, keep_best, search, which_end
+from synmt.decode.beam import Continuations, Kept, Live, Member, continuations, keep_best, search, which_end
 from synmt.decode.length import best_possible, length_limits, length_penalty
+from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
 from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 
@@ -41,9 +42,8 @@ def forced(model, batch, row, pieces):
 
 def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
     limits = torch.full((len(batch.source.ids),), limit)
-    return search(
-        model, batch.source, batch.source_signals, beam_size=beam_size, alpha=alpha, limits=limits, n_best=n_best
-    )
+    options = SearchOptions(beam_size, alpha, n_best)
+    return search([Member(model, batch.source, batch.source_signals)], options, limits=limits)
 
 
 def alone(batch, row):
@@ -123,9 +123,8 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
     assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
     for row in range(64):
         source, signals = alone(batch, row)
-        [single] = search(
-            model, source, signals, beam_size=beam_size, alpha=0.6, limits=torch.tensor([14]), n_best=beam_size
-        )
+        options = SearchOptions(beam_size, 0.6, n_best=beam_size)
+        [single] = search([Member(model, source, signals)], options, limits=torch.tensor([14]))
         assert [one.ids for one in single] == [one.ids for one in together[row]]
         assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
 

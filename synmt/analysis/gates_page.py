@@ -1,6 +1,6 @@
-"""A web page that colours target words by the norm of their gate (Tran & Bisk, 2018, figure 4).
+"""A part of a web page that colours target words by the norm of their gate (Tran & Bisk, 2018, figure 4).
 
-The page is one file, without scripts, and takes nothing from elsewhere. Colours go from the lowest to the highest norm
+Colours go from the lowest to the highest norm
 of each sentence, in seven steps of one hue that differ in lightness.
 """
 
@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.analysis.gates_table import COLUMNS, FEW
+from synmt.analysis.page import Section
 from synmt.bootstrap import DoubleArray
-from synmt.errors import UsageError
 
 if TYPE_CHECKING:
     from synmt.analysis.gates import GatedSentence
@@ -57,7 +56,7 @@ TAGS = {
 
 @dataclass(frozen=True)
 class About:
-    """What the page is about.
+    """What the section is about.
 
     system, test: names of the run and of its test set.
     source, target: codes of the languages.
@@ -71,19 +70,11 @@ class About:
     tagger: str
 
 
-def check_page(path: Path) -> None:
-    """Refuse a file that would not open as a web page, before anything is computed."""
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("this ending names no web page", where=str(path), allowed="Endings: .html, .htm")
-
-
-def make_page(table: GateTable, sentences: Iterable[GatedSentence], about: About, *, shown: int = SHOWN) -> str:
-    """Write the table and the first sentences as HTML."""
+def make_section(table: GateTable, sentences: Iterable[GatedSentence], about: About, *, shown: int = SHOWN) -> Section:
+    """Write the table and the first sentences as a part of a page."""
     given = sorted(sentences, key=lambda one: one.line)
     first = [one for one in given if not np.isnan(one.norms).all()][:shown]
-    return _PAGE.format(
-        title=f"Gates: {escape(about.system)}, {escape(about.test)}",
-        style=_STYLE + _colours(),
+    body = _BODY.format(
         system=escape(about.system),
         test=escape(about.test),
         sentences=f"{table.sentences:,}",
@@ -98,6 +89,7 @@ def make_page(table: GateTable, sentences: Iterable[GatedSentence], about: About
         shown=f"The first {len(first):,} of {table.sentences:,} sentences, in the order of the test set.",
         items="\n".join(_sentence(one, about) for one in first),
     )
+    return Section("How much syntax each target word used", body, _STYLE + _colours())
 
 
 def levels(norms: DoubleArray) -> list[int | None]:
@@ -158,25 +150,10 @@ def _colours() -> str:
 
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --faint: #595959; --paper: #ffffff; --rule: #d4d4d4; }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --ink: #ececec; --faint: #a8a8a8; --paper: #14171a; --rule: #3a3f45; }
-}
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
-main { max-width: 56rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-p { margin: .4rem 0; }
-.faint, .line { color: var(--faint); font-size: .875rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9375rem; }
-th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper); }
-thead th { color: var(--faint); font-weight: 600; }
-abbr { text-decoration: none; }
 .legend span { display: inline-block; min-width: 2rem; text-align: center; padding: .15rem 0; font-size: .8125rem; }
-ol { list-style: none; margin: 0; padding: 0; }
-li { border-top: 1px solid var(--rule); padding: .7rem 0; overflow-wrap: anywhere; }
+.sentences { list-style: none; margin: 0; padding: 0; }
+.sentences li { border-top: 1px solid var(--rule); padding: .7rem 0; overflow-wrap: anywhere; }
+.line { color: var(--faint); font-size: .875rem; }
 .target { line-height: 1.2; margin-top: .5rem; }
 .word { display: inline-block; padding: .25rem .4rem .2rem; margin: .1rem .05rem; border-radius: .25rem;
   text-align: center; vertical-align: top; max-width: 100%; box-sizing: border-box; print-color-adjust: exact; }
@@ -185,23 +162,11 @@ li { border-top: 1px solid var(--rule); padding: .7rem 0; overflow-wrap: anywher
 .none { border: 1px dashed var(--rule); }
 """
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<main>
-<h1>How much syntax each target word used</h1>
-<p>{system}, test set {test}: {words} words in {sentences} sentences.</p>
+_BODY = """<p>{system}, test set {test}: {words} words in {sentences} sentences.</p>
 <p>The decoder reads the syntactic annotations of the source through a gate. The norm of the gate says how far it is
 open at a word: 0 is shut, 1 is wide open. A word in several pieces has their mean. The target is the reference, which
 the model is made to write. Parts of speech: {tagger}.</p>
-<h2>By part of speech</h2>
+<h3>By part of speech</h3>
 <div class="scroll" role="region" aria-label="Parts of speech" tabindex="0">
 <table>
 <thead><tr>{columns}</tr></thead>
@@ -214,15 +179,12 @@ the model is made to write. Parts of speech: {tagger}.</p>
 share of the sentences whose highest word has the tag. Chance: the same if every word of a sentence were as likely.
 Ratio: the one by the other; 95 %: its interval over resampled sentences; no PUNCT: the ratio among words that are not
 punctuation.{marked}</p>
-<h2>Word by word</h2>
+<h3>Word by word</h3>
 <p>{shown}</p>
 <p class="legend">lowest norm of the sentence {steps} highest</p>
 <p class="faint">Colours compare the words of one sentence, in seven equal steps; the frame marks its highest word.
 Below each word: its tag and its norm, which compares sentences too.</p>
-<ol>
+<ol class="sentences">
 {items}
 </ol>
-</main>
-</body>
-</html>
 """

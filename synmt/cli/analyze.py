@@ -2,147 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from synmt.cli import analyze_options as options
+from synmt.cli import console
+from synmt.cli.analyze_attention import analyze_attention
+from synmt.cli.analyze_compare import analyze_compare
 from synmt.cli.analyze_gates import analyze_gates
 from synmt.cli.analyze_groups import analyze_groups
+from synmt.cli.analyze_robustness import analyze_robustness
 from synmt.cli.analyze_trees import analyze_trees
+from synmt.cli.finding import Finding
 from synmt.errors import UsageError
-
-_SCORES, _TREES, _GATES = "Scores by group", "Trees", "Gates"
-"""The panels of the help page; what all kinds of analysis take has no panel of its own."""
-
-_FILE = "LABELS.tsv"
-
-Labels = Annotated[
-    Path | None,
-    typer.Argument(metavar=_FILE, help="For --by-label and --where: tab-separated, a row of names first."),
-]
-ByLength = Annotated[
-    bool, typer.Option("--by-length", rich_help_panel=_SCORES, help="Group by the length of the source.")
-]
-ByLabel = Annotated[
-    bool,
-    typer.Option("--by-label", rich_help_panel=_SCORES, help="Group by labels: of the file given, else of the run."),
-]
-Label = Annotated[
-    list[str] | None,
-    typer.Option(rich_help_panel=_SCORES, help="A column of the labels (again for more); else all."),
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="CONDITION",
-        rich_help_panel=_SCORES,
-        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (again for more: all must hold).",
-    ),
-]
-Baseline = Annotated[
-    Path | None,
-    typer.Option(metavar="RUN|FILE", rich_help_panel=_SCORES, help="What to compare with: a run or translations."),
-]
-Hypotheses = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Translations, instead of a run.")]
-References = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Their references.")]
-Source = Annotated[Path | None, typer.Option(rich_help_panel=_SCORES, help="Their source, for --by-length.")]
-MetricName = Annotated[str, typer.Option(rich_help_panel=_SCORES, help="bleu, chrf or ter.")]
-Tokenize = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_SCORES,
-        help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a.",
-    ),
-]
-Lowercase = Annotated[
-    bool | None,
-    typer.Option(
-        "--lowercase/--cased", rich_help_panel=_SCORES, help="Ignore case, or not; else as the run's recipe, or not."
-    ),
-]
-Buckets = Annotated[
-    str,
-    typer.Option(rich_help_panel=_SCORES, help="Last length of each bucket; one for all longer ones follows."),
-]
-Unit = Annotated[str, typer.Option(rich_help_panel=_SCORES, help="What a length counts: words or characters.")]
-Trees = Annotated[
-    bool,
-    typer.Option(
-        "--trees",
-        rich_help_panel=_TREES,
-        help="Compare trees read off the model's weights with gold or parsed ones.",
-    ),
-]
-Gold = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.conllu",
-        rich_help_panel=_TREES,
-        help="Text and trees to compare with; for the target, trees of the test set's references. "
-        "Else the test set, parsed.",
-    ),
-]
-Head = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LAYER.HEAD",
-        rich_help_panel=_TREES,
-        help="An attention head, counted from 1, or `all`; else what has learnt trees.",
-    ),
-]
-Side = Annotated[str, typer.Option(rich_help_panel=_TREES, help="Whose trees: source or target.")]
-Draw = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        min=0,
-        show_default=False,
-        rich_help_panel=_TREES,
-        help="Draw so many sentences: here, and into the run or --plot.",
-    ),
-]
-Gates = Annotated[
-    bool,
-    typer.Option(
-        "--gates",
-        rich_help_panel=_GATES,
-        help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech.",
-    ),
-]
-Page = Annotated[
-    Path | None,
-    typer.Option(
-        "--html",
-        metavar="FILE.html",
-        rich_help_panel=_GATES,
-        help="Write a page with the first sentences, words coloured.",
-    ),
-]
-Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
-Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
-Parser = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FOLDER|official|compact",
-        help="With --trees and --gates: the Stanza model that parses or tags; else the run's, or its recipe's.",
-    ),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(help="Draw the table into this .png, .svg or .pdf; with --trees, the sentences of --draw (.svg)."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of analysis: the options that ask for it, the function that shows it, and that function's options."""
+    """One kind of analysis: the options that ask for it, the function that finds it, and that function's options."""
 
     asked_by: tuple[str, ...]
-    show: Callable[..., None]
+    find: Callable[..., Finding]
     options: tuple[str, ...]
 
     @property
@@ -151,70 +35,98 @@ class _Kind:
         return " or ".join("--" + name.replace("_", "-") for name in self.asked_by)
 
 
-_SHARED = ("run", "test", "plot", "as_json")
+_GROUPED = ("by_length", "by_depth", "by_distance", "by_relation", "by_label")
+_FILES = ("hypotheses", "references", "source")
+_SCORED = ("metric", "tokenize", "lowercase")
+_TEST = ("run", "test")
 _KINDS = (
     _Kind(
-        ("by_length", "by_label"),
+        _GROUPED,
         analyze_groups,
         (
-            *("by_length", "by_label", "labels", "label", "where", "baseline", "hypotheses", "references", "source"),
-            *("metric", "tokenize", "lowercase", "buckets", "unit"),
+            *_GROUPED,
+            *_TEST,
+            *_FILES,
+            *_SCORED,
+            *("labels", "label", "where", "baseline", "buckets", "unit", "side", "parser", "parses", "plot"),
         ),
     ),
-    _Kind(("trees",), analyze_trees, ("parser", "gold", "head", "side", "draw")),
-    _Kind(("gates",), analyze_gates, ("parser", "page")),
+    _Kind(("trees",), analyze_trees, (*_TEST, "parser", "gold", "head", "side", "draw", "plot")),
+    _Kind(("gates",), analyze_gates, (*_TEST, "parser", "plot")),
+    _Kind(("attention",), analyze_attention, (*_TEST, "parser", "head", "side", "sentence", "what", "plot")),
+    _Kind(("compare",), analyze_compare, ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top")),
+    _Kind(("robustness",), analyze_robustness, (*_TEST, *_SCORED, "parser", "shares", "seed", "plot")),
 )
 
 
 def analyze(
     context: typer.Context,
-    labels: Labels = None,
-    by_length: ByLength = False,
-    by_label: ByLabel = False,
-    trees: Trees = False,
-    gates: Gates = False,
-    label: Label = None,
-    where: Where = None,
-    run: Run = None,
-    test: Test = None,
-    baseline: Baseline = None,
-    hypotheses: Hypotheses = None,
-    references: References = None,
-    source: Source = None,
-    metric: MetricName = "bleu",
-    tokenize: Tokenize = None,
-    lowercase: Lowercase = None,
-    buckets: Buckets = "10,20,30,40,50",
-    unit: Unit = "words",
-    gold: Gold = None,
-    head: Head = None,
-    side: Side = "source",
-    draw: Draw = 0,
-    page: Page = None,
-    parser: Parser = None,
-    plot: Plot = None,
-    as_json: AsJson = False,
+    labels: options.Labels = None,
+    by_length: options.ByLength = False,
+    by_depth: options.ByDepth = False,
+    by_distance: options.ByDistance = False,
+    by_relation: options.ByRelation = False,
+    by_label: options.ByLabel = False,
+    trees: options.Trees = False,
+    gates: options.Gates = False,
+    attention: options.Attention = False,
+    compare: options.Compare = None,
+    robustness: options.Robustness = False,
+    label: options.Label = None,
+    where: options.Where = None,
+    run: options.Run = None,
+    test: options.Test = None,
+    baseline: options.Baseline = None,
+    hypotheses: options.Hypotheses = None,
+    references: options.References = None,
+    source: options.Source = None,
+    metric: options.MetricName = "bleu",
+    tokenize: options.Tokenize = None,
+    lowercase: options.Lowercase = None,
+    buckets: options.Buckets = None,
+    unit: options.Unit = "words",
+    parses: options.Parses = None,
+    gold: options.Gold = None,
+    head: options.Head = None,
+    side: options.Side = "source",
+    draw: options.Draw = 0,
+    sentence: options.Sentence = 1,
+    what: options.Show = "weights",
+    top: options.Top = 20,
+    shares: options.Shares = "0,0.1,0.25,0.5,0.75,1",
+    seed: options.Seed = 1,
+    parser: options.Parser = None,
+    plot: options.Plot = None,
+    page: options.Page = None,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Find out where a system gains, which trees it has learnt, and which words use them.
+    """Find out where a system gains, which trees it has learnt, what its heads look at, and which words use syntax.
+
+    Several analyses may be asked for at once; --html puts all of them on one page.
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
     Example: [bold]synmt analyze --by-label labels.tsv --label attractors --where split!=length --json[/]
 
-    Example: [bold]synmt analyze --trees --gold en_ewt-ud-dev.conllu --draw 3[/]
+    Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
-    Example: [bold]synmt analyze --gates --html gates.html[/]
+    Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     # each kind of analysis takes the options of its own, by name
     given = dict(locals())
-    kind = _kind(_typed(context))
-    kind.show(**{name: given[name] for name in (*_SHARED, *kind.options)})
+    typed = _typed(context)
+    kinds = _kinds(typed)
+    _check_files(kinds, plot, page)
+    findings = {kind.asked_by[0]: kind.find(**{name: given[name] for name in kind.options}) for kind in kinds}
+    _print(findings, as_json=as_json)
+    if page:
+        _write_page(list(findings.values()), page)
 
 
 def _typed(context: typer.Context) -> dict[str, str]:
     """Find the parameters that were typed, and how each is called there."""
     return {
-        str(parameter.name): _FILE
+        str(parameter.name): options.LABELS_FILE
         if parameter.name == "labels"
         else "/".join(parameter.opts + parameter.secondary_opts)
         for parameter in context.command.params
@@ -222,18 +134,47 @@ def _typed(context: typer.Context) -> dict[str, str]:
     }
 
 
-def _kind(typed: dict[str, str]) -> _Kind:
-    """Find the one kind of analysis that was asked for, and refuse options of the others."""
+def _kinds(typed: dict[str, str]) -> list[_Kind]:
+    """Find the kinds of analysis that were asked for, and refuse options that none of them has."""
     asked = [kind for kind in _KINDS if any(name in typed for name in kind.asked_by)]
-    if len(asked) > 1:
-        names = " and ".join(typed[name] for kind in asked for name in kind.asked_by if name in typed)
-        raise UsageError(f"{names} are different analyses", do="Ask for one at a time")
     for name, shown in typed.items():
         owners = [kind for kind in _KINDS if name in kind.options]
         if owners and not any(kind in asked for kind in owners):
-            add = "Add it" if sum(len(kind.asked_by) for kind in owners) == 1 else "Add one of the two"
-            do = "Leave it out, or ask for one analysis at a time" if asked else add
-            raise UsageError(f"{shown} belongs to {' or '.join(kind.name for kind in owners)}", do=do)
+            several = len(owners) > 1 or len(owners[0].asked_by) > 1
+            add = "Add one of them" if several else "Add it"
+            raise UsageError(f"{shown} belongs to {' or '.join(kind.name for kind in owners)}", do=add)
     if not asked:
-        raise UsageError("no analysis was asked for", do="Ask for `--by-length`, `--by-label`, `--trees` or `--gates`")
-    return asked[0]
+        names = [kind.name for kind in _KINDS]
+        raise UsageError("no analysis was asked for", do=f"Ask for {', '.join(names[:-1])} or {names[-1]}")
+    return asked
+
+
+def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -> None:
+    if plot and sum("plot" in kind.options for kind in kinds) > 1:
+        raise UsageError("several analyses would draw into one file", where=str(plot), do="Ask for one at a time")
+    if page:
+        from synmt.analysis.page import check_page
+
+        check_page(page)
+
+
+def _print(findings: dict[str, Finding], *, as_json: bool) -> None:
+    if as_json:
+        values = {name: finding.values for name, finding in findings.items()}
+        shown = values if len(values) > 1 else next(iter(values.values()))
+        print(json.dumps(shown, ensure_ascii=False, indent=2))
+        return
+    for number, finding in enumerate(findings.values()):
+        if number:
+            print()
+        finding.show()
+
+
+def _write_page(findings: Sequence[Finding], path: Path) -> None:
+    from synmt.analysis.page import make_page
+    from synmt.files import write_atomically
+
+    sections = [section for finding in findings for section in finding.sections()]
+    systems = ", ".join(dict.fromkeys(finding.system for finding in findings))
+    with console.written("page", path), write_atomically(path) as out:
+        out.write(make_page(systems, sections))

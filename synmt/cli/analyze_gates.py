@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.finding import Finding
 
 if TYPE_CHECKING:
     from synmt.analysis.gates import ModelGates
@@ -23,15 +23,16 @@ def analyze_gates(
     run: Path | None,
     test: str | None,
     parser: str | None,
-    page: Path | None,
     plot: Path | None,
-    as_json: bool,
-) -> None:
-    """Show how much syntax each target word used."""
-    _check_files(page, plot)
+) -> Finding:
+    """Find how much syntax each target word used."""
+    if plot:
+        from synmt.plots import check_plot
+
+        check_plot(plot)
     from synmt.analysis.gates import check_gates, check_tags
-    from synmt.analysis.gates_page import About
-    from synmt.analysis.gates_table import tabulate
+    from synmt.analysis.gates_page import About, make_section
+    from synmt.analysis.gates_table import as_json, tabulate
     from synmt.checkpoint import find_run
     from synmt.decode.translator import Translator
 
@@ -48,19 +49,18 @@ def analyze_gates(
     table = tabulate(gates.sentences)
     about = About(outputs.system, outputs.test, recipe.source, recipe.target, tagger)
     say_left_out(too_long=gates.too_long, empty=gates.empty)
-    _print(table, gates, about, as_json=as_json)
-    _save(table, gates, about, page, plot)
-
-
-def _check_files(page: Path | None, plot: Path | None) -> None:
-    if page:
-        from synmt.analysis.gates_page import check_page
-
-        check_page(page)
     if plot:
-        from synmt.plots import check_plot
+        from synmt.analysis.gates_plot import save_gates_plot
 
-        check_plot(plot)
+        with console.written("plot", plot):
+            save_gates_plot(table, plot, system=about.system)
+    facts = {"system": about.system, "test": about.test, "of": "reference", "tagger": about.tagger}
+    return Finding(
+        about.system,
+        facts | as_json(table, gates),
+        lambda: _show(table, about),
+        lambda: [make_section(table, gates.sentences, about)],
+    )
 
 
 def _gates(translator: Translator, outputs: Outputs, parses: list[Parse]) -> ModelGates:
@@ -70,14 +70,9 @@ def _gates(translator: Translator, outputs: Outputs, parses: list[Parse]) -> Mod
         return read_gates(translator, outputs.source, outputs.reference, parses, advance)
 
 
-def _print(table: GateTable, gates: ModelGates, about: About, *, as_json: bool) -> None:
+def _show(table: GateTable, about: About) -> None:
     from synmt.analysis.gates_table import COLUMNS, FEW
-    from synmt.analysis.gates_table import as_json as values
 
-    if as_json:
-        facts = {"system": about.system, "test": about.test, "of": "reference", "tagger": about.tagger}
-        print(json.dumps(facts | values(table, gates), ensure_ascii=False, indent=2))
-        return
     print(f"{about.system}, test set {about.test}: gates of {table.words:,} words in {table.sentences:,} sentences\n")
     console.table("", COLUMNS, [row.cells() for row in table.rows], to_stdout=True)
     print(f"\nnorm: 0 is shut, 1 is wide open; all words {table.norm:.3f} ± {table.deviation:.3f}")
@@ -88,17 +83,3 @@ def _print(table: GateTable, gates: ModelGates, about: About, *, as_json: bool) 
         print(f"*: fewer than {FEW} words")
     if table.without:
         print(f"left out: {table.without:,} words without a piece of their own")
-
-
-def _save(table: GateTable, gates: ModelGates, about: About, page: Path | None, plot: Path | None) -> None:
-    if page:
-        from synmt.analysis.gates_page import make_page
-        from synmt.files import write_atomically
-
-        with console.written("page", page), write_atomically(page) as out:
-            out.write(make_page(table, gates.sentences, about))
-    if plot:
-        from synmt.analysis.gates_plot import save_gates_plot
-
-        with console.written("plot", plot):
-            save_gates_plot(table, plot, system=about.system)

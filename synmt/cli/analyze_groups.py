@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import read_test
+from synmt.cli.finding import Finding
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ def analyze_groups(
     *,
     labels: Path | None,
     by_length: bool,
+    by_depth: bool,
+    by_distance: bool,
+    by_relation: bool,
     by_label: bool,
     label: list[str] | None,
     where: list[str] | None,
@@ -36,13 +40,15 @@ def analyze_groups(
     metric: str,
     tokenize: str | None,
     lowercase: bool | None,
-    buckets: str,
+    buckets: str | None,
     unit: str,
+    side: str,
+    parser: str | None,
+    parses: Path | None,
     plot: Path | None,
-    as_json: bool,
-) -> None:
+) -> Finding:
     """Score every group of test sentences, by length or by label, and compare with a baseline."""
-    from synmt.cli.grouped_tables import print_json, print_tables
+    from synmt.cli.grouped_tables import as_values, print_tables
     from synmt.metrics import make_metric
 
     _check_labels(by_label, labels, label, where)
@@ -61,10 +67,10 @@ def analyze_groups(
     if plot:
         _check_one(groupings, plot)
     tables = _tabulate(groupings, chosen, about, options.lowercase)
-    show = print_json if as_json else print_tables
-    show(tables, chosen, about.outputs, about.other, about.where)
     if plot:
         _draw(tables[0], plot, about)
+    shown = (tables, chosen, about.outputs, about.other, about.where)
+    return Finding(about.outputs.system, as_values(*shown), lambda: print_tables(*shown), list)
 
 
 @dataclass(frozen=True)
@@ -137,11 +143,11 @@ def _read_baseline(outputs: Outputs, baseline: Path | None) -> Outputs | None:
     return baseline_of(outputs, baseline) if baseline else None
 
 
-def _length_grouping(outputs: Outputs, buckets: str, unit: str) -> Grouping:
+def _length_grouping(outputs: Outputs, buckets: str | None, unit: str) -> Grouping:
     from synmt.analysis import groups
     from synmt.errors import did_you_mean
 
-    edges = groups.parse_edges(buckets)
+    edges = groups.parse_edges(buckets or "10,20,30,40,50")
     if unit not in groups.UNITS:
         raise UsageError(
             f"there is no unit '{unit}'",

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.finding import Finding
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
     from synmt.analysis.induced import ModelTrees, Texts
+    from synmt.analysis.page import Section
     from synmt.analysis.tree_report import Gold, TreeReport
+    from synmt.analysis.tree_svg import Drawn
     from synmt.checkpoint import Run
     from synmt.corpus import Side
     from synmt.decode.translator import Translator
@@ -29,13 +32,11 @@ def analyze_trees(
     side: str,
     draw: int,
     plot: Path | None,
-    as_json: bool,
-) -> None:
+) -> Finding:
     """Compare trees read off a model's weights with gold or parsed ones."""
     from synmt.analysis.induced import induce, tree_sources
-    from synmt.analysis.tree_report import report_trees
+    from synmt.analysis.tree_report import as_json, report_trees
     from synmt.checkpoint import find_run
-    from synmt.cli.tree_tables import print_json, print_tables
     from synmt.decode.translator import Translator
 
     checked = _check_request(side, test, gold, draw, plot)
@@ -49,10 +50,10 @@ def analyze_trees(
         trees = induce(translator, sources, texts, advance)
     report = report_trees(trees, texts, system=opened.folder.resolve().name, gold=whose)
     say_left_out(too_long=report.too_long, empty=report.empty)
-    show = print_json if as_json else print_tables
-    show(report)
-    if draw:
-        _draw(report, trees, texts, draw, plot or _picture(opened.folder, report), quietly=as_json)
+    drawn = _drawn(report, trees, texts, draw)
+    if drawn:
+        _save(drawn, report, plot or _picture(opened.folder, report))
+    return Finding(report.system, as_json(report), lambda: _show(report, drawn), lambda: [_section(report, drawn)])
 
 
 def _check_request(side: str, test: str | None, gold: Path | None, draw: int, plot: Path | None) -> Side:
@@ -152,22 +153,45 @@ def _picture(run: Path, report: TreeReport) -> Path:
     return run / "analysis" / f"trees-{source.file_name}.svg"
 
 
-def _draw(report: TreeReport, found: ModelTrees, texts: Texts, count: int, path: Path, *, quietly: bool) -> None:
-    """Draw the first sentences, with the trees of the best row: as text and as SVG."""
-    from synmt.analysis.drawing import LEGEND, draw_tree
-    from synmt.analysis.tree_svg import Drawn, draw_svg
-    from synmt.files import write_atomically
+def _drawn(report: TreeReport, found: ModelTrees, texts: Texts, count: int) -> list[Drawn]:
+    """Take the first sentences, with the trees of the best row."""
+    from synmt.analysis.tree_svg import Drawn
 
     trees = found.found[report.best].trees
-    drawn = [
+    return [
         Drawn(f"sentence {index + 1}", parents, texts.gold[index])
         for index, parents in zip(found.kept[:count], trees[:count], strict=True)
     ]
-    name = report.rows[report.best].name
-    for one in [] if quietly else drawn:
-        print(f"\n{one.title}, {name}")
-        print("\n".join(draw_tree(one.parents, one.gold)))
-    if not quietly:
-        print(f"\n{LEGEND}")
+
+
+def _heading(report: TreeReport) -> str:
+    return f"{report.system}, {report.rows[report.best].name}"
+
+
+def _save(drawn: list[Drawn], report: TreeReport, path: Path) -> None:
+    from synmt.analysis.tree_svg import draw_svg
+    from synmt.files import write_atomically
+
     with console.written("trees", path), write_atomically(path) as out:
-        out.write(draw_svg(drawn, f"{report.system}, {name}"))
+        out.write(draw_svg(drawn, _heading(report)))
+
+
+def _show(report: TreeReport, drawn: list[Drawn]) -> None:
+    from synmt.analysis.drawing import LEGEND, draw_tree
+    from synmt.cli.tree_tables import print_tables
+
+    print_tables(report)
+    for one in drawn:
+        print(f"\n{one.title}, {report.rows[report.best].name}")
+        print("\n".join(draw_tree(one.parents, one.gold)))
+    if drawn:
+        print(f"\n{LEGEND}")
+
+
+def _section(report: TreeReport, drawn: list[Drawn]) -> Section:
+    from synmt.analysis.page import Section, picture
+    from synmt.analysis.tree_svg import draw_svg
+    from synmt.cli.tree_tables import tables_as_html
+
+    pictures = [picture(draw_svg([one], _heading(report)), caption=one.title) for one in drawn]
+    return Section(f"Trees of the {report.side}", tables_as_html(report) + "".join(pictures))

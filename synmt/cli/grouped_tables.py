@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,13 +39,13 @@ def print_tables(
         print(f"{metric.title}: lower is better")
 
 
-def print_json(
+def as_values(
     tables: list[Table], metric: Metric, outputs: Outputs, other: Outputs | None, where: Sequence[str] = ()
-) -> None:
-    """Print tables for machines."""
+) -> dict[str, Any]:
+    """Write tables as plain values."""
     from synmt.analysis.groups import as_json
 
-    report: dict[str, Any] = {
+    return {
         "system": outputs.system,
         "baseline": other.system if other else None,
         "test": outputs.test or None,
@@ -55,7 +54,6 @@ def print_json(
         "signature": metric.signature,
         "tables": [as_json(table) for table in tables],
     }
-    print(json.dumps(report, ensure_ascii=False, indent=2))
 
 
 def _cells(row: Row, *, exact: bool, compared: bool) -> list[str]:

@@ -13,6 +13,7 @@ PAD, UNK and BOS are never chosen, and EOS is not chosen first; log-probabilitie
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from synmt.batch import Sequences
 from synmt.decode.length import best_possible, length_penalty
+from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.pieces import BOS, EOS, PAD
@@ -88,29 +90,46 @@ class Continuations:
     endings: Tensor
 
 
+@dataclass(frozen=True)
+class Member:
+    """A model and what it reads of B sentences; members of an ensemble read the same pieces.
+
+    signals: what the model reads of the trees.
+    """
+
+    model: Seq2Seq
+    source: Sequences
+    signals: dict[str, Tensor]
+
+
 @torch.inference_mode()
 def search(
-    model: Seq2Seq,
-    source: Sequences,
-    signals: dict[str, Tensor],
+    members: Sequence[Member],
+    options: SearchOptions,
     *,
-    beam_size: int,
-    alpha: float,
     limits: Tensor,
-    n_best: int = 1,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Find the `n_best` best translations of each source, best first; the model must be in evaluation mode.
+    """Find the `n_best` best translations of each source, best first; models must be in evaluation mode.
 
-    alpha: of the length penalty.
     limits: (B,), pieces that a translation may have, EOS included; at least 2.
+    prefixes: pieces that the translations of each sentence begin with.
+    numbers: what tells the sentences apart when pieces are drawn at random; by default their places.
     """
+    [(model, source, signals)] = [(one.model, one.source, one.signals) for one in members]
+    assert prefixes is None
+    assert options.groups == 1
+    assert options.no_repeat == 0
+    assert options.sampling is None
+    beam_size, alpha, n_best = options.beam_size, options.alpha, options.n_best
     assert not model.training
     assert 1 <= n_best <= beam_size, (n_best, beam_size)
     state = model.start(model.remember(source, signals)[0])
     live, kept = _begin(limits.to(source.ids.device), n_best)
-    numbers = torch.arange(len(limits), device=source.ids.device)  # (B,)
+    places = torch.arange(len(limits), device=source.ids.device)  # (B,)
     found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
-    while len(numbers):
+    while len(places):
         states = model.step(state, live.pieces[..., -1], model.syntax("target", {}))  # (B, K, D)
         logits = linear(states, model.output_weight)  # (B, K, V)
         step = continuations(logits, live.log_probabilities, beam_size, may_end=live.pieces.size(2) > 1)
@@ -120,11 +139,11 @@ def search(
         done = is_done(live, kept, beam_size, alpha)  # (B,)
         beams, going_on = step.beams, None
         if done.any():
-            _collect(found, numbers[done].tolist(), select(kept, done))
+            _collect(found, places[done].tolist(), select(kept, done))
             going_on = (~done).nonzero()[:, 0]  # (B',)
             live, kept = select(live, going_on), select(kept, going_on)
-            numbers, beams = numbers[going_on], beams[going_on]
-        if len(numbers) and (going_on is not None or beam_size > 1):
+            places, beams = places[going_on], beams[going_on]
+        if len(places) and (going_on is not None or beam_size > 1):
             state.select(going_on, beams)
     return found
 

@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from synmt.batch import Batch, Reading, collate, reading_of
 from synmt.checkpoint import Run, load_weights
-from synmt.decode.beam import Hypothesis, search
+from synmt.decode.beam import Hypothesis, Member, search
 from synmt.decode.length import length_limits
+from synmt.decode.options import SearchOptions
 from synmt.decode.source import Remark, Source, check_arcs, cut, recorded_parser
 from synmt.decode.windows import batches, windows
 from synmt.device import choose_device
@@ -237,15 +238,8 @@ def _override(recipe: DecodingRecipe, values: dict[str, Any]) -> DecodingRecipe:
 def _found(model: Seq2Seq, batch: Batch, decoding: DecodingRecipe, n_best: int = 1) -> list[list[Hypothesis]]:
     source = batch.source
     limits = length_limits(source.mask.sum(1) - 1, ratio=decoding.max_length_ratio, extra=decoding.max_length_extra)
-    found = search(
-        model,
-        source,
-        batch.source_signals,
-        beam_size=decoding.beam_size,
-        alpha=decoding.length_penalty,
-        limits=limits,
-        n_best=n_best,
-    )
+    options = SearchOptions(decoding.beam_size, decoding.length_penalty, n_best)
+    found = search([Member(model, source, batch.source_signals)], options, limits=limits)
     if not all(found):
         raise SynmtError("the model gives no finite probabilities: its weights are broken")
     return found

@@ -1,0 +1,26 @@
+"""What one kind of `synmt analyze` has found, before it is shown: for people, for machines, or on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from synmt.analysis.page import Section
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one kind of analysis.
+
+    system: the run or file that it is about.
+    values: all of it, as plain values for JSON.
+    show: prints it for people, on stdout.
+    sections: gives it as parts of a page.
+    """
+
+    system: str
+    values: dict[str, Any]
+    show: Callable[[], None]
+    sections: Callable[[], Sequence[Section]]
