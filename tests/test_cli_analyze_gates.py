@@ -75,7 +75,7 @@ def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypa
     table, names = drawn[plot]
     assert [row.ratio for row in table.rows] == [row["ratio"] for row in report["tags"]]
     assert names == {"system": "sa"}
-    assert f"page: {page}\nplot: {plot}\n" in said
+    assert f"plot: {plot}\npage: {page}\n" in said
     assert "the gates are those of the references, which the model is made to write" in said
     assert "test set test; choose with --test: other" in said
 

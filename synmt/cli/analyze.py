@@ -106,21 +106,16 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
-    Example: [bold]synmt analyze --by-label labels.tsv --label attractors --where split!=length --json[/]
-
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     # each kind of analysis takes the options of its own, by name
     given = dict(locals())
-    typed = _typed(context)
-    kinds = _kinds(typed)
+    kinds = _kinds(_typed(context))
     _check_files(kinds, plot, page)
     findings = {kind.asked_by[0]: kind.find(**{name: given[name] for name in kind.options}) for kind in kinds}
-    _print(findings, as_json=as_json)
-    if page:
-        _write_page(list(findings.values()), page)
+    _tell(findings, page, as_json=as_json)
 
 
 def _typed(context: typer.Context) -> dict[str, str]:
@@ -156,6 +151,12 @@ def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -
         from synmt.analysis.page import check_page
 
         check_page(page)
+
+
+def _tell(findings: dict[str, Finding], page: Path | None, *, as_json: bool) -> None:
+    _print(findings, as_json=as_json)
+    if page:
+        _write_page(list(findings.values()), page)
 
 
 def _print(findings: dict[str, Finding], *, as_json: bool) -> None:

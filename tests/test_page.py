@@ -1,0 +1,74 @@
+"""The page of `synmt analyze --html`."""
+
+import base64
+import re
+
+import pytest
+from matplotlib.figure import Figure
+from pages import HOSTILE, Reader, contrast
+
+from synmt.analysis.page import Section, check_page, figure, make_page, paragraph, picture, table
+from synmt.errors import UsageError
+
+SECTIONS = [
+    Section("Words", paragraph("Some words."), ".words { color: red; }\n"),
+    Section("Trees", paragraph("Trees.")),
+]
+
+
+def test_the_page_is_well_formed_and_stands_alone():
+    body = table(["word", "score"], [["Affe", "0.5"]], caption="Scores") + picture("<svg></svg>", caption="A tree")
+    page = make_page("sa", [Section("Words", body), *SECTIONS])
+    read = Reader(page)
+    assert page.startswith("<!doctype html>")
+    assert {"script", "link", "iframe"}.isdisjoint(read.tags)
+    assert not {name for _, attributes in read.attributes for name in attributes} & {"onclick", "onload"}
+    assert not re.search(r"https?:|url\(|@import", page)
+    assert all(given["src"].startswith("data:") for tag, given in read.attributes if tag == "img")
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in read.attributes
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_several_parts_have_a_list_of_contents_that_leads_to_them():
+    read = Reader(make_page("sa", SECTIONS))
+    links = [attributes["href"] for tag, attributes in read.attributes if tag == "a"]
+    assert links == ["#part-1", "#part-2"]
+    assert [attributes["id"] for tag, attributes in read.attributes if tag == "section"] == ["part-1", "part-2"]
+    assert "nav" not in Reader(make_page("sa", SECTIONS[:1])).tags
+
+
+def test_a_style_that_two_parts_need_comes_once():
+    assert make_page("sa", [SECTIONS[0], SECTIONS[0]]).count(".words { color: red; }") == 1
+
+
+def test_hostile_text_stays_text():
+    body = paragraph(HOSTILE) + table([HOSTILE, HOSTILE], [[HOSTILE, HOSTILE]], caption=HOSTILE)
+    read = Reader(make_page(HOSTILE, [Section(HOSTILE, body + picture("<svg></svg>", caption=HOSTILE))]))
+    assert {"script", "b"}.isdisjoint(read.tags)
+    for place in ("title", "h1", "h2", "p", "td", "caption", "figcaption"):
+        assert read.text[place, ""] == [HOSTILE]
+    assert [given["alt"] for tag, given in read.attributes if tag == "img"] == [HOSTILE]
+
+
+def test_a_figure_is_the_picture_that_was_drawn():
+    def draw():
+        drawn = Figure(figsize=(2, 1))
+        drawn.subplots().set_title("Affe")
+        return drawn
+
+    [source] = [given["src"] for tag, given in Reader(figure(draw, caption="one")).attributes if tag == "img"]
+    assert "Affe" in base64.b64decode(source.partition(",")[2]).decode()
+
+
+@pytest.mark.parametrize("screen", [0, 1])
+def test_text_can_be_read_on_light_and_dark_screens(screen):
+    page = make_page("sa", SECTIONS)
+    colours = {name: re.findall(rf"--{name}: (#\w{{6}})", page)[screen] for name in ("ink", "faint", "link", "paper")}
+    assert min(contrast(colours[name], colours["paper"]) for name in ("ink", "faint", "link")) >= 4.5
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out", "html"])
+def test_a_page_has_the_ending_of_a_page(tmp_path, name):
+    check_page(tmp_path / "out.HTML")
+    with pytest.raises(UsageError, match=r"names no web page. Endings: \.html, \.htm"):
+        check_page(tmp_path / name)
