@@ -1,0 +1,88 @@
+"""The worked example of docs/variant.md: its code is run, and its recipe trains and translates."""
+
+import importlib
+import math
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small import batch_for, random_example, small_model
+from tiny import synmt, write_corpus, write_recipe
+
+from synmt.syntax.trees import tree_distances
+from synmt.yaml import load_yaml
+
+PAGE = (Path(__file__).parents[1] / "docs" / "variant.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    """Put the page's variant where the page says, and work in the folder beside it."""
+    folder = tmp_path / "mylab"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "tree_relative.py").write_text(blocks("python")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("mylab", "mylab.tree_relative"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+    return tmp_path
+
+
+def test_the_example_computes_what_its_equation_says(lab):
+    model = small_model({"name": "mylab.tree_relative", "layers": [1], "heads": 2, "reach": 2})
+    [variant] = model.variants["source"]
+    example = random_example(5, np.random.default_rng(3))
+    batch = batch_for(model, [example])
+    layer = model.encoder[0].self_attention
+    x = torch.randn(1, batch.source.ids.size(1), layer.project.in_features)
+    syntax = model.syntax("source", batch.source_signals, batch.source.ids)
+    terms = layer.terms(x, batch.source.mask[:, None, None], syntax)[0]
+    tree = example.trees["source"]
+    steps = tree_distances(tree.parse.parents)  # (W, W)
+    for head in range(2):
+        for i, one in enumerate(tree.word_of):
+            for j, other in enumerate(tree.word_of):
+                vector = variant.key.weight[min(int(steps[one, other]), 2)]
+                expected = (terms.q[0, head, i] @ vector).item() / math.sqrt(terms.q.size(-1))
+                assert terms.bias[0, head, i, j].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_recipe_trains_and_its_run_translates(lab):
+    (lab / "page.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
+    page = load_yaml(lab / "page.yaml")
+    assert page["extends"] == "recipes/controlled-base.yaml"
+    recipe = write_recipe(lab / "own.yaml", write_corpus(lab / "corpus"), syntax=page["syntax"])
+    assert synmt("train", recipe).returncode == 0
+    trees = lab / "corpus" / "test.en.conllu"
+    done = synmt("translate", lab / "corpus" / "test.en", "--run", lab / "runs" / "own", "--parses", trees)
+    assert done.returncode == 0
+    assert done.stdout.count(b"\n") == (lab / "corpus" / "test.en").read_bytes().count(b"\n")
+
+
+def test_the_signal_of_the_page_counts_the_steps_to_the_root():
+    space = {}
+    exec(blocks("python")[1], space)
+    parse = random_example(6, np.random.default_rng(0)).trees["source"].parse
+    found = space["depth"](parse, np.array([0, 0, 1, 2, 3, 4, 5, -1]))
+    expected = []
+    for word in (0, 0, 1, 2, 3, 4, 5):
+        steps = 0
+        while parse.parents[word] != word:
+            word, steps = parse.parents[word], steps + 1
+        expected.append(steps)
+    assert found.tolist() == [*expected, 0]
+    assert space["DEPTH"].needs == "parents"
+
+
+@pytest.mark.parametrize("name", re.findall(r"\]\((?!http)([^)#]+)", PAGE))
+def test_what_the_page_points_at_is_there(name):
+    assert (Path(__file__).parents[1] / "docs" / name).exists()
