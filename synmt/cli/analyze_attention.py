@@ -1,10 +1,24 @@
-"""`synmt analyze --attention`."""
+"""`synmt analyze --attention`: what each head looks at, in numbers over a test set and as heat maps of a sentence."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from synmt.cli import console
+from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
 from synmt.cli.finding import Finding
+from synmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from synmt.analysis.attention_heads import Head, Place, What
+    from synmt.analysis.attention_map import AttentionMap
+    from synmt.analysis.attention_table import AttentionReport
+    from synmt.analysis.induced import Texts
+    from synmt.checkpoint import Run
+    from synmt.decode.translator import Translator
+    from synmt.outputs import Outputs
 
 
 def analyze_attention(
@@ -19,4 +33,132 @@ def analyze_attention(
     plot: Path | None,
 ) -> Finding:
     """Find what each head looks at."""
-    raise NotImplementedError
+    from synmt.analysis.attention_heads import heads_of
+    from synmt.analysis.attention_json import as_json
+    from synmt.checkpoint import find_run
+    from synmt.cli.attention_tables import make_section, print_tables
+    from synmt.decode.translator import Translator
+
+    _check_request(side, what, plot)
+    opened = find_run(run)
+    outputs = read_test(opened.folder, test)
+    translator = Translator.load(opened, remark=console.warn)
+    place, shows = _place(translator, side, what)
+    asked = _Asked(opened, outputs, translator, place, heads_of(translator.model, place, head))
+    shown = asked.map(shows, sentence)
+    if plot:
+        _draw(shown, plot, outputs.system)
+    report = asked.report(parser)
+    say_left_out(too_long=report.too_long, empty=report.empty)
+    return Finding(
+        outputs.system,
+        as_json(report, shown),
+        lambda: print_tables(report),
+        lambda: [make_section(report, shown)],
+    )
+
+
+def _check_request(side: str, what: str, plot: Path | None) -> None:
+    from synmt.analysis.attention_heads import check_what
+    from synmt.corpus import SIDES
+    from synmt.errors import did_you_mean
+
+    if side not in SIDES:
+        raise UsageError(
+            f"there is no side '{side}'",
+            where="--side",
+            allowed=f"Sides: {', '.join(SIDES)}",
+            do=did_you_mean(side, SIDES),
+        )
+    check_what(what)
+    if plot:
+        from synmt.plots import check_plot
+
+        check_plot(plot)
+
+
+def _place(translator: Translator, side: str, what: str) -> tuple[Place, What]:
+    """Find which attention is asked for; an LSTM has only one."""
+    from synmt.analysis.attention_heads import has_heads
+
+    if has_heads(translator.model):
+        return cast("Place", "cross" if what == "cross" else side), cast("What", what)
+    if what in ("factor", "bias"):
+        raise UsageError(
+            f"an LSTM has no self-attention, and so no {what} in it",
+            where=f"--what {what}",
+            do="Leave `--what` out to see its attention to the source",
+        )
+    if what != "cross":
+        console.remark("an LSTM has no self-attention: this is its attention to the source")
+    return "cross", "cross"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is looked at."""
+
+    run: Run
+    outputs: Outputs
+    translator: Translator
+    place: Place
+    heads: list[Head]
+
+    @property
+    def text(self) -> str:
+        """Which lines of the test set are looked at, or written."""
+        return {"source": "source", "target": "reference", "cross": "the run's own translation"}[self.place]
+
+    @property
+    def target(self) -> list[str] | None:
+        """What the model is made to write."""
+        return {"source": None, "target": self.outputs.reference, "cross": self.outputs.hypothesis}[self.place]
+
+    def map(self, what: What, sentence: int) -> AttentionMap:
+        """Read the matrices of one sentence."""
+        from synmt.analysis.attention_map import read_map
+
+        if self.translator.reads_trees and self.translator.parser_identity is None:
+            raise UsageError(
+                "the model reads dependency trees, and its run does not say which parser makes them",
+                where=str(self.run.folder),
+                do="Take a run that says so",
+            )
+        source, target, text = self.outputs.source, self.target, self.text
+        return read_map(
+            self.translator, self.heads, self.place, what, sentence, source=source, target=target, text=text
+        )
+
+    def report(self, parser: str | None) -> AttentionReport:
+        """Sum up what the heads look at over the whole test set."""
+        from synmt.analysis.attention import look
+        from synmt.analysis.attention_table import About, report_attention
+
+        texts, trees = self._texts(parser)
+        about = About(self.outputs.system, self.outputs.test, self.place, self.text, trees)
+        with console.progress("reading attention", len(texts.source), "sentences") as advance:
+            found = look(self.translator, self.heads, self.place, texts, advance)
+        return report_attention(found, about, lines=len(texts.source))
+
+    def _texts(self, parser: str | None) -> tuple[Texts, str]:
+        """Parse the side that is looked at; the model reads the trees too where they are its own parser's."""
+        from synmt.analysis.induced import Texts
+
+        source, target = self.outputs.source, self.target
+        if self.place == "cross":
+            return Texts("target", source, target, []), ""
+        own = self.place == "source" and parser is None and self.translator.parser_identity is not None
+        made_by = self.translator.parser if own else find_parser(self.run.recipe(), self.place, parser, to="parse")
+        console.remark(f"compared with: {self.text} parsed by {name_parser(made_by)}")
+        parses = parse_lines(made_by, source if target is None else target)
+        reads_these = own and self.translator.reads_trees
+        texts = Texts(self.place, source, target, parses, parses if reads_these else None)
+        return texts, name_parser(made_by) + ", as the model reads it" * reads_these
+
+
+def _draw(shown: AttentionMap, path: Path, system: str) -> None:
+    from synmt.analysis.attention_map_plot import check_legible, save_maps
+
+    check_legible(shown)
+    with console.written("plot", path):
+        save_maps(shown, path, system=system)

@@ -1,0 +1,394 @@
+"""What heads look at: entropies, choices, agreement with parents, and the maps of a sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
+from small_run import LSTM, PASCAL, TEXT, make_run
+
+from synmt.analysis.attention import (
+    NOWHERE,
+    ModelLooks,
+    collapse,
+    counted,
+    entropies,
+    look,
+    look_across,
+    look_at_words,
+    owners_of,
+)
+from synmt.analysis.attention_heads import Head, heads_of
+from synmt.analysis.attention_map import AttentionMap, read_map
+from synmt.analysis.attention_map_plot import LEAST_BIAS, check_legible, draw_maps, limits, spell
+from synmt.analysis.attention_plot import COLOURS
+from synmt.analysis.attention_table import About, best_offset, report_attention
+from synmt.analysis.induced import Texts
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.flat import flat_parse
+
+OWNERS = np.append(MONKEY_WORD_OF, -1)
+"""▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parents are monkey, eats, itself, banana, eats."""
+ABOUT = About("system", "test", "source", "source")
+
+
+def looking_at(parents, owners=OWNERS):
+    """Let every piece give all weight to the last piece of a word's parent: (1, T, T)."""
+    weights = np.zeros((1, len(owners), len(owners)))
+    for piece, word in enumerate(owners):
+        weights[0, piece, np.flatnonzero(owners == parents[word])[-1] if word >= 0 else -1] = 1
+    return weights
+
+
+def report(*looks, heads=1):
+    found = ModelLooks([Head(1, number + 1) for number in range(heads)], list(range(len(looks))), list(looks), 0)
+    return report_attention(found, ABOUT, lines=len(looks))
+
+
+def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
+    found = report(look_at_words(looking_at(MONKEY.parents), OWNERS, MONKEY, causal=False))
+    [row] = found.rows
+    assert (row.parent.value, row.weight, row.bits, row.share, row.elsewhere) == (1, 1, 0, 0, 0)
+    # of five words the root does not count; The and a stand one before their parent, banana two after it
+    assert (found.words, found.visible) == (4, 1)
+    assert row.usual == (1, 0.75)
+    assert [(one.name, one.offset, one.parent.value) for one in found.baselines] == [
+        ("previous word", -1, 0),
+        ("next word, best offset", 1, 0.75),
+    ]
+
+
+def test_even_weights_have_the_entropy_of_all_pieces_in_sight():
+    even = np.full((1, 8, 8), 1 / 8)
+    [row] = report(look_at_words(even, OWNERS, MONKEY, causal=False)).rows
+    assert row.bits == pytest.approx(3)
+    assert row.share == pytest.approx(1)
+    assert row.elsewhere == pytest.approx(1 / 8)
+    # The and a look at two of eight pieces, monkey and banana at one of them
+    assert row.weight == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
+
+
+def test_on_the_target_a_piece_sees_bos_and_what_is_before_it():
+    owners = np.append(-1, MONKEY_WORD_OF)
+    weights = np.tril(np.ones((8, 8)))
+    weights = (weights / weights.sum(1, keepdims=True))[None]
+    looks = look_at_words(weights, owners, MONKEY, causal=True)
+    assert looks.visible.tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert looks.entropy[0] == pytest.approx([math.log2(count) for count in range(2, 9)])
+    found = report(looks)
+    # only banana has its parent to the left, two words before it: one of the seven and eight pieces in sight
+    assert (found.words, found.visible) == (1, 1 / 4)
+    assert found.rows[0].weight == pytest.approx((1 / 7 + 1 / 8) / 2)
+    assert found.rows[0].share == pytest.approx(1)
+    assert [one.name for one in found.baselines] == ["previous word", "best offset"]
+
+
+def slowly(weights, owners, parse, *, causal):
+    """Follow the equations for one head, piece by piece and word by word."""
+    bits, chosen = [], []
+    for piece, word in enumerate(owners):
+        if word >= 0:
+            row = weights[piece] / weights[piece].sum()
+            bits.append(-sum(value * math.log2(value) for value in row if value))
+    for word, parent in enumerate(parse.parents):
+        own = [piece for piece, owner in enumerate(owners) if owner == word]
+        if parent == word or not own or parent not in owners or (causal and parent > word):
+            continue
+        means = []
+        for other in range(len(parse)):
+            keys = [piece for piece, owner in enumerate(owners) if owner == other]
+            means.append(sum(weights[piece, key] for piece in own for key in keys) / len(own))
+        chosen.append((int(np.argmax(means)) - word, means[parent]))
+    return bits, chosen
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["source", "target"])
+def test_all_heads_at_once_equal_each_word_by_itself(causal):
+    for seed in range(15):
+        random = np.random.default_rng(seed)
+        parse = random_tree(int(random.integers(2, 8)), random)
+        # some words have several pieces, some have none
+        owners = np.repeat(np.arange(len(parse)), random.integers(0, 4, len(parse)))
+        owners = np.append(-1, owners) if causal else np.append(owners, -1)
+        weights = random.random((3, len(owners), len(owners))) * (random.random((3, 1, len(owners))) < 0.7) + 1e-9
+        weights = np.tril(weights) if causal else weights
+        found = look_at_words(weights, owners, parse, causal=causal)
+        for head in range(3):
+            bits, chosen = slowly(weights[head], owners, parse, causal=causal)
+            np.testing.assert_allclose(found.entropy[head], bits, atol=1e-9)
+            assert found.choices[head].tolist() == [step for step, _ in chosen]
+            np.testing.assert_allclose(found.weights[head], [weight for _, weight in chosen], atol=1e-12)
+
+
+def test_collapsing_keeps_the_sum_of_each_row_that_words_get():
+    random = np.random.default_rng(1)
+    weights = random.dirichlet(np.ones(7), (2, 7))
+    words = collapse(weights, MONKEY_WORD_OF, 5)
+    np.testing.assert_allclose(words.sum(-1), 1)
+    np.testing.assert_allclose(words[0, 1, 4], weights[0, 1:3, 5:7].sum() / 2)
+
+
+def test_rows_of_zeros_have_neither_entropy_nor_choice():
+    weights = looking_at(MONKEY.parents)
+    weights[0, 0] = 0
+    looks = look_at_words(weights, OWNERS, MONKEY, causal=False)
+    assert np.isnan(looks.entropy[0]).tolist() == [True] + [False] * 6
+    assert looks.choices[0].tolist() == [NOWHERE, 1, 1, -2]
+    [row] = report(looks).rows
+    assert (row.bits, row.parent.value) == (0, 0.75)
+    [nothing] = report(look_at_words(np.zeros((1, 8, 8)), OWNERS, MONKEY, causal=False)).rows
+    assert (nothing.bits, nothing.share, nothing.usual, nothing.parent.value) == (None, None, None, 0)
+
+
+def test_entropy_does_not_depend_on_the_sum_of_a_row():
+    rows = np.random.default_rng(2).random((4, 6))
+    np.testing.assert_allclose(entropies(rows), entropies(rows * 0.1))
+
+
+def test_punctuation_and_roots_do_not_count():
+    parse = replace(MONKEY, relations=["det", "nsubj", "root", "punct", "obj"])
+    assert counted(parse, OWNERS, causal=False)[0].tolist() == [0, 1, 4]
+    tagged = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "PUNCT"])
+    assert counted(tagged, OWNERS, causal=False)[0].tolist() == [0, 1, 3]
+    # without the pieces of eats, monkey and banana have no parent in sight
+    places, hidden = counted(MONKEY, np.where(OWNERS == 2, -1, OWNERS), causal=False)
+    assert (places.tolist(), hidden) == ([0, 3], 2)
+
+
+def test_relations_name_their_best_offset_and_their_best_head():
+    weights = np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])])
+    found = report(look_at_words(weights, OWNERS, MONKEY, causal=False), heads=2)
+    assert [(row.relation, row.words, row.offset, row.by_offset) for row in found.relations] == [
+        ("det", 2, 1, 1),
+        ("nsubj", 1, 1, 1),
+        ("obj", 1, -2, 1),
+    ]
+    assert [row.heads for row in found.relations] == [[1, 0.5], [1, 0], [1, 1]]
+    assert [row.best for row in found.relations] == [0, 0, 0]
+    assert found.best == 0
+
+
+def test_the_best_offset_is_the_most_frequent_and_of_two_the_shorter():
+    assert best_offset(np.array([1, -2, -2, 3])) == -2
+    assert best_offset(np.array([5, 5, -1, -1])) == -1
+
+
+def test_intervals_hold_the_share_and_shrink_with_sentences():
+    random = np.random.default_rng(3)
+
+    def widths(sentences):
+        looks = [
+            look_at_words(random.dirichlet(np.ones(8), (1, 8)), OWNERS, MONKEY, causal=False) for _ in range(sentences)
+        ]
+        share = report(*looks).rows[0].parent
+        assert share.low <= share.value <= share.high
+        return share.high - share.low
+
+    assert widths(160) < widths(10)
+
+
+def test_attention_to_the_source_has_no_parents():
+    looks = look_across(np.full((2, 3, 4), 0.25))
+    found = ModelLooks([Head(1, 1), Head(1, 2)], [0], [looks], 0)
+    made = report_attention(found, replace(ABOUT, place="cross"), lines=3)
+    assert [row.bits for row in made.rows] == [2, 2]
+    assert [row.elsewhere for row in made.rows] == [0.25, 0.25]
+    assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
+    assert made.empty == 2
+    # an LSTM has no weight for EOS, and of a single piece there is no choice
+    alone = report_attention(
+        ModelLooks([Head(0, 0)], [0], [look_across(np.ones((1, 3, 1)), ends=False)], 0),
+        replace(ABOUT, place="cross"),
+        lines=1,
+    )
+    assert (alone.rows[0].bits, alone.rows[0].share, alone.rows[0].elsewhere) == (0, None, 0)
+
+
+def test_nothing_to_look_at_is_an_error():
+    with pytest.raises(SynmtError, match="no sentence is left to look at"):
+        report()
+    root = replace(MONKEY, parents=np.arange(5))
+    with pytest.raises(SynmtError, match="no word has a parent in sight"):
+        report(look_at_words(looking_at(MONKEY.parents), OWNERS, root, causal=False))
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "pascal"
+    return Translator.load(make_run(folder, PASCAL, {"name": "localness", "layers": [2], "heads": 1}))
+
+
+@pytest.mark.parametrize("place", ["source", "target", "cross"])
+def test_sentences_look_the_same_alone_and_side_by_side(translator, place):
+    sources, targets = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
+    lines = sources if place == "source" else targets
+    gold = [flat_parse(line) for line in lines]
+
+    def looks(chosen):
+        some = [gold[index] for index in chosen]
+        read = [flat_parse(sources[index]) for index in chosen]
+        side = "source" if place == "source" else "target"
+        texts = Texts(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
+        return look(translator, heads_of(translator.model, place), place, texts)
+
+    together = looks(range(4))
+    assert (together.kept, together.too_long, len(together.heads)) == ([0, 1, 2], 0, 8)
+    for index in together.kept:
+        one, [alone] = together.looks[index], looks([index]).looks
+        np.testing.assert_allclose(one.entropy, alone.entropy, atol=1e-4)
+        np.testing.assert_allclose(one.weights, alone.weights, atol=1e-5)
+        assert one.parents.tolist() == alone.parents.tolist()
+        assert one.visible.tolist() == alone.visible.tolist()
+        np.testing.assert_allclose(one.elsewhere, alone.elsewhere, atol=1e-5)
+
+
+def test_task_tags_are_no_words(translator):
+    spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
+    texts = Texts("source", ["The monkey eats a banana"], None, [MONKEY])
+    sentence = SimpleNamespace(index=0, source=spans)
+    assert owners_of(SimpleNamespace(task="<TR>"), texts, sentence).tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]  # type: ignore[arg-type]
+
+
+def names(model, place, head=None):
+    return [one.name for one in heads_of(model, place, head)]
+
+
+def test_heads_are_called_as_the_recipe_calls_their_variants():
+    model = small_model(PASCAL, {"name": "dbsa", "layers": [2], "heads": 1, "side": "target"})
+    assert names(model, "source")[:3] == ["head 1.1 (pascal)", "head 1.2 (pascal)", "head 1.3"]
+    assert names(model, "target", "2.1") == ["head 2.1 (dbsa)"]
+    assert names(model, "cross", "2.1") == ["head 2.1"]
+    assert len(names(model, "source", "all")) == 8
+    with pytest.raises(UsageError, match=r"there is no head 2.9. Layer 2 has heads 1 to 4"):
+        names(model, "source", "2.9")
+
+
+def test_an_lstm_has_one_attention():
+    model = small_model(architecture="lstm", encoder_layers=1, decoder_layers=1)
+    assert names(model, "cross") == ["attention"]
+    with pytest.raises(UsageError, match="no heads to choose from"):
+        names(model, "cross", "1.1")
+
+
+def read(translator, place, what, number=1, head=None, source=TEXT[:3], target=TEXT[3:]):
+    heads = heads_of(translator.model, place, head)
+    given = None if place == "source" else target
+    return read_map(translator, heads, place, what, number, source=source, target=given, text="source")
+
+
+def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
+    for place in ("source", "target", "cross"):
+        shown = read(translator, place, "cross" if place == "cross" else "weights")
+        assert len(shown.panels) == 8
+        for panel in shown.panels.values():
+            assert panel.shape == (len(shown.rows), len(shown.columns))
+            np.testing.assert_allclose(panel.sum(1), 1, atol=1e-5)
+        assert shown.rows[0 if place == "target" else -1] == ("<s>" if place == "target" else "</s>")
+        text = "".join(shown.columns).removesuffix("</s>").removeprefix("<s>")
+        assert text.startswith("▁The" if place != "target" else "▁")
+
+
+def test_factors_and_biases_are_those_of_the_heads_that_have_them(translator):
+    factor, bias = read(translator, "source", "factor"), read(translator, "source", "bias")
+    assert [head.name for head in factor.panels] == ["head 1.1 (pascal)", "head 1.2 (pascal)"]
+    assert [head.name for head in bias.panels] == ["head 2.1 (localness)"]
+    # the density at the parent's middle, where that is a piece
+    highest = [panel.max() for panel in factor.panels.values()]
+    assert highest == pytest.approx([1 / math.sqrt(2 * math.pi)] * 2, rel=1e-5)
+
+
+def test_a_head_without_an_edit_says_which_heads_have_one(translator):
+    with pytest.raises(UsageError) as caught:
+        read(translator, "source", "factor", head="2.1")
+    assert str(caught.value) == (
+        "--what factor: head 2.1 (localness) of the source has no factor to show. weights and cross: all heads; "
+        "factor: 1.1 (pascal), 1.2 (pascal); bias: 2.1 (localness)."
+    )
+    with pytest.raises(UsageError, match=r"no head of the target has a bias to show\. .* factor: none; bias: none\."):
+        read(translator, "target", "bias")
+
+
+@pytest.mark.parametrize(
+    ("number", "source", "said"),
+    [
+        (4, TEXT[:3], r"--sentence 4: the test set has no such sentence. Sentences 1 to 3"),
+        (1, [" ", *TEXT[:2]], r"--sentence 1: this sentence is empty on a side that is read"),
+    ],
+)
+def test_a_sentence_that_cannot_be_shown_is_an_error(translator, number, source, said):
+    with pytest.raises(UsageError, match=said):
+        read(translator, "source", "weights", number, source=source)
+
+
+def test_the_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "lstm", model=LSTM))
+    shown = read(translator, "cross", "cross")
+    [(head, panel)] = shown.panels.items()
+    assert head.name == "attention"
+    np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
+    texts = Texts("target", TEXT[:3], TEXT[3:], [])
+    found = look(translator, [head], "cross", texts)
+    assert found.looks[0].visible[0] == len(shown.columns) - 1
+    translator.max_pieces = 12
+    with pytest.raises(UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"):
+        read(translator, "cross", "cross", 2)
+    assert look(translator, [head], "cross", texts).too_long == 3
+
+
+def shown_map(pieces, heads, what="weights", low=0.0):
+    labels = [f"▁p{number}" for number in range(pieces)]
+    panels = {Head(1, number + 1): np.linspace(low, 1, pieces**2).reshape(pieces, pieces) for number in range(heads)}
+    return AttentionMap(what, "source", "source", 1, labels, labels, panels)
+
+
+def test_the_colours_are_of_one_hue_and_fall_in_equal_steps_of_lightness():
+    lightness = []
+    for colour in COLOURS:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+        lightness.append(116 * np.cbrt(luminance) - 16)
+        assert parts[0] <= parts[1] <= parts[2]
+    np.testing.assert_allclose(np.diff(lightness), -7.9, atol=0.4)
+
+
+def test_the_scale_is_shared_and_cut_where_a_bias_means_nothing_more():
+    assert limits(shown_map(3, 2)) == (0, 1)
+    assert limits(shown_map(3, 1, "bias", low=-200.0)) == (LEAST_BIAS, 1)
+    flat = replace(shown_map(3, 1), panels={Head(1, 1): np.zeros((3, 3))})
+    assert limits(flat) == (0, 1)
+
+
+def test_pieces_are_spelled_without_marks_where_words_have_blanks():
+    assert spell(["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"]) == [
+        *("The", "mon", "·key", "eats", ".", "▁", "</s>"),
+    ]
+    assert spell(["▁猿", "は", "バナナ", "を", "食べる"]) == ["▁猿", "は", "バナナ", "を", "食べる"]
+    assert spell(["▁" + "a" * 40]) == ["a" * 15 + "…"]
+
+
+def test_long_sentences_are_refused_sooner_for_many_heads():
+    check_legible(shown_map(60, 4))
+    with pytest.raises(UsageError, match=r"60 pieces are too many to be read in 8 heat maps .* or one head by `--head"):
+        check_legible(shown_map(60, 8))
+    check_legible(shown_map(90, 1))
+    with pytest.raises(UsageError, match=r"120 pieces are too many to be read in a map\. Choose a shorter sentence\."):
+        check_legible(shown_map(120, 1))
+
+
+def test_a_grid_names_pieces_at_its_edges_only_and_one_small_head_shows_numbers():
+    pytest.importorskip("matplotlib")
+    shown = shown_map(20, 3)
+    figure = draw_maps(shown, system="system")
+    *panels, _ = figure.axes
+    assert [len(axes.get_yticks()) for axes in panels] == [20, 0, 0]
+    assert [len(axes.get_xticks()) for axes in panels] == [20, 20, 20]
+    assert [axes.get_title() for axes in panels] == ["1.1", "1.2", "1.3"]
+    one = draw_maps(shown_map(4, 1), system="system")
+    assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]
+    assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts

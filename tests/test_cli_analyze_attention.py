@@ -1,0 +1,181 @@
+"""`synmt analyze --attention` on runs of small models."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
+from tiny import synmt
+
+SOURCE, REFERENCE = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Runs with random weights and translations of a test set."""
+    project = tmp_path_factory.mktemp("project")
+    runs = [
+        make_run(project / "runs" / "pascal", PASCAL),
+        make_run(project / "runs" / "many", PASCAL, model={**SIZE, "encoder_layers": 5}),
+        make_run(project / "runs" / "english", source="de", target="en", parser=False),
+        make_run(project / "runs" / "lstm", {"name": "latent_tree"}, model=LSTM, parser=False),
+        make_run(project / "runs" / "lost", PASCAL, parser=False),
+    ]
+    for run in runs:
+        source, reference = (REFERENCE, SOURCE) if run.folder.name == "english" else (SOURCE, REFERENCE)
+        folder = run.test_folder("test")
+        folder.mkdir(parents=True)
+        for part, lines in (
+            ("source", source),
+            ("reference", reference),
+            ("hypothesis", reference[1:] + reference[:1]),
+        ):
+            (folder / f"{part}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return project
+
+
+def analyze(project, name, *arguments):
+    done = synmt("analyze", "--attention", "--run", f"runs/{name}", *arguments, cwd=project)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def output(project, name, *arguments):
+    code, printed, said = analyze(project, name, *arguments)
+    assert code == 0, said
+    return printed, said
+
+
+def report(project, name, *arguments):
+    return json.loads(output(project, name, *arguments, "--json")[0])
+
+
+def test_every_head_is_shown_with_the_name_of_its_variant_above_the_baselines(project):
+    shown, said = output(project, "pascal")
+    lines = shown.splitlines()
+    assert lines[0] == (
+        "pascal: self-attention of the source; test set test, source, parsed by Stanza (compact, en), "
+        "as the model reads it"
+    )
+    assert "pieces in 3 sentences; 20 words, neither punctuation nor roots" in lines[1]
+    rows = [line.split() for line in lines]
+    assert ["head", "bits", "of", "max", "parent", "[95", "%]", "weight", "mostly", "at", "no", "word"] in rows
+    assert [row[1] for row in rows if row[:1] == ["head"]][1:] == [
+        *("1.1", "1.2", "1.3", "1.4", "2.1", "2.2", "2.3", "2.4"),
+    ]
+    assert "head 1.1 (pascal)" in shown
+    assert any(row[:2] == ["previous", "word"] for row in rows)
+    assert sum(line.startswith("head") and ", best " in line for line in lines) == 1
+    assert "compared with: source parsed by Stanza (compact, en)" in said
+    assert "sentences left out: 1 without words" in said
+
+
+def test_json_says_what_the_table_says_and_holds_the_map(project):
+    found = report(project, "pascal", "--sentence", "2")
+    assert (found["system"], found["attention"], found["of"]) == ("pascal", "source", "source")
+    assert found["left_out"] == {"too_long": 0, "empty": 1}
+    assert [head["variant"] for head in found["heads"][:3]] == ["pascal", "pascal", None]
+    for head in found["heads"]:
+        assert 0 <= head["entropy"]["share_of_the_largest"] <= 1
+        assert head["parent"]["low"] <= head["parent"]["value"] <= head["parent"]["high"]
+        assert 0 <= head["weight_on_the_parent"] <= 1 - head["weight_on_no_word"]
+    for number, head in enumerate(found["heads"]):
+        agreed = sum(row["words"] * row["heads"][head["name"]] for row in found["relations"])
+        assert agreed == pytest.approx(found["words"] * head["parent"]["value"]), number
+    shown = found["map"]
+    assert (shown["sentence"], shown["rows"][:2]) == (
+        2,
+        ["▁A", "▁do"] if shown["rows"][1] == "▁do" else shown["rows"][:2],
+    )
+    assert list(shown["heads"]) == [head["name"] for head in found["heads"]]
+    for panel in shown["heads"].values():
+        np.testing.assert_allclose(np.sum(panel, 1), 1, atol=1e-4)
+    # a single head says the same of itself
+    one = report(project, "pascal", "--head", "1.2")
+    assert one["heads"] == [found["heads"][1]]
+
+
+def test_many_heads_are_laid_out_by_layer_and_the_best_stand_in_the_table(project):
+    shown, _ = output(project, "many")
+    rows = [line.split() for line in shown.splitlines()]
+    assert ["parent", "1", "2", "3", "4"] in rows
+    assert next(row for row in rows if row[:2] == ["layer", "1"])[2].endswith("*")
+    assert "*: heads of pascal" in shown
+    assert "\nthe 12 that agree most of 20 heads; all with --json or --html\n" in shown
+    assert sum(row[:1] == ["head"] for row in rows) == 1 + 12
+    assert max(map(len, shown.splitlines()[2:])) <= 100
+
+
+def test_the_target_sees_parents_to_the_left_only_and_says_how_many(project):
+    shown, _ = output(project, "english", "--side", "target")
+    assert "words, neither punctuation nor roots, with a parent to the left (" in shown
+    assert "english: self-attention of the target; test set test, reference, parsed by Stanza (compact, en)\n" in shown
+    assert not any(line.startswith("next word") for line in shown.splitlines())
+    found = report(project, "english", "--side", "target")
+    assert 0 < found["parents_in_sight"] < 1
+    assert all(row["best_offset"]["offset"] < 0 for row in found["relations"])
+    assert found["map"]["rows"][0] == "<s>"
+
+
+def test_attention_to_the_source_is_of_the_runs_own_translation_and_needs_no_parser(project):
+    found = report(project, "english", "--what", "cross")
+    assert (found["attention"], found["of"], found["parser"]) == ("cross", "the run's own translation", None)
+    assert (found["words"], found["relations"], found["best"]) == (0, [], None)
+    # line 1 of the translations is line 2 of the references
+    assert found["map"]["rows"][0].startswith("▁A")
+    shown, said = output(project, "english", "--what", "cross")
+    assert ["head", "bits", "of", "max", "no", "word"] in [line.split() for line in shown.splitlines()]
+    assert "parent" not in shown
+    assert "parsed by" not in said
+
+
+def test_an_lstm_shows_its_attention_to_the_source_and_says_so(project):
+    found = report(project, "lstm")
+    assert [head["name"] for head in found["heads"]] == ["attention"]
+    assert found["heads"][0]["weight_on_no_word"] == 0
+    said = output(project, "lstm")[1]
+    assert "an LSTM has no self-attention: this is its attention to the source" in said
+    assert "this is its attention" not in output(project, "lstm", "--what", "cross")[1]
+
+
+def test_plots_and_pages_are_written(project):
+    pytest.importorskip("matplotlib")
+    for ending in ("png", "svg", "pdf"):
+        said = output(project, "pascal", "--what", "factor", "--plot", f"factor.{ending}")[1]
+        assert f"plot: factor.{ending}" in said
+        assert (project / f"factor.{ending}").stat().st_size > 1000
+    assert "sentence 1, source" in (project / "factor.svg").read_text(encoding="utf-8")
+    output(project, "pascal", "--html", "page.html")
+    page = (project / "page.html").read_text(encoding="utf-8")
+    assert "What attention of the source looks at" in page
+    assert page.count("<img ") == 2
+    assert "Framed: heads of pascal." in page
+    output(project, "lstm", "--html", "page.html")
+    assert (project / "page.html").read_text(encoding="utf-8").count("<img ") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("pascal", ["--side", "sources"], "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
+        (
+            "pascal",
+            ["--what", "factors"],
+            "heat maps do not show 'factors'. They show weights, factor, bias, cross. Did",
+        ),
+        ("pascal", ["--head", "9.1"], "the source has no layer 9. Layers 1 to 2"),
+        ("pascal", ["--head", "best"], "'best' is no head"),
+        ("pascal", ["--sentence", "5"], "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
+        ("pascal", ["--sentence", "4"], "--sentence 4: this sentence is empty on a side that is read"),
+        ("pascal", ["--what", "bias"], "no head of the source has a bias to show"),
+        ("pascal", ["--plot", "x.gif"], "x.gif: this ending names no picture format"),
+        ("lstm", ["--what", "bias"], "an LSTM has no self-attention, and so no bias in it"),
+        ("lstm", ["--head", "1.1"], "an LSTM has one attention to the source, and no heads to choose from"),
+        ("lost", [], "its run does not say which parser makes them"),
+    ],
+)
+def test_what_cannot_work_is_said_in_a_sentence(project, name, arguments, said):
+    code, printed, errors = analyze(project, name, *arguments)
+    assert (code, printed) == (2, "")
+    assert said in errors
