@@ -20,6 +20,15 @@ SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
 GOOD = ["Der Affe isst eine Banane.", "Er schlief.", "Die Frauen sehen den Mann."]
 POOR = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann."]
+PANELS = (
+    "Options",
+    "Scores by group",
+    "Trees",
+    "Attention and gates",
+    "Two systems, sentence by sentence",
+    "Robustness",
+)
+GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"
 RECIPE = """
 name: any
 source: en
@@ -71,8 +80,8 @@ def test_without_a_run_the_newest_is_analysed(runs):
     result = run("--by-length", "--buckets", "2,4")
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows[0] == ["pascal,", "test", "set", "test"]
-    assert next(row for row in rows if row[:1] == ["1-2"])[:3] == ["1-2", "1", "33.3%"]
-    assert ["3-4", "0", "0.0%", "-"] in rows
+    assert next(row for row in rows if row[:1] == ["1-2"])[:4] == ["1-2", "*", "1", "33.3%"]
+    assert ["3-4", "0", "0.0%", "0.0%", "-"] in rows
     assert any(row and row[0].startswith("BLEU|nrefs:1|case:lc|eff:no|tok:intl|") for row in rows)
     assert "test set test; choose with --test: challenge" in result.stderr
 
@@ -141,14 +150,15 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
 def test_the_title_names_the_conditions(runs):
     result = run("--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z")
     assert result.stdout.splitlines()[0] == "pascal, test set test, where attractors!=0 and id=z"
-    assert ["1", "1", "100.0%"] in [line.split()[:3] for line in result.stdout.splitlines()]
+    assert ["1", "*", "1", "100.0%"] in [line.split()[:4] for line in result.stdout.splitlines()]
     assert report("--by-length")["where"] == []
 
 
 def test_a_plot_names_the_conditions(runs, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "synmt.analysis.groups_plot.save_groups_plot", lambda table, path, **names: drawn.append((table.by, table.unit))
+        "synmt.analysis.groups_plot.save_groups_plot",
+        lambda tables, path, **names: drawn.extend((one.grouping.by, one.grouping.unit) for one in tables),
     )
     run("--by-length", "--where", "id=x", "--plot", "a.png")
     run("--by-label", "--label", "id", "--where", "id=x", "--plot", "a.png")
@@ -184,30 +194,29 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json"], "no analysis was asked for. Ask for `--by-length`, `--by-label`, `--trees` or `--gates`"),
-        (["--head", "1.1"], "--head belongs to --trees. Add it."),
+        (["--json"], f"no analysis was asked for. Ask for {GROUPED}, --trees, --gates, --attention, "),
+        (["--gold", "x.conllu"], "--gold belongs to --trees. Add it."),
+        (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
-        (["--html", "x.html"], "--html belongs to --gates. Add it."),
-        (["--parser", "de"], "--parser belongs to --trees or --gates. Add one of the two."),
-        (["--by-length", "--parser", "de"], "--parser belongs to --trees or --gates. Leave it out, or ask for one"),
-        (["labels.tsv"], "LABELS.tsv belongs to --by-length or --by-label. Add one of the two."),
-        (["--by-length", "--html", "x.html"], "--html belongs to --gates. Leave it out, or ask for one analysis"),
-        (["--gates", "--cased"], "--lowercase/--cased belongs to --by-length or --by-label. Leave it out"),
-        (["--trees", "--by-length"], "--by-length and --trees are different analyses. Ask for one at a time."),
+        (["--html", "x.html"], "no analysis was asked for"),
+        (["--by-length", "--html", "x.txt"], "x.txt: this ending names no web page. Endings: .html, .htm."),
+        (["--parser", "de"], f"--parser belongs to {GROUPED} or --trees or --gates or"),
+        (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
+        (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
+        (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),
         (["--by-length", "labels.tsv"], "labels were given, but not asked for"),
         (["--by-length", "--buckets", "20,10"], "are no buckets"),
         (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
-        (["--where", "id=x"], "--where belongs to --by-length or --by-label. Add one of the two."),
+        (["--where", "id=x"], f"--where belongs to {GROUPED}. Add one of them."),
         (["--by-length", "--label", "id", "--where", "id=x"], "labels were given, but not asked for"),
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
         (["--by-length", "--where", "attractors=3"], "no label 'attractors' is '3'. Its values: 0, 1."),
         (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
         (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
-        (["--by-label", "--plot", "x.png"], "Tables asked for: attractors, id"),
         (["--by-length", "--plot", "x.bmp"], "names no picture format"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
         (["--by-length", "--source", "s"], "belong to translations"),
@@ -269,8 +278,9 @@ def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
     shown = run("--help").stdout
     assert "Example: synmt analyze --by-length" in shown
     # between the options of one analysis stand none of another
-    places = [shown.index(f"─ {panel} ─") for panel in ("Options", "Scores by group", "Trees", "Gates")]
+    places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
-    for option, panel in {"--plot": 0, "--by-label": 1, "--unit": 1, "--trees": 2, "--draw": 2, "--html": 3}.items():
+    stands = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
+    for option, panel in stands.items():
         at = shown.index(f"│ {option} ")
         assert sum(place < at for place in places) == panel + 1, option

@@ -1,69 +1,73 @@
-"""Groups of sentences are scored from kept statistics; figures show what the tables say."""
+"""Groups of sentences are scored from kept statistics, whatever they are made by."""
 
 from __future__ import annotations
 
-import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from synmt.analysis.groups import (
-    TENS,
-    as_json,
+from synmt.analysis.buckets import DEPS_SAN, LDD
+from synmt.analysis.groupings import (
+    by_depth,
+    by_distance,
     by_label,
     by_length,
-    choose_labels,
-    choose_sentences,
-    collect,
-    parse_edges,
-    read_labels,
-    tabulate,
+    by_relation,
+    count_units,
+    without_rare,
 )
-from synmt.analysis.groups_plot import draw_groups, save_groups_plot
-from synmt.errors import SynmtError, UsageError
+from synmt.analysis.groups import FEW, Grouping, as_json, collect, tabulate
+from synmt.analysis.tree_measures import depth, longest_distance, mean_distance
 from synmt.files import read_lines
-from synmt.metrics import make_metric, score_system
-from synmt.plots import check_plot
+from synmt.metrics import make_metric, score, score_system
+from synmt.recipe_data import VocabularyRecipe
+from synmt.significance import paired_bootstrap
+from synmt.syntax.parse import Parse
+from synmt.syntax.trees import random_tree
+from synmt.syntax.vocabulary import train_vocabulary
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann im Park.", "Ja."]
 HYPOTHESES = ["Der Affe isst eine  Banane.", "Er schlief.", "Die Frauen sieht den Mann im Park.", "Ja."]
 BASELINE = ["Der Affe isst Banane.", "Er schläft.", "Die Frauen sieht der Mann im Park.", "Nein."]
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man in the park.", "Yes."]
+LENGTHS = count_units(SOURCE, "words")
+
+
+def evidence(lines, references=REFERENCES, metric="bleu", **options):
+    return collect(score(make_metric(metric), lines, references), lines, references, **options)
 
 
 def table(grouping, *, baseline=True, metric="bleu"):
-    made = make_metric(metric)
-    second = collect(made, BASELINE, REFERENCES) if baseline else None
-    return tabulate(grouping, collect(made, HYPOTHESES, REFERENCES), second)
+    return tabulate(
+        grouping, evidence(HYPOTHESES, metric=metric), evidence(BASELINE, metric=metric) if baseline else None
+    )
 
 
-def words(count):
-    return " ".join(["word"] * count)
+def labelled(name, values):
+    return by_label(name, values, np.ones(len(values), dtype=np.int64))
 
 
-@pytest.mark.parametrize(
-    ("length", "bucket"),
-    [(1, "1-10"), (10, "1-10"), (11, "11-20"), (20, "11-20"), (50, "41-50"), (51, ">50"), (5000, ">50")],
-)
-def test_a_sentence_belongs_to_the_ten_that_its_length_ends(length, bucket):
-    grouping = by_length([words(length)], edges=TENS)
-    assert grouping.names[grouping.members[0]] == bucket
+def members(grouping):
+    """Say which group each sentence of a partition has."""
+    assert (grouping.chosen.sum(0) == 1).all()
+    return grouping.chosen.argmax(0).tolist()
 
 
-def test_an_empty_line_stands_with_the_shortest_and_the_name_says_so():
-    grouping = by_length(["", words(3), words(4)], edges=[1, 3])
-    assert grouping.names == ["0-1", "2-3", ">3"]
-    assert grouping.members.tolist() == [0, 1, 2]
-    assert by_length([words(2)], edges=[1, 3]).names == ["1", "2-3", ">3"]
+def tree(parents, relations):
+    spans = np.array([(n, n + 1) for n in range(len(parents))], dtype=np.int64).reshape(-1, 2)
+    return Parse(["w"] * len(parents), spans, np.array(parents, dtype=np.int64), relations)
 
 
-def test_characters_measure_languages_without_spaces():
-    grouping = by_length(["彼は走る。", "はい"], edges=[2], unit="characters")
-    assert (grouping.unit, grouping.members.tolist()) == ("characters", [1, 0])
+def random_parses(seed, sentences=40):
+    random = np.random.default_rng(seed)
+    names = np.array(["nsubj", "nsubj:pass", "obj", "punct", "acl:relcl"])
+    sizes = random.integers(0, 12, size=sentences)
+    return [tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes]
 
 
 def test_each_group_scores_as_if_it_were_a_corpus_of_its_own():
-    rows = table(by_length(SOURCE, edges=[2, 5])).rows
+    rows = table(by_length(LENGTHS, edges=(2, 5))).rows
     chosen = [[1, 3], [0], [2]]
     assert [row.count for row in rows] == [2, 1, 1]
     for row, group in zip(rows, chosen, strict=True):
@@ -73,103 +77,198 @@ def test_each_group_scores_as_if_it_were_a_corpus_of_its_own():
         assert row.difference.score == alone.value - base.value
 
 
-@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+@pytest.mark.parametrize("metric", ["bleu", "bleu1", "chrf", "ter", "ribes"])
 def test_all_groups_together_are_the_corpus(metric):
-    found = table(by_label("parity", ["even", "odd"] * 2), metric=metric)
+    found = table(labelled("parity", ["even", "odd"] * 2), metric=metric)
     assert found.total.system.score == score_system(HYPOTHESES, REFERENCES, [metric])[metric].value
     assert (found.total.count, found.total.share) == (4, 1.0)
     assert sum(row.share for row in found.rows) == 1
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
+    random, parses = np.random.default_rng(seed), random_parses(seed)
+    statistics = random.integers(0, 9, size=(len(parses), 5))
+    lengths = random.integers(0, 60, size=len(parses))
+    partitions = [
+        by_length(lengths, edges=DEPS_SAN),
+        by_depth(parses),
+        *by_distance(parses),
+        labelled("any", [str(one) for one in random.integers(4, size=len(parses))]),
+    ]
+    for grouping in partitions:
+        assert not grouping.overlapping
+        assert (grouping.chosen @ statistics).sum(0).tolist() == statistics.sum(0).tolist()
+        assert grouping.chosen.shape == (len(grouping.names), len(parses))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_is_the_one_of_the_groups_sentences_alone(seed):
+    random = np.random.default_rng(seed)
+    words = np.array(["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"])
+    references, hypotheses, baseline = (
+        [" ".join(random.choice(words, size=6)) for _ in range(30)] for _ in ("r", "h", "b")
+    )
+    groups = random.permutation([0, 1] * 15)
+    found = tabulate(
+        labelled("half", [str(one) for one in groups]), evidence(hypotheses, references), evidence(baseline, references)
+    )
+    metric = make_metric("bleu")
+    for number, row in enumerate(found.rows):
+        chosen = np.flatnonzero(groups == number).tolist()
+        one, other = (
+            score(metric, [lines[n] for n in chosen], [references[n] for n in chosen])
+            for lines in (hypotheses, baseline)
+        )
+        assert row.comparison == paired_bootstrap(other.statistics, one.statistics, metric.aggregate)
+        assert row.comparison.difference == pytest.approx(row.difference.score)
+        assert row.comparison.low <= row.comparison.high
+
+
+def test_a_small_group_is_marked_and_has_no_interval():
+    values = ["a"] * FEW + ["b"] * (FEW - 1) + ["c"] * (FEW + 1)
+    lines = ["Ja.", "Nein."] * (len(values) // 2)
+    found = tabulate(labelled("size", values), evidence(lines, lines), evidence(lines[::-1], lines))
+    assert [row.few for row in found.rows] == [False, True, False]
+    assert [row.comparison is None for row in found.rows] == [False, True, False]
+    assert found.rows[1].difference is not None
+
+
+def test_groups_may_overlap_or_leave_sentences_out():
+    chosen = np.array([[True, True, False, False], [False, True, True, False]])
+    grouping = Grouping("kind", "", ["a", "b"], chosen, LENGTHS)
+    found = table(grouping)
+    assert grouping.overlapping
+    assert [row.count for row in found.rows] == [2, 2]
+    alone = score_system([HYPOTHESES[n] for n in (1, 2)], [REFERENCES[n] for n in (1, 2)])["bleu"]
+    assert found.rows[1].system.score == alone.value
+    assert found.total.count == 4
+
+
+def test_the_share_of_text_counts_what_the_grouping_counts():
+    # lengths 5, 2, 8 and 1 of 16 words
+    found = table(by_length(LENGTHS, edges=(2, 5)))
+    assert [row.text_share for row in found.rows] == [3 / 16, 5 / 16, 8 / 16]
+    assert found.total.text_share == 1
+
+
+def test_no_text_at_all_has_no_share():
+    found = tabulate(by_length(np.zeros(4, dtype=np.int64)), evidence(HYPOTHESES))
+    assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
+
+
 def test_an_empty_group_has_no_score():
-    row = table(by_length(SOURCE)).rows[-1]
+    found = table(by_length(LENGTHS))
+    row = found.rows[-1]
     assert (row.count, row.share, row.system, row.baseline, row.difference) == (0, 0, None, None, None)
-    assert as_json(table(by_length(SOURCE)))["rows"][-1]["system"] is None
+    assert (row.few, row.comparison) == (False, None)
+    assert as_json(found)["rows"][-1]["system"] is None
 
 
 def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
     # by line: exact but for a space, wrong, wrong, exact; the baseline has only the second right
-    found = table(by_label("kind", ["a", "a", "b", "b"]))
+    found = table(labelled("kind", ["a", "a", "b", "b"]))
     assert [row.system.accuracy for row in found.rows] == [0.5, 0.5]
     assert [row.baseline.accuracy for row in found.rows] == [0.5, 0.0]
     assert found.total.difference.accuracy == 0.25
-    assert collect(make_metric("bleu"), ["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
+    assert evidence(["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
 
 
-def test_labels_that_are_numbers_are_ordered_as_numbers():
-    assert by_label("attractors", ["10", "9", "0", "9"]).names == ["0", "9", "10"]
-    assert by_label("attractors", ["10", "9", "none", ""]).names == ["(empty)", "10", "9", "none"]
+def test_sentences_that_are_left_out_leave_their_statistics_out():
+    part = evidence(HYPOTHESES).only(np.array([True, False, True, False]))
+    alone = evidence([HYPOTHESES[0], HYPOTHESES[2]], [REFERENCES[0], REFERENCES[2]])
+    assert part.score.value == alone.score.value
+    assert part.exact.tolist() == alone.exact.tolist()
 
 
-def test_buckets_are_read_and_nonsense_is_refused():
-    assert parse_edges("10, 20,30") == [10, 20, 30]
-    for wrong in ("", "a", "10,,20", "20,10", "10,10", "0,5", "-3"):
-        with pytest.raises(UsageError, match="growing whole numbers"):
-            parse_edges(wrong)
+def test_lengths_count_words_characters_or_pieces():
+    vocabulary = train_vocabulary(SOURCE, VocabularyRecipe(size=300))
+    assert LENGTHS.tolist() == [5, 2, 8, 1]
+    assert count_units(["彼は走る。", " はい "], "characters").tolist() == [5, 2]
+    pieces = count_units([*SOURCE, ""], "pieces", vocabulary).tolist()
+    assert pieces == [len(vocabulary.encode(line).ids) for line in SOURCE] + [0]
 
 
-def test_labels_are_columns_by_their_names(tmp_path):
-    path = tmp_path / "labels.tsv"
-    path.write_text("phenomenon\tattractors\r\nagreement\t1\r\n\t0\r\n")
-    labels = read_labels(path, 2)
-    assert labels == {"phenomenon": ["agreement", ""], "attractors": ["1", "0"]}
-    assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
-    with pytest.raises(UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"):
-        choose_labels(labels, ["atractors"])
+def test_the_side_and_the_unit_are_named():
+    grouping = by_length(LENGTHS, side="target", unit="pieces", edges=LDD)
+    assert (grouping.by, grouping.unit, grouping.counted) == ("reference length", "pieces", "pieces")
+    assert grouping.names == ["1-9", "10-19", "20-29", "30-39", "40-49", ">49"]
 
 
-SPLITS = {"split": ["seen", "length", "seen", ""], "attractors": ["0", "0", "1", "2"]}
+def test_depths_and_distances_have_the_buckets_given():
+    parses = random_parses(1)
+    grouping = by_depth(parses, edges=(0, 2))
+    assert grouping.names == ["0", "1-2", ">2"]
+    assert members(grouping) == [0 if depth(p) == 0 else 1 if depth(p) <= 2 else 2 for p in parses]
+    mean, longest = by_distance(parses, side="target", edges=(1.5, 3))
+    assert mean.names == ["≤1.5", ">1.5 to 3", ">3"]
+    expected = [(mean_distance(p), longest_distance(p)) for p in parses]
+    for place, found in enumerate((mean, longest)):
+        values = [pair[place] for pair in expected]
+        assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]
+    assert longest.by == "reference longest distance to the parent"
 
 
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
-    [
-        (["split=seen"], [True, False, True, False]),
-        (["split!=length"], [True, False, True, True]),
-        (["split!=length", "attractors!=0"], [False, False, True, True]),
-        (["split=seen", "attractors=0"], [True, False, False, False]),
-        (["split="], [False, False, False, True]),
-        (["split!=(empty)"], [True, True, True, False]),
-    ],
-)
-def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expected):
-    assert choose_sentences(SPLITS, conditions).tolist() == expected
+def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_stands_first():
+    parses = [
+        tree([0, 0, 0], ["root", "nsubj", "nsubj"]),
+        tree([0, 0], ["root", "nsubj:pass"]),
+        tree([0, 0], ["root", "obj"]),
+        tree([0], ["root"]),
+        tree([], []),
+    ]
+    grouping = by_relation(parses)
+    assert grouping.names == ["nsubj", "nsubj:pass", "obj"]
+    assert grouping.chosen.astype(int).tolist() == [[1, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    assert grouping.sizes.tolist() == [3, 2, 2, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("conditions", "message"),
-    [
-        (["split"], r"'split' is no condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
-        (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
-        (["split=lenght"], r"no label 'split' is 'lenght'\. .*: \(empty\), length, seen\. Did you mean 'length'\?"),
-        (["attractors=3"], r"no label 'attractors' is '3'\. Its values: 0, 1, 2\.$"),
-        (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),
-    ],
-)
-def test_a_condition_that_chooses_nothing_is_refused(conditions, message):
-    with pytest.raises(UsageError, match=message):
-        choose_sentences(SPLITS, conditions)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_sentences_of_a_relation_are_those_in_which_it_is_found(seed):
+    parses = random_parses(seed)
+    grouping = by_relation(parses)
+    for name, chosen in zip(grouping.names, grouping.chosen, strict=True):
+        found = [any(r == name or r.startswith(f"{name}:") for r in parse.relations) for parse in parses]
+        assert chosen.tolist() == found
+    counts = grouping.chosen.sum(1).tolist()
+    assert all(one >= other for one, other in pairwise(counts))
 
 
-def test_of_many_values_the_first_are_named():
-    with pytest.raises(UsageError, match=r"Its values: 0, 1, .*, 19, …\.$"):
-        choose_sentences({"id": [str(number) for number in range(30)]}, ["id=x"])
+def test_rare_relations_are_left_out_and_named_unless_all_are_rare():
+    parses = [tree([0, 0], ["root", "obj"])] * 3 + [tree([0, 0], ["root", "iobj"])]
+    grouping, rare = without_rare(by_relation(parses), fewest=2)
+    assert (grouping.names, rare) == (["obj"], ["iobj"])
+    assert grouping.chosen.tolist() == [[True, True, True, False]]
+    kept, rare = without_rare(by_relation(parses), fewest=5)
+    assert (kept.names, rare) == (["obj", "iobj"], [])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no labels in the file"),
-        ("a\tb\n1\t2\n1\n", "line 3: 1 columns, but the first row names 2"),
-        ("a\ta\n1\t2\n", "line 1: two columns are named 'a'"),
-        ("a\n1\n", "1 rows of labels below the header, but there are 2 test sentences"),
-    ],
-)
-def test_labels_that_do_not_fit_are_refused(tmp_path, text, message):
-    path = tmp_path / "labels.tsv"
-    path.write_text(text)
-    with pytest.raises(SynmtError, match=message):
-        read_labels(path, 2)
+def test_trees_without_relations_have_no_groups():
+    found = tabulate(by_relation([tree([0], ["root"])] * 4), evidence(HYPOTHESES))
+    assert (found.rows, found.total.count) == ([], 4)
+
+
+def test_json_has_the_interval_and_both_shares():
+    values = as_json(table(by_length(LENGTHS, edges=(2,))))
+    assert (values["by"], values["unit"], values["text_in"], values["overlapping"]) == (
+        "source length",
+        "words",
+        "words",
+        False,
+    )
+    assert values["rows"][0] | {"system": 0, "baseline": 0, "difference": 0} == {
+        "group": "1-2",
+        "sentences": 2,
+        "share": 0.5,
+        "text_share": 3 / 16,
+        "system": 0,
+        "baseline": 0,
+        "difference": 0,
+        "comparison": None,
+    }
+    lines = ["Ja."] * FEW
+    found = as_json(tabulate(labelled("a", ["a"] * FEW), evidence(lines, lines), evidence(lines, lines)))
+    assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
 
 
 def test_the_gains_of_pascal_grow_with_length(data_folder):
@@ -178,51 +277,13 @@ def test_the_gains_of_pascal_grow_with_length(data_folder):
         pytest.skip(f"needs {folder}")
     names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
     source, truth, transformer, pascal = (list(read_lines(folder / f"{name}.test.gz")) for name in names)
-    metric = make_metric("bleu")
-    found = tabulate(by_length(source), collect(metric, pascal, truth), collect(metric, transformer, truth))
+    found = tabulate(by_length(count_units(source, "words")), evidence(pascal, truth), evidence(transformer, truth))
+    # the paper's scores
+    assert [round(result.score, 1) for result in (found.total.baseline, found.total.system)] == [25.0, 25.9]
+    assert found.total.comparison.p_value < 0.01
     assert [row.count for row in found.rows] == [476, 1133, 792, 402, 138, 58]
     gains = [round(row.difference.score, 1) for row in found.rows]
     assert gains == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
     assert np.polyfit(range(6), gains, 1)[0] > 0.3
-
-
-def test_a_plot_has_both_systems_their_differences_and_the_shares():
-    found = table(by_length(SOURCE, edges=[2, 5, 7, 9]))
-    above, below = draw_groups(found, system="pascal", baseline="plain").axes
-    shown = {line.get_label(): list(line.get_ydata()) for line in above.get_lines()}
-    full = [row for row in found.rows if row.system]
-    assert shown["pascal"] == [row.system.score for row in full]
-    assert shown["plain"] == [row.baseline.score for row in full]
-    texts = [text.get_text().replace("−", "-") for text in above.texts]
-    assert texts == [f"{row.difference.score:+.1f}" for row in full]
-    assert [bar.get_height() for bar in below.patches] == [50, 25, 0, 25, 0]
-    assert (above.get_ylabel(), below.get_ylabel()) == ("BLEU (points)", "Sentences (%)")
-    assert below.get_xlabel() == "Source length (words)"
-
-
-def test_a_plot_of_one_system_shows_its_scores():
-    found = table(by_label("kind of $", ["a", "a", "b", "b"]), baseline=False, metric="ter")
-    above, below = draw_groups(found, system="pascal").axes
-    assert [text.get_text() for text in above.texts] == [f"{row.system.score:.1f}" for row in found.rows]
-    assert above.get_ylabel() == "TER (points, lower is better)"
-    assert below.get_xlabel() == "kind of $"
-
-
-def test_plots_are_written_as_their_names_say_and_twice_the_same(tmp_path):
-    found = table(by_label("costs $1", ["a$b$", "a", "_b", "_b"]))
-    for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_groups_plot(found, tmp_path / name, system="pascal", baseline="plain")
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
-    svg = (tmp_path / "one.svg").read_text()
-    assert svg == (tmp_path / "two.svg").read_text()
-    assert ">a$b$<" in svg
-    assert ">BLEU (points)<" in svg
-
-
-def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
-    with pytest.raises(UsageError, match=r"plot.jpg: .*\.png, \.svg, \.pdf"):
-        check_plot(tmp_path / "plot.jpg")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
-        check_plot(tmp_path / "plot.png")
+    # where the intervals leave out zero
+    assert [row.comparison.low > 0 for row in found.rows] == [False, True, False, True, False, True]

@@ -1,24 +1,59 @@
-"""`synmt analyze --by-length` and `--by-label`: where one system beats another, as tables and plots."""
+"""`synmt analyze --by-length`, `--by-depth`, … `--by-label`: where one system beats another, as tables and plots."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import read_test
+from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import Finding
+from synmt.cli.grouped_inputs import (
+    Sentences,
+    choose,
+    evidence,
+    lengths,
+    read_baseline,
+    read_system,
+    trees,
+)
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.groups import Evidence, Grouping, Table
-    from synmt.metrics import Metric, MetricOptions
-    from synmt.outputs import Outputs
+    from collections.abc import Sequence
+
+    from synmt.analysis.buckets import Edges
+    from synmt.analysis.groups import Grouping, Table
+    from synmt.corpus import Side
 
 TOO_MANY = 50
 """A label with more values than this is no label but a name for each sentence, unless it is asked for."""
+
+_SHOWN = 8
+"""So many of the relations left out are named."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the groups are to be made by, as it was typed."""
+
+    length: bool
+    depth: bool
+    distance: bool
+    relation: bool
+    label: bool
+    labels: tuple[str, ...]
+    buckets: str | None
+    unit: str
+    side: Side
+    parser: str | None
+    parses: Path | None
+
+    @property
+    def trees(self) -> bool:
+        """Tell whether trees are needed."""
+        return self.depth or self.distance or self.relation
 
 
 def analyze_groups(
@@ -47,137 +82,148 @@ def analyze_groups(
     parses: Path | None,
     plot: Path | None,
 ) -> Finding:
-    """Score every group of test sentences, by length or by label, and compare with a baseline."""
-    from synmt.cli.grouped_tables import as_values, print_tables
+    """Score every group of test sentences, by length, tree or label, and compare with a baseline."""
+    from synmt.analysis.groups import tabulate
+    from synmt.cli.grouped_tables import Shown, as_sections, as_values, print_tables
     from synmt.metrics import make_metric
 
-    _check_labels(by_label, labels, label, where)
+    names = tuple(label or ())
+    checked = cast("Side", side)
+    asked = _Asked(
+        by_length, by_depth, by_distance, by_relation, by_label, names, buckets, unit, checked, parser, parses
+    )
+    _check(asked, labels, where, plot)
+    system = read_system(run, test, hypotheses, references, source)
+    options = scoring(system.outputs, tokenize, lowercase)
+    chosen = make_metric(metric, options)
+    about = choose(system, read_baseline(system, baseline), labels, where or (), by_label=by_label)
+    groupings, whose = _groupings(asked, about, plot)
+    scored = evidence(about, chosen, lowercase=options.lowercase)
+    tables = [tabulate(grouping, *scored) for grouping in groupings]
+    if plot:
+        _draw(tables, plot, about)
+    other = about.baseline.outputs.system if about.baseline else None
+    shown = Shown(tables, chosen, system.outputs.system, other, system.outputs.test, about.where, whose)
+    return Finding(shown.system, as_values(shown), lambda: print_tables(shown), lambda: as_sections(shown))
+
+
+def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Path | None) -> None:
+    from synmt.analysis.groupings import UNITS
+    from synmt.corpus import SIDES
+
+    if not asked.label and (asked.labels or (labels and not where)):
+        raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
+    if asked.parses and not asked.trees:
+        raise UsageError(
+            "trees were given, but not asked for", do="Add `--by-depth`, `--by-distance` or `--by-relation`"
+        )
+    _check_name(asked.unit, UNITS, "unit")
+    _check_name(asked.side, SIDES, "side")
+    _check_buckets(asked)
     if plot:
         from synmt.plots import check_plot
 
         check_plot(plot)
-    outputs = _read_outputs(run, test, hypotheses, references, source)
-    options = _scoring(outputs, tokenize, lowercase)
-    chosen = make_metric(metric, options)
-    labelled = _read_labels(outputs, labels) if by_label or where else {}
-    read = _Sentences(outputs, _read_baseline(outputs, baseline), labelled, tuple(where or ()))
-    about = _only(read) if where else read
-    groupings = [_length_grouping(about.outputs, buckets, unit)] if by_length else []
-    groupings += _label_groupings(about.labels, label) if by_label else []
-    if plot:
-        _check_one(groupings, plot)
-    tables = _tabulate(groupings, chosen, about, options.lowercase)
-    if plot:
-        _draw(tables[0], plot, about)
-    shown = (tables, chosen, about.outputs, about.other, about.where)
-    return Finding(about.outputs.system, as_values(*shown), lambda: print_tables(*shown), list)
 
 
-@dataclass(frozen=True)
-class _Sentences:
-    """What the tables are about.
-
-    other: the baseline, for the same sentences.
-    labels: the columns by their names, a value for each sentence; empty where none are needed.
-    where: the conditions that the sentences meet.
-    """
-
-    outputs: Outputs
-    other: Outputs | None
-    labels: dict[str, list[str]]
-    where: tuple[str, ...]
-
-
-def _only(read: _Sentences) -> _Sentences:
-    """Leave out the sentences that do not meet the conditions."""
-    from synmt.analysis.groups import choose_sentences
-
-    chosen = choose_sentences(read.labels, read.where)
-
-    def keep(lines: list[str]) -> list[str]:
-        return list(compress(lines, chosen))
-
-    def part(of: Outputs) -> Outputs:
-        return replace(
-            of, source=keep(of.source), reference=keep(of.reference), hypothesis=keep(of.hypothesis), labels=None
-        )
-
-    labels = {name: keep(values) for name, values in read.labels.items()}
-    return _Sentences(part(read.outputs), part(read.other) if read.other else None, labels, read.where)
-
-
-def _check_labels(by_label: bool, labels: Path | None, label: list[str] | None, where: list[str] | None) -> None:
-    if not by_label and (label or (labels and not where)):
-        raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
-
-
-def _read_outputs(
-    run: Path | None, test: str | None, hypotheses: Path | None, references: Path | None, source: Path | None
-) -> Outputs:
-    from synmt.outputs import from_files
-
-    if hypotheses is None:
-        if references or source:
-            raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
-        return read_test(run, test)
-    if run or test:
-        raise UsageError("a run and `--hypotheses` exclude each other", do="Give one of them")
-    if references is None:
-        raise UsageError("translations need their references", do="Give them as `--references`")
-    return from_files(hypotheses, references, source)
-
-
-def _scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
-    """Take the options given, and the run's own for the others."""
-    own = outputs.scoring
-    return replace(
-        own,
-        tokenize=own.tokenize if tokenize is None else tokenize,
-        lowercase=own.lowercase if lowercase is None else lowercase,
-    )
-
-
-def _read_baseline(outputs: Outputs, baseline: Path | None) -> Outputs | None:
-    from synmt.outputs import baseline_of
-
-    return baseline_of(outputs, baseline) if baseline else None
-
-
-def _length_grouping(outputs: Outputs, buckets: str | None, unit: str) -> Grouping:
-    from synmt.analysis import groups
+def _check_name(name: str, names: Sequence[str], what: str) -> None:
     from synmt.errors import did_you_mean
 
-    edges = groups.parse_edges(buckets or "10,20,30,40,50")
-    if unit not in groups.UNITS:
+    if name not in names:
         raise UsageError(
-            f"there is no unit '{unit}'",
-            allowed=f"Units: {', '.join(groups.UNITS)}",
-            do=did_you_mean(unit, groups.UNITS),
+            f"there is no {what} '{name}'",
+            where=f"--{what}",
+            allowed=f"{what.capitalize()}s: {', '.join(names)}",
+            do=did_you_mean(name, names),
         )
-    if not outputs.source:
-        raise UsageError("lengths are those of the source, which was not given", do="Give it as `--source`")
-    return groups.by_length(outputs.source, edges=edges, unit=unit)
 
 
-def _read_labels(outputs: Outputs, labels: Path | None) -> dict[str, list[str]]:
-    from synmt.analysis.groups import read_labels
+def _check_buckets(asked: _Asked) -> None:
+    """Refuse buckets that would be nobody's, or of several things at once."""
+    from synmt.analysis.buckets import parse_buckets
 
-    path = labels or outputs.labels
-    if path is None:
+    if asked.buckets is None:
+        return
+    edges = parse_buckets(asked.buckets)
+    measured = [f"--by-{name}" for name in ("length", "depth", "distance") if getattr(asked, name)]
+    if not measured or (_of_paper(asked) and not asked.length):
         raise UsageError(
-            f"there are no labels with {outputs.test or outputs.system}",
-            do="Give a file: `synmt analyze LABELS.tsv …`",
+            "these would be buckets of lengths, which were not asked for"
+            if _of_paper(asked)
+            else "nothing was asked for that has buckets",
+            where="--buckets",
+            do="Add `--by-length`" if _of_paper(asked) else "Add `--by-length`, `--by-depth` or `--by-distance`",
         )
-    return read_labels(path, len(outputs.reference))
+    if len(measured) > 1 and not _of_paper(asked):
+        raise UsageError(
+            f"the same numbers would be buckets of {' and '.join(measured)}",
+            where="--buckets",
+            do="Ask for one of them at a time",
+        )
+    if asked.length and (edges[0] < 1 or any(edge != int(edge) for edge in edges)):
+        raise UsageError("lengths are whole numbers from 1 on", where="--buckets", do="Write for example `10,20,30`")
 
 
-def _label_groupings(columns: dict[str, list[str]], wanted: list[str] | None) -> list[Grouping]:
-    from synmt.analysis import groups
+def _of_paper(asked: _Asked) -> bool:
+    from synmt.analysis.buckets import PAPERS
 
-    if wanted:
-        columns = groups.choose_labels(columns, wanted)
-    groupings = [groups.by_label(name, values) for name, values in columns.items()]
-    few = [grouping for grouping in groupings if len(grouping.names) <= TOO_MANY or wanted]
+    return asked.buckets is not None and asked.buckets.strip().lower() in PAPERS
+
+
+def _groupings(asked: _Asked, about: Sentences, plot: Path | None) -> tuple[list[Grouping], str]:
+    """Make all groupings, those first that need no parser; and say whose trees they have, if any."""
+    from synmt.analysis.groupings import by_length
+
+    labelled = _by_labels(asked, about) if asked.label else []
+    if plot:
+        _check_plot(asked, labelled, plot)
+    found = []
+    if asked.length:
+        counts = lengths(about, asked.side, asked.unit)
+        found.append(by_length(counts, side=asked.side, unit=asked.unit, edges=_edges(asked, length=True)))
+    whose = ""
+    if asked.trees:
+        parsed, whose = _by_trees(asked, about)
+        found += parsed
+    return found + labelled, whose
+
+
+def _edges(asked: _Asked, *, length: bool = False) -> Edges | None:
+    """Find the buckets that were given for lengths, or for a measure of trees; None for its own."""
+    from synmt.analysis.buckets import parse_buckets
+
+    return None if asked.buckets is None or (_of_paper(asked) and not length) else parse_buckets(asked.buckets)
+
+
+def _by_trees(asked: _Asked, about: Sentences) -> tuple[list[Grouping], str]:
+    from synmt.analysis.groupings import by_depth, by_distance, by_relation, without_rare
+    from synmt.analysis.groups import FEW
+
+    parsed, whose = trees(about, asked.side, asked.parser, asked.parses)
+    found = []
+    if asked.depth:
+        found.append(by_depth(parsed, side=asked.side, edges=_edges(asked)))
+    if asked.distance:
+        found += by_distance(parsed, side=asked.side, edges=_edges(asked))
+    if asked.relation:
+        grouping, rare = without_rare(by_relation(parsed, side=asked.side))
+        found.append(grouping)
+        if rare:
+            some = ", ".join(rare[:_SHOWN] + ["…"] * (len(rare) > _SHOWN))
+            console.remark(f"relations in fewer than {FEW} sentences are left out: {some}")
+    return found, whose
+
+
+def _by_labels(asked: _Asked, about: Sentences) -> list[Grouping]:
+    from synmt.analysis.groupings import by_label, count_units
+    from synmt.analysis.labels import choose_labels
+
+    columns = choose_labels(about.labels, asked.labels) if asked.labels else about.labels
+    outputs = about.system.outputs
+    text = outputs.reference if asked.side == "target" else outputs.source or outputs.reference
+    sizes = count_units(about.only(text), "words")
+    groupings = [by_label(name, values, sizes) for name, values in columns.items()]
+    few = [grouping for grouping in groupings if len(grouping.names) <= TOO_MANY or asked.labels]
     for grouping in groupings:
         if grouping not in few:
             values = f"{len(grouping.names):,} values"
@@ -187,33 +233,26 @@ def _label_groupings(columns: dict[str, list[str]], wanted: list[str] | None) ->
     return few
 
 
-def _tabulate(groupings: list[Grouping], metric: Metric, about: _Sentences, lowercase: bool) -> list[Table]:
-    from synmt.analysis.groups import collect, tabulate
+def _check_plot(asked: _Asked, labelled: list[Grouping], plot: Path) -> None:
+    from synmt.analysis.groups_plot import check_number
 
-    def evidence(of: Outputs) -> Evidence:
-        return collect(metric, of.hypothesis, of.reference, lowercase=lowercase)
-
-    system, baseline = evidence(about.outputs), evidence(about.other) if about.other else None
-    return [tabulate(grouping, system, baseline) for grouping in groupings]
-
-
-def _check_one(groupings: list[Grouping], plot: Path) -> None:
-    if len(groupings) != 1:
-        raise UsageError(
-            "a plot shows one table",
-            where=str(plot),
-            allowed=f"Tables asked for: {', '.join(grouping.by for grouping in groupings)}",
-            do="Ask for one, by `--by-length` alone or `--by-label --label NAME`",
-        )
+    names = {"length": ["length"], "depth": ["depth"], "distance": ["mean distance", "longest distance"]}
+    names["relation"] = ["relation"]
+    wanted = [one for name, tables in names.items() if getattr(asked, name) for one in tables]
+    check_number([*wanted, *(grouping.by for grouping in labelled)], plot)
 
 
-def _draw(table: Table, plot: Path, about: _Sentences) -> None:
+def _draw(tables: list[Table], plot: Path, about: Sentences) -> None:
     from synmt.analysis.groups_plot import save_groups_plot
     from synmt.cli.grouped_tables import restriction
 
     # a figure is seen without the table's title
     rest = restriction(about.where)
-    named = replace(table, unit=table.unit + rest) if table.unit else replace(table, by=table.by + rest)
-    baseline = about.other.system if about.other else None
+    named = [replace(table, grouping=_called(table.grouping, rest)) for table in tables]
+    baseline = about.baseline.outputs.system if about.baseline else None
     with console.written("plot", plot):
-        save_groups_plot(named, plot, system=about.outputs.system, baseline=baseline)
+        save_groups_plot(named, plot, system=about.system.outputs.system, baseline=baseline)
+
+
+def _called(grouping: Grouping, rest: str) -> Grouping:
+    return replace(grouping, unit=grouping.unit + rest) if grouping.unit else replace(grouping, by=grouping.by + rest)

@@ -1,0 +1,113 @@
+"""Buckets of numbers: those of the papers, one's own, quarters of the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synmt.analysis.buckets import (
+    DEPS_SAN,
+    LDD,
+    PAPERS,
+    PASCAL,
+    bucket_names,
+    bucket_numbers,
+    parse_buckets,
+    quarters,
+)
+from synmt.errors import UsageError
+
+
+def bucket(value, edges):
+    values = np.array([value])
+    return bucket_names(values, edges)[bucket_numbers(values, edges)[0]]
+
+
+@pytest.mark.parametrize(
+    ("edges", "length", "name"),
+    [
+        *((PASCAL, length, "1-10") for length in (1, 10)),
+        *((PASCAL, length, "11-20") for length in (11, 20)),
+        *((PASCAL, length, ">50") for length in (51, 5000)),
+        (PASCAL, 50, "41-50"),
+        *((DEPS_SAN, length, name) for length, name in ((10, "1-10"), (80, "71-80"), (81, ">80"))),
+        # half-open tens: the first length belongs to the bucket, and the last does not
+        *((LDD, length, name) for length, name in ((9, "1-9"), (10, "10-19"), (19, "10-19"), (50, ">49"))),
+    ],
+)
+def test_the_names_of_the_papers_buckets_say_which_end_belongs(edges, length, name):
+    assert bucket(length, edges) == name
+
+
+def test_the_groups_of_deps_san_are_nine():
+    assert len(bucket_names(np.array([1]), DEPS_SAN)) == 9
+
+
+def test_the_lowest_value_is_named_where_it_is_less_than_one():
+    assert bucket_names(np.array([0, 3, 4]), (1, 3)) == ["0-1", "2-3", ">3"]
+    assert bucket_names(np.array([2, 4]), (1, 3)) == ["1", "2-3", ">3"]
+    assert bucket_names(np.array([2, 4]), (0, 3)) == ["0", "1-3", ">3"]
+
+
+def test_buckets_of_decimals_say_that_their_last_value_belongs_to_them():
+    means = np.array([2.5, 2.6, 3.0, 3.1])
+    assert bucket_names(means, (2.5, 3)) == ["≤2.5", ">2.5 to 3", ">3"]
+    assert bucket_numbers(means, (2.5, 3)).tolist() == [0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_value_is_in_the_bucket_that_a_search_from_the_first_one_finds(seed):
+    random = np.random.default_rng(seed)
+    edges = tuple(sorted(set(random.integers(0, 30, size=5).tolist())))
+    values = random.integers(0, 40, size=50)
+    expected = [next((n for n, edge in enumerate(edges) if value <= edge), len(edges)) for value in values]
+    assert bucket_numbers(values, edges).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_quarters_part_the_data_into_four_at_most_and_none_is_empty(seed, decimals):
+    random = np.random.default_rng(seed)
+    values = np.round(random.gamma(2, 2, size=int(random.integers(1, 12))), 2 * decimals)
+    edges = quarters(values, decimals=decimals)
+    counts = np.bincount(bucket_numbers(values, edges), minlength=len(edges) + 1)
+    assert len(counts) == len(edges) + 1 <= 4
+    assert counts.min() > 0
+    assert edges == tuple(round(edge, decimals) for edge in edges)
+
+
+def test_quarters_of_different_numbers_are_quarters():
+    assert quarters(np.arange(1, 101)) == (25, 50, 75)
+    assert quarters(np.arange(1, 101) / 10, decimals=1) == (2.5, 5.0, 7.5)
+    # 1.1 * 10 is more than 11 in floats
+    assert quarters(np.array([1.1, 1.1, 2.0, 3.0]), decimals=1) == (1.1, 2.0)
+
+
+def test_a_quarter_that_ends_between_two_decimals_ends_at_the_next():
+    assert quarters(np.array([0.0, 1.25, 1.25, 4.0]), decimals=1) == (0.0, 1.3)
+
+
+def test_equal_values_have_one_bucket():
+    assert quarters(np.array([3, 3, 3])) == ()
+    assert bucket_names(np.array([3, 3]), ()) == ["any"]
+    assert bucket_numbers(np.array([3, 3]), ()).tolist() == [0, 0]
+    # a fifth of the sentences is above all the others
+    assert quarters(np.array([2, 2, 2, 2, 9])) == (2,)
+
+
+def test_buckets_are_read_by_name_or_as_numbers():
+    assert parse_buckets("10, 20,30") == (10, 20, 30)
+    assert parse_buckets("2.5,3") == (2.5, 3)
+    assert {name: parse_buckets(name) for name in PAPERS} == PAPERS
+    assert parse_buckets("Deps-SAN") == DEPS_SAN
+
+
+@pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
+def test_nonsense_is_no_buckets(text):
+    with pytest.raises(UsageError, match=r"are no buckets\. Buckets: pascal, deps-san, ldd, or growing numbers"):
+        parse_buckets(text)
+
+
+def test_a_name_that_is_nearly_one_is_guessed():
+    with pytest.raises(UsageError, match="Did you mean 'pascal'"):
+        parse_buckets("pascals")

@@ -1,0 +1,262 @@
+"""`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees and parsed ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from pages import Reader
+from typer.testing import CliRunner
+
+from synmt.cli.analyze import analyze
+from synmt.metrics import make_metric, score_system
+from synmt.recipe_data import VocabularyRecipe
+from synmt.syntax.parsers import StanzaParser
+from synmt.syntax.vocabulary import train_vocabulary
+
+APP = typer.Typer()
+APP.command()(analyze)
+
+SOURCE = ["Go !", "The monkey eats a banana ."] * 6
+REFERENCES = ["Geh !", "Der Affe isst eine Banane ."] * 6
+GOOD = ["Geh !", "Der Affe isst eine Banane .", "Los !", "Der Affe isst die Banane ."] * 3
+POOR = ["Geh !", "Der Affe isst Banane ."] * 6
+TREES = (
+    "1\tGo\t_\tVERB\t_\t_\t0\troot\t_\t_\n2\t!\t_\tPUNCT\t_\t_\t1\tpunct\t_\t_\n",
+    "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tmonkey\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_\n"
+    "3\teats\t_\tVERB\t_\t_\t0\troot\t_\t_\n4\ta\t_\tDET\t_\t_\t5\tdet\t_\t_\n"
+    "5\tbanana\t_\tNOUN\t_\t_\t3\tobj\t_\t_\n6\t.\t_\tPUNCT\t_\t_\t3\tpunct\t_\t_\n",
+)
+"""Depths 0 and 2; the longest distances 0 and 2, the mean ones 0 and 5/4."""
+
+RECIPE = "name: any\nsource: en\ntarget: de\ncorpus: {folder: data}\nevaluation: {tokenize: none}\n"
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def make_run(folder, hypotheses, when, **info):
+    for name, lines in (("source", SOURCE), ("reference", REFERENCES), ("hypothesis", hypotheses)):
+        write(folder / "tests" / "test" / f"{name}.txt", lines)
+    write(folder / "tests" / "test" / "labels.tsv", ["kind", *["short", "long"] * 6])
+    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when, **info}))
+    (folder / "recipe.yaml").write_text(RECIPE)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Two runs, the newer one syntax-aware, the same texts as files, and trees of the source."""
+    make_run(tmp_path / "runs" / "pascal", GOOD, "2026-01-02", parser=StanzaParser("en").identity)
+    make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
+    for name, lines in (("good.de", GOOD), ("poor.de", POOR), ("reference.de", REFERENCES), ("source.en", SOURCE)):
+        write(tmp_path / name, lines)
+    write(tmp_path / "gold.conllu", TREES * 6)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+FILES = ("--hypotheses", "good.de", "--references", "reference.de", "--source", "source.en")
+GOLD = ("--parses", "gold.conllu")
+
+
+def run(*arguments):
+    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
+
+
+def report(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.exception or result.output
+    return json.loads(result.stdout)
+
+
+def groups(table):
+    return {row["group"]: row["sentences"] for row in table["rows"]}
+
+
+@pytest.mark.parametrize("given", [(), FILES])
+def test_trees_that_are_given_make_the_groups(place, given):
+    found = report("--by-depth", "--by-distance", "--by-relation", *given, *GOLD)
+    assert found["trees"] == "gold.conllu"
+    depth, mean, longest, relation = found["tables"]
+    assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
+    assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
+    assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
+    # det, nsubj and obj stand in the same six sentences, too few for a row of their own
+    assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
+    assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
+
+
+def test_a_group_of_trees_scores_as_its_sentences_alone(place):
+    deep = report("--by-depth", *GOLD, "--baseline", "runs/plain")["tables"][0]["rows"][1]
+    alone, base = (score_system(one[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value for one in (GOOD, POOR))
+    assert (deep["system"]["score"], deep["baseline"]["score"]) == (alone, base)
+    # 6 words of 8
+    assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
+
+
+def test_rare_relations_are_named(place):
+    said = run("--by-relation", *GOLD).stderr
+    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in said
+
+
+def test_the_parser_of_the_run_parses_where_no_trees_are_given(place):
+    result = run("--by-depth", "--buckets", "0,1")
+    assert "trees of the source: Stanza (compact, en)" in result.stderr
+    assert "trees: Stanza (compact, en)" in result.stdout
+    assert report("--by-depth", "--buckets", "1")["trees"] == "Stanza (compact, en)"
+
+
+def test_a_run_that_records_no_parser_takes_its_recipes(place):
+    assert report("--by-depth", "--run", "runs/plain")["trees"] == "Stanza (compact, en)"
+
+
+def test_the_source_of_files_is_parsed_as_english(place):
+    found = report("--by-depth", "--buckets", "1", *FILES)
+    assert (found["trees"], groups(found["tables"][0])) == ("Stanza (compact, en)", {"0-1": 6, ">1": 6})
+
+
+def test_conditions_leave_out_trees_lengths_and_text(place):
+    found = report("--by-length", "--by-depth", *GOLD, "--where", "kind=long", "--side", "source")
+    length, depth = found["tables"]
+    assert groups(depth) == {"any": 6}
+    assert length["rows"][0]["sentences"] == length["all"]["sentences"] == 6
+    alone = score_system(GOOD[1::2], REFERENCES[1::2], tokenize="none")["bleu"].value
+    assert depth["all"]["system"]["score"] == length["all"]["system"]["score"] == alone
+
+
+def test_lengths_of_the_reference_need_no_source(place):
+    found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
+    assert (found["tables"][0]["by"], groups(found["tables"][0])) == (
+        "reference length",
+        {"1-2": 6, "3-5": 0, ">5": 6},
+    )
+
+
+def test_pieces_are_those_of_the_runs_vocabulary(place):
+    vocabulary = train_vocabulary(SOURCE, VocabularyRecipe(size=290))
+    vocabulary.save(place / "runs" / "pascal", "source")
+    counts = [len(vocabulary.encode(line).ids) for line in SOURCE]
+    found = report("--by-length", "--unit", "pieces", "--buckets", counts[0])["tables"][0]
+    assert (found["unit"], found["text_in"]) == ("pieces", "pieces")
+    assert groups(found) == {f"1-{counts[0]}": 6, f">{counts[0]}": 6}
+    assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
+
+
+def test_what_was_counted_once_is_not_counted_again(place, monkeypatch):
+    arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
+    first = report(*arguments)
+    monkeypatch.setattr(
+        type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again"), raising=True
+    )
+    assert report(*arguments) == first
+    assert report("--by-depth", *GOLD, "--where", "kind=long")["tables"][0]["all"]["sentences"] == 6
+
+
+@pytest.mark.parametrize("metric", ["bleu1", "chrf++", "ter", "ribes"])
+def test_every_metric_scores_groups(place, metric):
+    found = report("--by-length", "--buckets", "2", "--metric", metric)["tables"][0]["rows"][1]
+    alone = score_system(GOOD[1::2], REFERENCES[1::2], [metric], tokenize="none")[metric].value
+    assert found["system"]["score"] == pytest.approx(alone)
+
+
+def test_the_table_shows_the_interval_and_what_it_means(place):
+    shown = run("--by-relation", "--by-depth", *GOLD, "--baseline", "runs/plain").stdout
+    rows = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
+    punct = report("--by-relation", *GOLD, "--baseline", "runs/plain")["tables"][0]["rows"][0]
+    compared = punct["comparison"]
+    interval = f"{compared['low']:+.2f} to {compared['high']:+.2f}".split()
+    assert rows["punct"][-4:] == [*interval, f"{compared['p_value']:.3f}"]
+    assert rows[">0"][1] == "*"
+    assert rows[">0"][-2:] == ["-", "-"]
+    for line in (
+        "difference to plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
+        "*: fewer than 10 sentences, too few for an interval",
+        "depth: arcs from the root down to the deepest word that is no punctuation",
+        "trees: gold.conllu",
+    ):
+        assert shown.count(line) == 1
+
+
+def test_each_table_is_a_part_of_the_page_with_its_figure(place):
+    result = run("--by-depth", "--by-relation", *GOLD, "--baseline", "runs/plain", "--html", "page.html")
+    assert result.exit_code == 0, result.exception
+    read = Reader((place / "page.html").read_text(encoding="utf-8"))
+    assert read.text["h2", ""] == ["BLEU by source tree depth", "BLEU by source relation"]
+    assert read.tags.count("table") == read.tags.count("img") == 2
+    faint = read.text["p", "faint"]
+    assert "trees: gold.conllu" in faint
+    assert "share: of the sentences; share of words: of their text" in faint
+    caption = "The BLEU of pascal minus that of plain, with 95 % intervals; below, the share of the sentences"
+    assert read.text["figcaption", ""][0].startswith(caption)
+
+
+def test_several_tables_are_drawn_into_one_file(place):
+    assert run("--by-depth", "--by-distance", "--by-label", *GOLD, "--plot", "all.svg").exit_code == 0
+    drawn = (place / "all.svg").read_text(encoding="utf-8")
+    labels = ("Source tree depth (arcs)", "Source mean distance to the parent (words)", "kind")
+    assert all(f">{label}<" in drawn for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--by-length", "--unit", "pieces", *FILES], "--unit: pieces are those of a run's vocabulary"),
+        (["--by-length", "--side", "taget"], "--side: there is no side 'taget'. Sides: source, target. Did you mean"),
+        (["--by-length", *GOLD], "trees were given, but not asked for. Add `--by-depth`"),
+        (["--by-length", "--buckets", "pascla"], "Did you mean 'pascal'?"),
+        (["--by-length", "--buckets", "0,5"], "--buckets: lengths are whole numbers from 1 on"),
+        (["--by-length", "--buckets", "1.5,5"], "--buckets: lengths are whole numbers from 1 on"),
+        (["--by-depth", "--buckets", "pascal"], "these would be buckets of lengths, which were not asked for"),
+        (["--by-label", "--buckets", "2,3"], "nothing was asked for that has buckets. Add `--by-length`, "),
+        (
+            ["--by-length", "--by-depth", "--buckets", "2,3"],
+            "the same numbers would be buckets of --by-length and --by-depth. Ask for one of them at a time.",
+        ),
+        (["--by-depth", *FILES[:4]], "lengths and trees are those of the source, which was not given"),
+        (["--by-depth", "--side", "target", *FILES], "files do not say in which language their target is"),
+        (["--by-depth", "--parser", "official", *FILES], "give the trees by `--parses FILE.conllu`"),
+    ],
+)
+def test_wrong_usage_is_said_in_one_message(place, arguments, message):
+    error = run(*arguments).exception
+    assert error.exit_code == 2
+    assert message in str(error)
+
+
+def test_trees_of_the_reference_are_asked_of_a_parser_of_its_language(place, monkeypatch):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "nowhere"))
+    error = str(run("--by-depth", "--side", "target").exception)
+    assert "no Stanza model for 'de' to parse the target" in error
+    assert "or give trees by `--parses FILE.conllu`" in error
+
+
+def test_a_paper_has_buckets_of_lengths_beside_quarters_of_depths(place):
+    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
+    assert len(length["rows"]) == 9
+    assert groups(depth) == {"0": 6, ">0": 6}
+
+
+def test_trees_of_another_text_are_refused(place):
+    write(place / "short.conllu", TREES)
+    assert "has 2 sentences, but the text has 12 lines" in str(run("--by-depth", "--parses", "short.conllu").exception)
+
+
+def test_the_figure_of_the_pascal_paper_comes_out(data_folder, tmp_path, monkeypatch):
+    folder = data_folder / "pascal-outputs" / "nc11en2de"
+    if not folder.is_dir():
+        pytest.skip(f"needs {folder}")
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+    texts = {"hypotheses": "transformer_pascal.preds", "baseline": "transformer.preds"}
+    texts |= {"references": "truth", "source": "src.tok"}
+    files = [part for name, text in texts.items() for part in (f"--{name}", folder / f"{text}.test.gz")]
+    found = report("--by-length", *files)["tables"][0]
+    total = found["all"]
+    assert [round(total[name]["score"], 1) for name in ("baseline", "system")] == [25.0, 25.9]
+    # the means of the two halves, short sentences and long ones
+    gains = [row["difference"]["score"] for row in found["rows"]]
+    assert sum(gains[:3]) / 3 < 0.5 < 1.5 < sum(gains[3:]) / 3
+    assert [row["group"] for row in found["rows"]] == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]

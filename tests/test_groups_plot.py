@@ -1,0 +1,124 @@
+"""Figures of groups show what the tables say."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from synmt.analysis.groups import FEW, Grouping, Result, Row, Table
+from synmt.analysis.groups_plot import MOST, check_number, draw_groups, save_groups_plot
+from synmt.errors import SynmtError, UsageError
+from synmt.metrics import make_metric
+from synmt.plots import check_plot
+from synmt.significance import Comparison
+
+EMPTY = Row("41-50", 0, 0.0, 0.0, None)
+
+
+def row(name, score, baseline=None, *, count=20, interval=None):
+    compared = Comparison(score - baseline, *interval, 0.04) if interval else None
+    base = None if baseline is None else Result(baseline, 0.1)
+    return Row(name, count, count / 100, count / 100, Result(score, 0.2), base, compared)
+
+
+def table(rows, *, by="source length", unit="words", metric="bleu", total=None):
+    names, chosen = [one.group for one in rows], np.zeros((len(rows), 0), bool)
+    grouping = Grouping(by, unit, names, chosen, np.zeros(0, int), exact=not unit)
+    return Table(grouping, make_metric(metric), rows, total or rows[0])
+
+
+COMPARED = [
+    row("1-10", 20.0, 21.0, interval=(-2.5, 0.5)),
+    row("11-20", 24.0, 22.0, count=60, interval=(1.0, 3.5)),
+    row(">20", 30.0, 29.0, count=4),
+    EMPTY,
+]
+
+
+def notes(axes):
+    return [text.get_text().replace("−", "-") for text in axes.texts]
+
+
+def bars_of(axes):
+    return [[(x, low, high) for (x, low), (_, high) in bar.get_segments()] for bar in axes.collections]
+
+
+def test_differences_have_their_intervals_and_small_groups_none():
+    above, below = draw_groups([table(COMPARED)], system="pascal", baseline="plain").axes
+    assert bars_of(above) == [[(0, -2.5, 0.5)], [(1, 1.0, 3.5)]]
+    hollow = above.get_legend_handles_labels()[0][0]
+    assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([2], [1.0])
+    assert notes(above) == ["-1.0", "+2.0", "+1.0"]
+    assert above.get_title(loc="left") == "pascal − plain"
+    assert [text.get_text() for text in above.get_legend().get_texts()] == [f"fewer than {FEW} sentences"]
+    assert above.get_ylabel() == "Δ BLEU (points)"
+    assert [bar.get_height() for bar in below.patches] == [20, 60, 4, 0]
+    assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
+
+
+def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
+    compared = [row("a", 2.0, 1.0, interval=(1.5, 2.0))]
+    above, _ = draw_groups([table(compared)], system="pascal", baseline="plain").axes
+    assert bars_of(above) == [[(0, 1.0, 2.0)]]
+    assert above.get_legend() is None
+
+
+def test_a_plot_of_one_system_shows_its_scores():
+    rows = [row("a", 20.0), row("b", 30.0), Row("c", 0, 0.0, 0.0, None)]
+    above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], system="pascal").axes
+    assert notes(above) == ["20.0", "30.0"]
+    assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
+    assert above.get_ylabel() == "TER (points, lower is better)"
+    assert below.get_xlabel() == "kind of $"
+
+
+def test_several_tables_stand_one_below_the_other():
+    figure = draw_groups([table(COMPARED), table(COMPARED[:2], by="kind", unit="")], system="pascal", baseline="plain")
+    assert [axes.get_xlabel() for axes in figure.axes[1::2]] == ["Source length (words)", "kind"]
+    assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], system="pascal").get_figheight()
+
+
+def test_few_groups_stand_no_wider_beside_a_table_of_many():
+    many = table([row(str(number), 20.0) for number in range(30)])
+    alone, beside = draw_groups([table(COMPARED)], system="a"), draw_groups([table(COMPARED), many], system="a")
+    widths = []
+    for figure in (alone, beside):
+        figure.draw_without_rendering()
+        widths.append(figure.axes[0].get_window_extent().width)
+    assert beside.get_figwidth() > 3 * alone.get_figwidth()
+    assert widths[1] == pytest.approx(widths[0], rel=0.05)
+
+
+def test_more_tables_than_a_page_shows_are_refused(tmp_path):
+    check_number(["a"] * MOST, tmp_path / "x.png")
+    with pytest.raises(UsageError, match=r"a plot shows 8 tables at most\. Tables asked for: a, a"):
+        check_number(["a"] * (MOST + 1), tmp_path / "x.png")
+
+
+def test_tables_without_groups_can_be_drawn(tmp_path):
+    empty = table([], total=row("all", 20.0, 19.0, interval=(0.5, 1.5)))
+    save_groups_plot([empty], tmp_path / "x.svg", system="pascal", baseline="plain")
+    nothing = table([EMPTY], total=row("all", 20.0))
+    save_groups_plot([nothing, table([], total=row("all", 20.0))], tmp_path / "y.svg", system="pascal")
+
+
+def test_plots_are_written_as_their_names_say_and_twice_the_same(tmp_path):
+    rows = [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)]
+    for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
+        save_groups_plot([table(rows, by="costs $1", unit="")], tmp_path / name, system="pascal", baseline="plain")
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    svg = (tmp_path / "one.svg").read_text()
+    assert svg == (tmp_path / "two.svg").read_text()
+    assert ">a$b$<" in svg
+    assert ">Δ BLEU (points)<" in svg
+
+
+def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):
+    with pytest.raises(UsageError, match=r"plot.jpg: .*\.png, \.svg, \.pdf"):
+        check_plot(tmp_path / "plot.jpg")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SynmtError, match=r"pip install 'synmt\[plot\]'"):
+        check_plot(tmp_path / "plot.png")

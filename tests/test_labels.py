@@ -1,0 +1,77 @@
+"""Labels of test sentences, and conditions on them."""
+
+from __future__ import annotations
+
+import pytest
+
+from synmt.analysis.labels import choose_labels, choose_sentences, number_values, read_labels
+from synmt.errors import SynmtError, UsageError
+
+
+def test_labels_that_are_numbers_are_ordered_as_numbers():
+    assert number_values(["10", "9", "0", "9"])[0] == ["0", "9", "10"]
+    assert number_values(["10", "9", "none", ""])[0] == ["(empty)", "10", "9", "none"]
+
+
+def test_labels_are_columns_by_their_names(tmp_path):
+    path = tmp_path / "labels.tsv"
+    path.write_text("phenomenon\tattractors\r\nagreement\t1\r\n\t0\r\n")
+    labels = read_labels(path, 2)
+    assert labels == {"phenomenon": ["agreement", ""], "attractors": ["1", "0"]}
+    assert list(choose_labels(labels, ["attractors"])) == ["attractors"]
+    with pytest.raises(UsageError, match=r"no label 'atractors'.*phenomenon, attractors.*'attractors'\?"):
+        choose_labels(labels, ["atractors"])
+
+
+SPLITS = {"split": ["seen", "length", "seen", ""], "attractors": ["0", "0", "1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (["split=seen"], [True, False, True, False]),
+        (["split!=length"], [True, False, True, True]),
+        (["split!=length", "attractors!=0"], [False, False, True, True]),
+        (["split=seen", "attractors=0"], [True, False, False, False]),
+        (["split="], [False, False, False, True]),
+        (["split!=(empty)"], [True, True, True, False]),
+    ],
+)
+def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expected):
+    assert choose_sentences(SPLITS, conditions).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("conditions", "message"),
+    [
+        (["split"], r"'split' is no condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
+        (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
+        (["split=lenght"], r"no label 'split' is 'lenght'\. .*: \(empty\), length, seen\. Did you mean 'length'\?"),
+        (["attractors=3"], r"no label 'attractors' is '3'\. Its values: 0, 1, 2\.$"),
+        (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),
+    ],
+)
+def test_a_condition_that_chooses_nothing_is_refused(conditions, message):
+    with pytest.raises(UsageError, match=message):
+        choose_sentences(SPLITS, conditions)
+
+
+def test_of_many_values_the_first_are_named():
+    with pytest.raises(UsageError, match=r"Its values: 0, 1, .*, 19, …\.$"):
+        choose_sentences({"id": [str(number) for number in range(30)]}, ["id=x"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no labels in the file"),
+        ("a\tb\n1\t2\n1\n", "line 3: 1 columns, but the first row names 2"),
+        ("a\ta\n1\t2\n", "line 1: two columns are named 'a'"),
+        ("a\n1\n", "1 rows of labels below the header, but there are 2 test sentences"),
+    ],
+)
+def test_labels_that_do_not_fit_are_refused(tmp_path, text, message):
+    path = tmp_path / "labels.tsv"
+    path.write_text(text)
+    with pytest.raises(SynmtError, match=message):
+        read_labels(path, 2)
