@@ -6,13 +6,19 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sacrebleu
 import typer
+from small_run import make_run
 from typer.testing import CliRunner
 
 from synmt.cli.score import score
+from synmt.cli.score_tables import fit
+from synmt.errors import SynmtError
+from synmt.files import read_lines
+from synmt.metrics import METRICS, MeanMetric
 
 APP = typer.Typer()
 APP.command()(score)
@@ -38,8 +44,8 @@ def test_the_table_has_every_number_and_its_signature(files):
     assert result.exit_code == 0, result.output
     bleu = sacrebleu.corpus_bleu(FIRST, [REFERENCES]).score
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert rows[0] == ["system", "metric", "score"]
-    assert ["one.de", "BLEU", f"{bleu:.2f}"] in rows
+    assert rows[0] == ["system", "metric", "score", "95", "%", "interval"]
+    assert ["one.de", "BLEU", f"{bleu:.2f}"] in [row[:3] for row in rows]
     for start in ("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|", "chrF2|nrefs:1|", "TER|nrefs:1|"):
         assert any(line.startswith(start) for line in result.stdout.splitlines())
 
@@ -50,12 +56,15 @@ def test_json_compares_every_further_system_with_the_first(files):
     first, second = report["systems"]
     assert report["segments"] == 3
     assert report["bootstrap"] == {"samples": 1000, "seed": 12345, "base": "one.de"}
+    assert report["randomization"] == {"samples": 10_000, "seed": 12345, "base": "one.de"}
     assert list(first["scores"]) == ["chrf", "bleu"]
     assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
     assert "comparison" not in first["scores"]["bleu"]
     found = second["scores"]["chrf"]["comparison"]
     assert found["difference"] == second["scores"]["chrf"]["score"] - first["scores"]["chrf"]["score"]
     assert found["low"] <= found["difference"] <= found["high"]
+    assert second["scores"]["chrf"]["p_values"].keys() == {"bootstrap", "randomization"}
+    assert second["scores"]["chrf"]["p_values"]["bootstrap"] == found["p_value"]
 
 
 def test_seed_and_samples_choose_the_resamples(files):
@@ -93,6 +102,265 @@ def test_systems_named_alike_are_told_apart_by_their_paths(files):
         str(files / "one.de"),
         str(files / "sub" / "one.de"),
     ]
+
+
+def test_what_bleu_is_made_of_is_that_of_sacrebleu(files):
+    expected = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
+    shown = [line.split() for line in run("-r", files / "ref.de", files / "one.de").stdout.splitlines()]
+    numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
+    assert ["one.de", *numbers] in [row[:-1] for row in shown]
+    result = run("-r", files / "ref.de", files / "one.de", "--json", "-m", "BLEU")
+    details = json.loads(result.stdout)["systems"][0]["scores"]["bleu"]["details"]
+    assert [details[f"precision_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(expected.precisions)
+    assert details["brevity_penalty"] == pytest.approx(expected.bp)
+    assert details["length_ratio"] == pytest.approx(expected.sys_len / expected.ref_len)
+
+
+def test_a_system_against_itself_differs_by_nothing_in_every_test(files):
+    every = ("--tests", "bootstrap,randomization,t,ks", "--json", "--metric", "bleu,ter")
+    result = run("-r", files / "ref.de", files / "one.de", files / "one.de", *every)
+    for found in json.loads(result.stdout)["systems"][1]["scores"].values():
+        assert found["difference"] == 0
+        assert found["p_values"] == {"bootstrap": 1, "randomization": 1, "t": 1, "ks": 1}
+
+
+def test_the_order_of_systems_turns_the_sign_alone(files):
+    def second(*names):
+        result = run("-r", files / "ref.de", *(files / name for name in names), "--json", "-m", "chrf")
+        return json.loads(result.stdout)["systems"][1]["scores"]["chrf"]
+
+    there, back = second("one.de", "two.de"), second("two.de", "one.de")
+    assert there["difference"] == -back["difference"]
+    assert there["p_values"] == back["p_values"]
+    assert there["comparison"]["low"] == pytest.approx(-back["comparison"]["high"])
+
+
+@pytest.mark.parametrize("how", ["pattern", "seeds"])
+def test_seeds_are_one_system_by_a_pattern_or_by_their_names(files, how):
+    for number, lines in (("1", FIRST), ("2", SECOND)):
+        (files / f"pascal.seed{number}.de").write_text("\n".join(lines))
+    given = ["pascal.seed*.de"] if how == "pattern" else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
+    given = [name if name.startswith("--") else files / name for name in given]
+    result = run("-r", files / "ref.de", files / "one.de", *given, "-m", "chrf", "--json")
+    base, system = json.loads(result.stdout)["systems"]
+    scores = [sacrebleu.corpus_chrf(lines, [REFERENCES]).score for lines in (FIRST, SECOND)]
+    found = system["scores"]["chrf"]
+    assert system["system"] == ("pascal.seed*.de" if how == "pattern" else "pascal.de")
+    assert system["seeds"] == [str(files / f"pascal.seed{number}.de") for number in (1, 2)]
+    assert found["seeds"]["scores"] == scores
+    assert found["score"] == found["seeds"]["mean"] == pytest.approx(sum(scores) / 2)
+    assert found["difference"] == pytest.approx((scores[1] - scores[0]) / 2)
+    assert found["p_values"]["seeds"] is None
+    assert "seeds" not in base
+
+
+def test_two_equal_seeds_score_as_one(files):
+    for number in "12":
+        (files / f"again.{number}").write_text("\n".join(SECOND))
+    once = run("-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "bleu", "--json", "--samples", 200)
+    given = [files / name for name in ("one.de", "again.1", "again.2")]
+    twice = run("-r", files / "ref.de", *given, "--seeds", "-m", "bleu", "--json", "--samples", 200)
+    one, other = (json.loads(result.stdout)["systems"][1]["scores"]["bleu"] for result in (once, twice))
+    assert other["seeds"]["deviation"] == 0
+    assert one["comparison"] == pytest.approx(other["comparison"])
+    assert one["interval"] == pytest.approx(other["interval"])
+    assert one["p_values"]["randomization"] == other["p_values"]["randomization"]
+
+
+def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
+    for name, texts in (("a", (FIRST, SECOND)), ("b", (SECOND, REFERENCES, SECOND))):
+        for number, lines in enumerate(texts):
+            (files / f"{name}.{number}").write_text("\n".join(lines))
+    result = run("-r", files / "ref.de", files / "a.*", files / "b.*", "-m", "bleu", "--samples", 200)
+    assert result.exit_code == 0, result.output
+    assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
+    assert "bootstrap of sentences and of seeds" in result.stdout
+    header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
+    assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
+    assert [row.split()[2] for row in rows] == ["2", "3"]
+
+
+def test_a_run_brings_its_reference_its_source_and_its_scoring(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    for name, lines in (("base", FIRST), ("pascal", SECOND)):
+        made = make_run(tmp_path / name, parser=False, evaluation={"tokenize": "char"})
+        for kind, text in (("source", ["a", "b", "c"]), ("reference", REFERENCES), ("hypothesis", lines)):
+            path = made.test_folder("test") / f"{kind}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(text) + "\n", encoding="utf-8")
+    result = run(tmp_path / "base", tmp_path / "pascal", "--json", "-m", "bleu", "--sentences", tmp_path / "all.jsonl")
+    report = json.loads(result.stdout)
+    assert [one["system"] for one in report["systems"]] == ["base", "pascal"]
+    expected = sacrebleu.corpus_bleu(SECOND, [REFERENCES], tokenize="char").score
+    assert report["systems"][1]["scores"]["bleu"]["score"] == expected
+    assert list((tmp_path / "base/tests/test/segments").iterdir())
+    first = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
+    assert (first["source"], first["reference"]) == ("a", REFERENCES[0])
+    both = json.loads(run(tmp_path / "[bp]as*", "--json", "-m", "bleu", "--test", "test").stdout)["systems"]
+    assert [one["seeds"] for one in both] == [[str(tmp_path / "base"), str(tmp_path / "pascal")]]
+    wrong = run(tmp_path / "base", "--test", "flickr", "-m", "bleu")
+    assert "no test set 'flickr'" in str(wrong.exception)
+    (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
+    other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
+    assert "pascal: the references of its test set are not those of" in str(other.exception)
+    given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
+    assert given.exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl"])
+def test_sentences_are_a_row_for_each_segment(files, name):
+    result = run(
+        "-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "bleu,ter", "--sentences", files / name
+    )
+    assert result.exit_code == 0, result.output
+    rows = list(read_lines(files / name))
+    ter = [sacrebleu.sentence_ter(one, [reference]).score for one, reference in zip(FIRST, REFERENCES, strict=True)]
+    if name.endswith(".jsonl"):
+        found = [json.loads(row) for row in rows]
+        assert [one["systems"][0]["scores"]["ter"] for one in found] == pytest.approx(ter)
+        assert [one["systems"][1]["translation"] for one in found] == SECOND
+        return
+    header, *values = (row.split("\t") for row in rows)
+    assert header == ["line", "one.de:bleu", "one.de:ter", "two.de:bleu", "two.de:ter"]
+    assert [row[0] for row in values] == ["1", "2", "3"]
+    assert [float(row[2]) for row in values] == pytest.approx(ter, abs=1e-6)
+    bleu = sacrebleu.sentence_bleu(SECOND[1], [REFERENCES[1]]).score
+    assert float(values[1][3]) == pytest.approx(bleu, abs=1e-6)
+
+
+def test_empty_translations_are_counted_in_a_warning(files):
+    (files / "gaps.de").write_text("Der Affe.\n\n \n")
+    result = run("-r", files / "ref.de", files / "gaps.de", "-m", "bleu")
+    assert "gaps.de: 2 of 3 translations are empty" in result.stderr
+    assert "empty" not in run("-r", files / "ref.de", files / "one.de", "-m", "bleu").stderr
+
+
+class Copied(MeanMetric):
+    """Score a translation by how many of its words the source has."""
+
+    title, signature, reads_source = "copied words", "none", True
+
+    def __init__(self, options):
+        self.options = options
+
+    def score_segments(self, hypotheses, references, sources):
+        return [
+            100 * len({*one.split()} & {*other.split()}) / max(1, len({*one.split()}))
+            for one, other in zip(hypotheses, sources, strict=True)
+        ]
+
+
+def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
+    monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
+    (files / "src.en").write_text("Der monkey\nEr sleeps\nYes\n")
+    result = run("-r", files / "ref.de", files / "one.de", "-s", files / "src.en", "-m", "copied", "--json")
+    # 1 of 5 words, 1 of 3, 0 of 1
+    assert json.loads(result.stdout)["systems"][0]["scores"]["copied"]["score"] == pytest.approx((20 + 100 / 3) / 3)
+    (files / "src.en").write_text("Der monkey\n")
+    wrong = run("-r", files / "ref.de", files / "one.de", "-s", files / "src.en", "-m", "copied")
+    assert "src.en: 1 lines, but" in str(wrong.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "there is nothing to score"),
+        (("one.de",), "nothing to score against. Give the references: `-r FILE`"),
+        (("-r", "ref.de", "one.de", "--test", "test"), "no run was given that could have a test set"),
+        (("-r", "ref.de", "no.*"), "no.*: no file and no run folder fits the pattern"),
+        (("-r", "ref.de", "-", "-"), "standard input can be read only once"),
+        (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: is given twice as a seed"),
+        (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
+        (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
+        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words reads the source, and none was given"),
+        (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "the name does not say what to write"),
+        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast belongs to --model"),
+        (("one.de", "--model", "runs/a", "--contrast", "controlled"), "TRANSLATIONS does not go with --model"),
+        (("--model", "runs/a", "-m", "bleu", "--contrast", "x"), "--metrics/--metric does not go with --model"),
+        (("--model", "runs/a"), "a model needs pairs"),
+        (("--model", "runs/a", "--source", "s", "--contrast", "x"), "a model needs pairs"),
+        (("--model", "runs/a", "--source", "s"), "--source needs --target beside it"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused(files, monkeypatch, arguments, message):
+    monkeypatch.chdir(files)
+    monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
+    result = run(*arguments)
+    assert isinstance(result.exception, SynmtError), result.output
+    assert message in str(result.exception)
+
+
+def test_a_model_is_asked_with_all_that_was_given(monkeypatch):
+    asked = {}
+    monkeypatch.setattr("synmt.cli.score_model.score_model", lambda **given: asked.update(given))
+    result = run("--model", "runs/a", "--model", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
+    assert result.exit_code == 0, result.output
+    assert asked == {
+        "models": [Path("runs/a"), Path("runs/b")],
+        "source": None,
+        "target": None,
+        "contrast": ["controlled"],
+        "checkpoint": "final",
+        "parses": None,
+        "batch_size": 8,
+        "device": "auto",
+        "samples": 1000,
+        "seed": 12345,
+        "as_json": True,
+    }
+    run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--samples", 50)
+    assert (asked["source"], asked["target"], asked["samples"]) == (Path("a.en"), Path("a.de"), 50)
+
+
+def test_the_figures_of_the_pascal_paper_come_out(data_folder):
+    folder = data_folder / "pascal-outputs" / "nc11en2de"
+    if not folder.is_dir():
+        pytest.skip(f"needs {folder}")
+    names = ("truth", "transformer.preds", "transformer_pascal.preds")
+    truth, base, pascal = (folder / f"{name}.test.gz" for name in names)
+    result = run("-r", truth, base, pascal, "-m", "bleu", "--json", "--tests", "bootstrap,randomization,t")
+    first, second = (one["scores"]["bleu"] for one in json.loads(result.stdout)["systems"])
+    assert (round(first["score"], 1), round(second["score"], 1)) == (25.0, 25.9)
+    assert max(second["p_values"].values()) < 0.01
+    # as `sacrebleu truth -i base pascal --metrics bleu --paired-ar` prints
+    assert (f"{first['score']:.2f}", f"{second['score']:.2f}") == ("24.96", "25.93")
+
+
+COLUMNS = ["system", "metric", "score", "95 % interval", "difference", "its interval", "boot. p", "random. p"]
+ROW = ["chrF2", "54.94", "54.49 to 55.42", "+0.76", "+0.46 to +1.04", "0.001", "<0.001"]
+
+
+@pytest.mark.parametrize("name", ["x" * 5, "x" * 20, "x" * 40])
+def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
+    widths, gap = fit(COLUMNS, [[name, *ROW]], 80)
+    assert sum(widths) + gap * (len(widths) - 1) <= 80
+    assert widths[0] >= min(len(name), 20)
+    # a column is never narrower than its longest word
+    assert widths[3:6] == [8, 10, 8]
+    whole, _ = fit(COLUMNS, [[name, *ROW]], None)
+    assert whole[0] == max(len(name), len("system"))
+
+
+def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files):
+    name = "multi30k-pascal-big.de"
+    (files / name).write_text("\n".join(SECOND))
+    given = ["-r", str(files / "ref.de"), str(files / "one.de"), str(files / name), "-m", "bleu"]
+    inner, outer = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *given],
+        stdout=outer,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
+        check=False,
+    )
+    os.close(outer)
+    shown = os.read(inner, 100_000).decode()
+    os.close(inner)
+    assert done.returncode == 0, done.stderr
+    table = shown.split("BLEU of")[0]
+    assert max(len(line.rstrip("\r")) for line in table.split("\n")) <= 80
+    assert "…" not in shown
+    assert [line.split()[0] for line in table.split("\n") if "BLEU" in line] == ["one.de", name]
 
 
 SCRIPT = """

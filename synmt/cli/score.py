@@ -1,138 +1,195 @@
-"""`synmt score`: translations -> BLEU, chrF, TER with signatures and significance."""
+"""`synmt score`: translations -> scores with signatures and significance; pairs -> what a model gives them."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from synmt.cli import console
+from synmt.cli import score_options as options
+from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.metrics import Comparison, Score
+    from synmt.metrics import Metric, MetricOptions, Score
+    from synmt.standings import Plan, Standing
+    from synmt.systems import Contest, Text
+
+_FOR_TEXTS = (
+    *("systems", "reference", "test", "metrics", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
+    *("group_seeds", "tests"),
+)
+_FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device")
 
 
 def score(
-    systems: Annotated[
-        list[Path],
-        typer.Argument(metavar="TRANSLATIONS...", help="One file for each system; `-` is standard input."),
-    ],
-    reference: Annotated[Path, typer.Option("--reference", "-r", help="The references, a line for each translation.")],
-    metrics: Annotated[
-        str, typer.Option("--metrics", "-m", help="Any of bleu, chrf, ter, with commas.")
-    ] = "bleu,chrf,ter",
-    tokenize: Annotated[str, typer.Option(help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …")] = "13a",
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Ignore case in BLEU and chrF.")] = False,
-    samples: Annotated[int, typer.Option(min=1, help="Resamples of the paired bootstrap.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resamples.")] = 12345,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    context: typer.Context,
+    systems: options.Systems = None,
+    reference: options.Reference = None,
+    source: options.Source = None,
+    test: options.Test = None,
+    metrics: options.Metrics = "bleu,chrf,ter",
+    tokenize: options.Tokenize = None,
+    lowercase: options.Lowercase = None,
+    comet_model: options.CometModel = None,
+    beer: options.Beer = None,
+    sentences: options.Sentences = None,
+    group_seeds: options.GroupSeeds = False,
+    tests: options.Tests = None,
+    samples: options.Samples = None,
+    seed: options.Seed = 12345,
+    models: options.Models = None,
+    target: options.Target = None,
+    contrast: options.Contrast = None,
+    checkpoint: options.Checkpoint = "final",
+    parses: options.Parses = None,
+    batch_size: options.BatchSize = None,
+    device: options.Device = "auto",
+    as_json: options.AsJson = False,
 ) -> None:
-    """Score translations; every further system is compared with the first by paired bootstrap.
+    """Score translations, and compare every further system with the first; or ask a model what it gives to given ones.
 
-    Example: [bold]synmt score -r reference.de baseline.de pascal.de --metrics bleu,ter[/]
+    Example: [bold]synmt score -r reference.de baseline.de pascal.de --metrics bleu,ribes[/]
+
+    Example: [bold]synmt score runs/multi30k-tiny runs/multi30k-pascal --tests bootstrap,t[/]
+
+    Example: [bold]synmt score -r reference.de 'baseline.seed*.de' 'pascal.seed*.de'[/]
+
+    Example: [bold]synmt score --model runs/multi30k-pascal --source test.en --target test.de > pairs.jsonl[/]
+
+    Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
-    from synmt.metrics import MetricOptions, looks_tokenized, make_metric, read_aligned
+    from synmt.cli import score_sentences, score_tables
+    from synmt.systems import read_systems
 
-    options = MetricOptions(tokenize, lowercase)
-    made = {name: make_metric(name, options) for name in _split(metrics)}
-    references, *texts = read_aligned([reference, *systems])
-    names = _short_names(systems)
-    if tokenize != "none":
-        for name, text in zip([str(reference), *names], [references, *texts], strict=True):
-            if looks_tokenized(text):
-                console.warn(f"{name} looks tokenised; BLEU expects plain text, or `--tokenize none`")
-    scores = _score_all(texts, references, made)
-    comparisons = _compare_all(scores, samples=samples, seed=seed)
-    if as_json:
-        _print_json(names, len(references), scores, comparisons, {"samples": samples, "seed": seed})
-    else:
-        _print_table(names, scores, comparisons, f"{samples:,} resamples, seed {seed}")
-
-
-def _short_names(paths: list[Path]) -> list[str]:
-    """Name systems by their files, or by their paths where two files are named alike."""
-    paths = [Path("standard input") if str(path) == "-" else path for path in paths]
-    alike = len({path.name for path in paths}) < len(paths)
-    return [str(path) if alike else path.name for path in paths]
+    _check_options(_typed(context))
+    if models:
+        asked = {"source": source, "target": target, "contrast": contrast or [], "parses": parses}
+        how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "samples": samples, "seed": seed}
+        _score_model(models, asked, how, as_json=as_json)
+        return
+    if sentences:
+        score_sentences.check_name(sentences)
+    contest = read_systems(systems or [], reference=reference, source=source, test=test, group_seeds=group_seeds)
+    plan = _plan(contest, tests, samples, seed)
+    wanted = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
+    chosen = replace(contest.scoring, **{name: value for name, value in wanted.items() if value is not None})
+    scores = _score_all(contest, _make(_split(metrics), chosen, contest))
+    _warn(contest, chosen.tokenize)
+    if sentences:
+        score_sentences.write_sentences(sentences, contest, scores)
+    show = score_tables.print_json if as_json else score_tables.print_tables
+    show(contest, _judge(scores, plan), plan)
 
 
-def _split(metrics: str) -> list[str]:
-    """Read names with commas, each once."""
-    return list(dict.fromkeys(name.strip().lower() for name in metrics.split(",")))
+def _typed(context: typer.Context) -> dict[str, str]:
+    """Find the parameters that were typed, and how each is called there."""
+    return {
+        str(parameter.name): options.TRANSLATIONS
+        if parameter.name == "systems"
+        else "/".join(name for name in parameter.opts + parameter.secondary_opts if name.startswith("--"))
+        for parameter in context.command.params
+        if (origin := context.get_parameter_source(str(parameter.name))) and origin.name == "COMMANDLINE"
+    }
 
 
-def _score_all(texts: list[list[str]], references: list[str], metrics: dict[str, Any]) -> list[dict[str, Score]]:
-    from synmt.metrics import score as score_by
-
-    found: list[dict[str, Score]] = [{} for _ in texts]
-    with console.progress("scoring", len(texts) * len(metrics), "scores") as advance:
-        for scores, text in zip(found, texts, strict=True):
-            for name, metric in metrics.items():
-                scores[name] = score_by(metric, text, references)
-                advance(1)
-    return found
-
-
-def _compare_all(scores: list[dict[str, Score]], *, samples: int, seed: int) -> list[dict[str, Comparison]]:
-    """Compare each further system with the first, by every metric."""
-    from synmt.metrics import paired_bootstrap
-
-    first = scores[0]
-    return [
-        {
-            name: paired_bootstrap(
-                first[name].statistics, one.statistics, one.metric.aggregate, samples=samples, seed=seed
+def _check_options(typed: dict[str, str]) -> None:
+    """Refuse what does not belong to translations, or to a model, whichever was asked for."""
+    for name in _FOR_TEXTS if "models" in typed else _FOR_MODELS:
+        if name in typed and "models" in typed:
+            raise UsageError(
+                f"{typed[name]} does not go with --model",
+                do="Score translations, or ask a model: one at a time",
             )
-            for name, one in system.items()
+        if name in typed:
+            raise UsageError(f"{typed[name]} belongs to --model", do="Add `--model RUN`")
+    if "models" not in typed:
+        if "systems" not in typed:
+            raise UsageError("there is nothing to score", do="Give translations, or a model: see `synmt score --help`")
+        return
+    pairs = "source" in typed or "target" in typed
+    if pairs == ("contrast" in typed):
+        raise UsageError(
+            "a model needs pairs to give probabilities to",
+            allowed="Give both `--source FILE` and `--target FILE`, or `--contrast PATH`, and not all of them",
+        )
+    for one, other in (("source", "target"), ("target", "source")):
+        if one in typed and other not in typed:
+            raise UsageError(f"{typed[one]} needs --{other} beside it", do=f"Add `--{other} FILE`")
+
+
+def _score_model(models: list[Path], asked: dict[str, Any], how: dict[str, Any], *, as_json: bool) -> None:
+    from synmt.bootstrap import SAMPLES
+    from synmt.cli.score_model import score_model
+
+    how["samples"] = how["samples"] or SAMPLES
+    score_model(models=models, **asked, **how, as_json=as_json)
+
+
+def _plan(contest: Contest, tests: str | None, samples: int | None, seed: int) -> Plan:
+    from synmt.standings import Plan, check_tests
+
+    names = None
+    if tests is not None:
+        names = check_tests(_split(tests), [len(system.seeds) for system in contest.systems])
+    plan = Plan(names, seed=seed)
+    return replace(plan, resamples=samples, swaps=samples) if samples else plan
+
+
+def _judge(scores: dict[str, list[list[Score]]], plan: Plan) -> dict[str, list[Standing]]:
+    from synmt.standings import standings
+
+    with console.progress("comparing", len(scores), "metrics") as advance:
+        found = {}
+        for name, systems in scores.items():
+            found[name] = standings(systems, plan)
+            advance(1)
+        return found
+
+
+def _split(names: str) -> list[str]:
+    """Read names with commas, each once."""
+    return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
+
+
+def _make(names: list[str], chosen: MetricOptions, contest: Contest) -> dict[str, Metric]:
+    """Make the metrics, and refuse at once those that need what was not given."""
+    from synmt.metrics import check_texts, make_metric
+
+    made = {name: make_metric(name, chosen) for name in names}
+    for metric in made.values():
+        check_texts(metric, contest.reference.lines, contest.reference.lines, contest.source)
+    return made
+
+
+def _warn(contest: Contest, tokenize: str) -> None:
+    """Say what may be wrong with the texts."""
+    from synmt.metrics import looks_tokenized
+
+    for text in (contest.reference, *(text for system in contest.systems for text in system.seeds)):
+        if tokenize != "none" and looks_tokenized(text.lines):
+            console.warn(f"{text.name} looks tokenised; BLEU expects plain text, or `--tokenize none`")
+        empty = sum(not line.strip() for line in text.lines)
+        if empty and text is not contest.reference:
+            console.warn(f"{text.name}: {empty:,} of {len(text.lines):,} translations are empty")
+
+
+def _score_all(contest: Contest, metrics: dict[str, Metric]) -> dict[str, list[list[Score]]]:
+    """Score every text by every metric: a list for each metric, in it one for each system, a score for each seed."""
+    from synmt.segments import kept_score
+
+    texts = sum(len(system.seeds) for system in contest.systems)
+    with console.progress("scoring", texts * len(metrics), "scores") as advance:
+
+        def scored(metric: Metric, text: Text) -> Score:
+            source = contest.source if metric.reads_source else None
+            found = kept_score(metric, text.lines, contest.reference.lines, sources=source, folder=text.kept)
+            advance(1)
+            return found
+
+        return {
+            name: [[scored(metric, text) for text in system.seeds] for system in contest.systems]
+            for name, metric in metrics.items()
         }
-        for system in scores[1:]
-    ]
-
-
-def _print_table(
-    names: list[str], scores: list[dict[str, Score]], comparisons: list[dict[str, Comparison]], how: str
-) -> None:
-    rows = []
-    for metric, first in scores[0].items():
-        title = first.metric.title + ("" if first.metric.higher_is_better else " (lower is better)")
-        for position, (name, found) in enumerate(zip(names, scores, strict=True)):
-            compared = _cells(comparisons[position - 1][metric]) if position else [""] * 3
-            rows.append([name, title, f"{found[metric].value:.2f}", *compared])
-    columns = ["system", "metric", "score", "difference", "95 % interval", "p"]
-    width = len(columns) if comparisons else 3
-    console.table("", columns[:width], [row[:width] for row in rows], to_stdout=True)
-    print()
-    for first in scores[0].values():
-        print(f"{first.metric.title}|{first.signature}")
-    if comparisons:
-        print(f"difference to {names[0]}; p: two-sided paired bootstrap (Koehn, 2004), {how}")
-
-
-def _cells(comparison: Comparison) -> list[str]:
-    p = "<0.001" if comparison.p_value < 0.0005 else f"{comparison.p_value:.3f}"
-    return [f"{comparison.difference:+.2f}", f"{comparison.low:+.2f} to {comparison.high:+.2f}", p]
-
-
-def _print_json(
-    names: list[str],
-    segments: int,
-    scores: list[dict[str, Score]],
-    comparisons: list[dict[str, Comparison]],
-    bootstrap: dict[str, int],
-) -> None:
-    from dataclasses import asdict
-
-    systems: list[dict[str, Any]] = []
-    for position, (name, found) in enumerate(zip(names, scores, strict=True)):
-        values = {}
-        for metric, one in found.items():
-            values[metric] = {"name": one.metric.title, "score": one.value, "signature": one.signature}
-            if position:
-                values[metric]["comparison"] = asdict(comparisons[position - 1][metric])
-        systems.append({"system": name, "scores": values})
-    report: dict[str, Any] = {"segments": segments, "systems": systems}
-    if comparisons:
-        report["bootstrap"] = {**bootstrap, "base": names[0]}
-    print(json.dumps(report, ensure_ascii=False, indent=2))

@@ -1,0 +1,241 @@
+"""Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in test_metrics.py."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from itertools import product
+from statistics import mean as mean_of
+
+import numpy as np
+import pytest
+import sacrebleu
+from scipy import stats
+
+from synmt.bootstrap import interval
+from synmt.errors import UsageError
+from synmt.files import read_lines
+from synmt.metrics import make_metric, score
+from synmt.seeds import draw_seeds, seeded_bootstrap, spread, welch_test
+from synmt.significance import (
+    approximate_randomization,
+    bootstrap_scores,
+    kolmogorov_smirnov,
+    paired_bootstrap,
+    paired_t_test,
+    swapped_differences,
+)
+from synmt.standings import TESTS, Plan, check_tests, standings
+
+REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja.", "Die Kinder bestellen ein Eis."]
+FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein.", "Die Kinder bestellt ein Eis."]
+SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja.", "Kinder bestellen Eis."]
+
+
+def ratio(totals):
+    """Score by a ratio of sums, which is no mean of the segments' scores."""
+    return float(100 * totals[0] / totals[1])
+
+
+def drawn(random, segments, shift=0.0):
+    right = random.normal(2 + shift, 1, segments)
+    return np.stack([right, random.integers(3, 9, segments)], axis=1)
+
+
+def enumerated(base, system):
+    """Score every exchange of segments, and every pair of seeds, one by one."""
+    found = []
+    for exchanged in product([False, True], repeat=len(base[0])):
+        pairs = []
+        for one, other in product(base, system):
+            first = sum(other[n] if swap else one[n] for n, swap in enumerate(exchanged))
+            second = sum(one[n] if swap else other[n] for n, swap in enumerate(exchanged))
+            pairs.append(ratio(second) - ratio(first))
+        found.append(mean_of(pairs))
+    return found
+
+
+@pytest.fixture(scope="module")
+def nc11(data_folder):
+    folder = data_folder / "pascal-outputs" / "nc11en2de"
+    if not folder.is_dir():
+        pytest.skip(f"needs {folder}")
+    names = ("truth", "transformer.preds", "transformer_pascal.preds")
+    return [list(read_lines(folder / f"{name}.test.gz"))[:300] for name in names]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seeds", [(1, 1), (2, 1), (2, 3)])
+def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
+    random = np.random.default_rng(seed)
+    base, system = ([drawn(random, 5, shift) for _ in range(n)] for n, shift in zip(seeds, (0, 0.8), strict=True))
+    everything = enumerated(base, system)
+    observed = everything[0]  # nothing exchanged
+    exact = sum(abs(one) >= abs(observed) - 1e-9 for one in everything) / len(everything)
+    found = swapped_differences(base, system, ratio, samples=4000, seed=seed)
+    assert len(set(np.round(found, 8))) == len(set(np.round(everything, 8)))
+    assert set(np.round(found, 6)) == set(np.round(everything, 6))
+    # three deviations of a share of 4,000
+    p = approximate_randomization(base, system, ratio, samples=4000, seed=seed)
+    assert p == pytest.approx(exact, abs=3 * 0.5 / 4000**0.5)
+
+
+def test_the_trials_of_a_few_segments_are_counted_with_the_observed_one_among_them():
+    # one segment: a trial exchanges it or not, and either difference is as large as the observed one
+    one = [np.array([[3.0, 5.0]])]
+    other = [np.array([[4.0, 5.0]])]
+    assert approximate_randomization(one, other, ratio, samples=7) == 1
+
+
+def test_sacrebleus_randomization_follows_from_the_same_trials(nc11):
+    from sacrebleu.significance import PairedTest
+
+    truth, *systems = nc11
+    metric = make_metric("bleu")
+    first, second = (metric.statistics(system, truth) for system in systems)
+    named = [("base", systems[0]), ("system", systems[1])]
+    _, results = PairedTest(named, {"BLEU": sacrebleu.BLEU()}, [truth], "ar", 2000)()
+    differences = swapped_differences([first], [second], metric.aggregate, samples=2000, seed=12345)
+    observed = abs(metric.aggregate(second.sum(0)) - metric.aggregate(first.sum(0)))
+    larger = np.count_nonzero(np.abs(differences) > observed)
+    assert (larger + 1) / 2001 == pytest.approx(results["BLEU"][1].p_value)
+    assert approximate_randomization([first], [second], metric.aggregate, samples=2000) == pytest.approx(
+        results["BLEU"][1].p_value, abs=2 / 2001
+    )
+
+
+def test_trials_tossed_in_parts_equal_those_tossed_at_once():
+    # 4,000,000 at once: 9,000 segments are tossed in parts of 416 trials
+    random = np.random.default_rng(3)
+    one, other = drawn(random, 9000), drawn(random, 9000)
+    found = swapped_differences([one], [other], ratio, samples=900, seed=5)
+    kept = np.random.default_rng(5).integers(2, size=(900, 9000), dtype=bool)
+    expected = [ratio(np.where(k, other.T, one.T).sum(1)) - ratio(np.where(k, one.T, other.T).sum(1)) for k in kept]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_randomization_keeps_its_promise_where_there_is_no_difference():
+    random = np.random.default_rng(7)
+    trials = [
+        approximate_randomization([drawn(random, 40)], [drawn(random, 40)], ratio, samples=199) for _ in range(200)
+    ]
+    # 5 % of 200 is 10 with a deviation of 3.1
+    assert 2 <= sum(p <= 0.05 for p in trials) <= 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exchanging_the_systems_changes_no_p_value(seed):
+    random = np.random.default_rng(seed)
+    one, other = drawn(random, 60), drawn(random, 60, 0.3)
+    there, back = (approximate_randomization([a], [b], ratio, samples=500) for a, b in ((one, other), (other, one)))
+    assert there == back
+    for test in (paired_t_test, kolmogorov_smirnov):
+        assert test(one[:, 0], other[:, 0]) == pytest.approx(test(other[:, 0], one[:, 0]))
+
+
+def test_two_equal_seeds_are_one():
+    random = np.random.default_rng(4)
+    one, other = drawn(random, 50), drawn(random, 50, 0.3)
+    once = approximate_randomization([one], [other], ratio, samples=500)
+    assert approximate_randomization([one, one], [other], ratio, samples=500) == once
+    assert approximate_randomization([one, one], [other] * 3, ratio, samples=500) == once
+    scores = bootstrap_scores([one, one, other, other], ratio, samples=300)
+    twice = seeded_bootstrap(scores[:, :2], scores[:, 2:], ratio(other.sum(0)) - ratio(one.sum(0)))
+    assert astuple(twice) == pytest.approx(astuple(paired_bootstrap(one, other, ratio, samples=300)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_t_test_and_the_test_of_distributions_are_scipys(seed):
+    random = np.random.default_rng(seed)
+    one, other = random.normal(40, 20, 80), random.normal(43, 20, 80)
+    assert paired_t_test(one, other) == pytest.approx(stats.ttest_rel(other, one).pvalue)
+    assert kolmogorov_smirnov(one, other) == stats.ks_2samp(one, other).pvalue
+    assert welch_test(one[:3].tolist(), other[:5].tolist()) == pytest.approx(
+        stats.ttest_ind(other[:5], one[:3], equal_var=False).pvalue
+    )
+
+
+def test_a_difference_without_spread_is_certain_and_none_is_none():
+    ones = np.ones(9)
+    assert paired_t_test(ones, ones) == 1
+    assert paired_t_test(ones, ones + 0.1) == 0
+    assert paired_t_test(np.array([30.0]), np.array([50.0])) == 1
+    assert kolmogorov_smirnov(ones, ones) == 1
+    assert kolmogorov_smirnov(ones, ones + 1) < 0.001
+    assert welch_test([25.0, 25.0], [25.0, 25.0, 25.0]) == 1
+    assert welch_test([25.0, 25.0], [26.0, 26.0]) == 0
+    # a spread of one side is enough
+    assert 0 < welch_test([25.0, 25.0], [26.0, 27.0]) < 1
+
+
+def test_seeds_are_described_by_hand():
+    found = spread([24.0, 25.0, 29.0])
+    # (2² + 1² + 3²) / 2 = 7
+    assert (found.mean, found.lowest, found.highest) == (26, 24, 29)
+    assert found.deviation == pytest.approx(7**0.5)
+    assert spread([24.0]).deviation == 0
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4])
+def test_the_mean_of_drawn_seeds_varies_as_that_of_new_seeds_would(seeds):
+    values = np.random.default_rng(seeds).normal(25, 1, seeds)
+    expected = values.var(ddof=1) / seeds
+    every = [np.mean(one) for one in product(values, repeat=seeds - 1)]
+    assert np.var(every) == pytest.approx(expected)
+    scores = np.tile(values, (20_000, 1))
+    found = draw_seeds(scores, np.random.default_rng(1))
+    assert found.var() == pytest.approx(expected, rel=0.05)
+    assert found.mean() == pytest.approx(values.mean(), abs=0.05)
+
+
+def test_sentences_and_seeds_vary_the_difference_together():
+    random = np.random.default_rng(8)
+    base, system = [drawn(random, 200) for _ in range(3)], [drawn(random, 200, 0.4) for _ in range(2)]
+    first, second = (bootstrap_scores(one, ratio, samples=2000) for one in (base, system))
+    observed = mean_of(ratio(s.sum(0)) for s in system) - mean_of(ratio(s.sum(0)) for s in base)
+    found = seeded_bootstrap(first, second, observed)
+    sentences_alone = np.ptp(interval(second.mean(1) - first.mean(1)))
+    assert found.difference == observed
+    assert found.high - found.low > sentences_alone
+    assert found.low < observed < found.high
+
+
+def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
+    from sacrebleu.significance import PairedTest
+
+    truth, base, _ = nc11
+    _, results = PairedTest([("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000)()
+    (one,) = standings([[score(make_metric("bleu"), base, truth)]], Plan())
+    assert (one.high - one.low) / 2 == pytest.approx(results["BLEU"][0].ci, rel=0.01)
+    assert one.low < one.value < one.high
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "ribes"])
+def test_a_system_against_itself_differs_by_nothing_in_every_test(name):
+    metric = make_metric(name)
+    seeds = [score(metric, lines, REFERENCES) for lines in (FIRST, SECOND)]
+    _, one = standings([seeds, seeds], Plan(tuple(TESTS), 200, 200))
+    assert one.difference == 0
+    assert one.p_values == dict.fromkeys(TESTS, 1.0)
+    _, alone = standings([seeds[:1], seeds[:1]], Plan(("bootstrap", "randomization", "t", "ks"), 200, 200))
+    assert set(alone.p_values.values()) == {1.0}
+    assert alone.comparison is not None
+    assert (alone.comparison.low, alone.comparison.high) == (0, 0)
+
+
+def test_seeds_of_one_system_only_cannot_be_tested_and_no_more_is_made_of_them():
+    metric = make_metric("chrf")
+    one, other = (score(metric, lines, REFERENCES) for lines in (FIRST, SECOND))
+    first, second = standings([[one], [one, other]], Plan(resamples=100, swaps=100))
+    assert first.p_values == {}
+    assert second.p_values["seeds"] is None
+    assert second.value == (one.value + other.value) / 2
+    assert standings([[one], [other]], Plan(resamples=9, swaps=9))[1].p_values.keys() == {"bootstrap", "randomization"}
+
+
+def test_tests_that_do_not_exist_or_lack_seeds_are_refused():
+    with pytest.raises(UsageError, match=r"no test 'bootstap'.*Did you mean 'bootstrap'"):
+        check_tests(["t", "bootstap"], [1, 1])
+    for seeds in ([1, 2], [2, 1], [3]):
+        with pytest.raises(UsageError, match="two or more seeds of the first system and of another"):
+            check_tests(["seeds"], seeds)
+    assert check_tests(["seeds", "ks"], [2, 1, 2]) == ("seeds", "ks")
