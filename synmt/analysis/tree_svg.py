@@ -1,4 +1,4 @@
-"""Trees as a picture: the arcs of the model above the words, those of gold below, with their relations.
+"""Trees as a picture: the arcs of the model above the words, those of gold below, with their relations; or one tree.
 
 What is right is drawn through and wrong ones are dashed, so that no one has to tell colours apart; the colours are
 Okabe and Ito's (2008), lighter ones where the reader's screen is dark.
@@ -7,7 +7,7 @@ Okabe and Ito's (2008), lighter ones where the reader's screen is dark.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
@@ -49,10 +49,10 @@ path { fill: none }
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A sentence to draw: what stands above it, the model's tree (W,) and the gold one."""
+    """A sentence to draw: what stands above it, the model's tree (W,) and the gold one; None draws that one alone."""
 
     title: str
-    parents: IntArray
+    parents: IntArray | None
     gold: Parse
 
 
@@ -81,7 +81,17 @@ def draw_svg(sentences: Sequence[Drawn], heading: str) -> str:
         drawn = _Sentence(sentence)
         parts += drawn.elements(y)
         y, width = y + drawn.height, max(width, drawn.width)
-    size = f'width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}"'
+    return _document(parts, width, y)
+
+
+def draw_parse(parse: Parse) -> str:
+    """Draw one tree, above its words, with its relations."""
+    drawn = _Sentence(Drawn("", None, parse))
+    return _document(drawn.elements(0), drawn.width, drawn.height)
+
+
+def _document(parts: Iterable[str], width: float, height: float) -> str:
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     ground = '<rect class="ground" width="100%" height="100%"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n{ground}\n' + "".join(
         f"{part}\n" for part in [*parts, "</svg>"]
@@ -91,6 +101,7 @@ def draw_svg(sentences: Sequence[Drawn], heading: str) -> str:
 class _Sentence:
     """Where everything of one sentence stands.
 
+    alone: whether the gold tree is the only one, and stands above.
     centres: the middle of each word.
     slots: where an arc leaves a word, beside its middle, by whether it stands above, the arc's child, and the word.
     """
@@ -98,7 +109,9 @@ class _Sentence:
     def __init__(self, drawn: Drawn) -> None:
         self.drawn = drawn
         self.words = drawn.gold.words
-        self.above, self.below = _arcs(drawn.parents.tolist()), _arcs(drawn.gold.parents.tolist())
+        gold = _arcs(drawn.gold.parents.tolist())
+        self.alone = drawn.parents is None
+        self.above, self.below = (gold, []) if drawn.parents is None else (_arcs(drawn.parents.tolist()), gold)
         self.slots = {
             (upper, *place): beside
             for upper, arcs in ((True, self.above), (False, self.below))
@@ -109,7 +122,7 @@ class _Sentence:
         self.width = max(last + _MARGIN * 2, 2 * _MARGIN + _WORD * columns(drawn.title))
         tops = [max((arc.level for arc in arcs), default=0) * _LEVEL + 22 for arcs in (self.above, self.below)]
         self.baseline = 24 + tops[0]
-        self.height = self.baseline + tops[1] + 40
+        self.height = self.baseline + tops[1] + (0 if self.alone else 40)
 
     def _centres(self) -> list[float]:
         """Put words as near to each other as words, arcs and labels allow."""
@@ -129,31 +142,37 @@ class _Sentence:
             for arc in arcs:
                 first, last = arc.ends
                 if first < word == last:
-                    relation = "" if upper else self.drawn.gold.relations[arc.child]
+                    relation = self.drawn.gold.relations[arc.child] if upper == self.alone else ""
                     shift = self.slots[upper, arc.child, first] - self.slots[upper, arc.child, last]
                     yield first, shift + max(2 * _BEND + 2, _LABEL * columns(relation) + 2 * _BEND)
 
     def elements(self, top: float) -> Iterator[str]:
         """Yield the elements, arcs before labels and words."""
         y = top + self.baseline
-        yield _text(_MARGIN, top + 8, self.drawn.title, "title")
-        right = self.drawn.parents == self.drawn.gold.parents
+        if self.drawn.title:
+            yield _text(_MARGIN, top + 8, self.drawn.title, "title")
         for arc in self.below:
             yield self._path(arc, y + 9, 1, "gold")
-        counts = not_punctuation(self.drawn.gold)
-        for arc in self.above:
-            style = "gold" if not counts[arc.child] else "right" if right[arc.child] else "wrong"
+        for arc, style in zip(self.above, self._styles(), strict=True):
             yield self._path(arc, y - 18, -1, style)
-        for arc in self.below:
+        for arc in self.above if self.alone else self.below:
             # a label stands between its own line and the one nearer to the words; that of the root at the line's end
-            beside = 13 if arc.child == arc.parent else -4
-            label = y + 9 + arc.level * _LEVEL + beside
+            far, root = arc.level * _LEVEL, arc.child == arc.parent
+            label = y - 18 - far + (-4 if root else 12) if self.alone else y + 9 + far + (13 if root else -4)
             yield _text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
         for centre, word in zip(self.centres, self.words, strict=True):
             yield _text(centre, y, word, "word")
 
+    def _styles(self) -> list[str]:
+        """Say of each arc above whether it is the gold one."""
+        if self.alone:
+            return ["gold"] * len(self.above)
+        right, counts = self.drawn.parents == self.drawn.gold.parents, not_punctuation(self.drawn.gold)  # (W,) both
+        return ["gold" if not counts[arc.child] else "right" if right[arc.child] else "wrong" for arc in self.above]
+
     def _middle(self, arc: _Arc) -> float:
-        return (self._end(arc, arc.child, False) + self._end(arc, arc.parent, False)) / 2
+        """Find the middle of an arc that has a label."""
+        return (self._end(arc, arc.child, self.alone) + self._end(arc, arc.parent, self.alone)) / 2
 
     def _end(self, arc: _Arc, word: int, upper: bool) -> float:
         return self.centres[word] + self.slots[upper, arc.child, word]

@@ -47,8 +47,12 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
 
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
-    """Parse lines with a progress, and warn of each that has no proper tree."""
+    """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
+    from synmt.syntax.parse_cache import CachedParser
+
     parses: list[Parse] = []
+    # what only parses, as tests have it, has no name to keep trees under
+    known = CachedParser(parser, remark=console.remark) if hasattr(parser, "fingerprint") else parser
 
     def warn(index: int, why: str) -> None:
         console.warn(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
@@ -56,7 +60,7 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     with console.progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES):
             some = lines[first : first + _LINES]
-            parses += parser.parse(some, on_failure=warn)
+            parses += known.parse(some, on_failure=warn)
             advance(len(some))
     return parses
 

@@ -1,0 +1,214 @@
+"""`synmt analyze --compare` and `--robustness`, on runs of small models and on files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from small_run import PASCAL, TEXT, make_run
+from tiny import synmt
+
+from synmt.decode.translator import Translator
+
+ENGLISH = [*TEXT[:3], ""]
+GERMAN = [*TEXT[3:], ""]
+OTHER = ["Der Affe isst eine Banane.", "Ein Hund.", "Die Bücher bestellen die Mädchen.", ""]
+
+
+def write_lines(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_run(folder, hypothesis=None, *variants, source=ENGLISH, **sections):
+    """Write a finished run and its translations of a test set; without these its own ones."""
+    run = make_run(folder, *variants, **sections)
+    own = hypothesis or [one.text for one in Translator.load(run, device="cpu").translate(source)]
+    for name, lines in (("source", source), ("reference", GERMAN), ("hypothesis", own)):
+        write_lines(run.test_folder("test") / f"{name}.txt", lines)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(folder / "cache"))
+        yield write_run(folder / "base", OTHER), write_run(folder / "reader", None, PASCAL)
+
+
+@pytest.fixture
+def files(tmp_path):
+    named = {"a": OTHER, "b": GERMAN, "references": GERMAN, "source.en": ENGLISH}
+    return {name: write_lines(tmp_path / name, lines) for name, lines in named.items()}
+
+
+def analyze(*arguments):
+    """Run the command; gives the exit code, and both outputs as text."""
+    done = synmt("analyze", *arguments)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_two_runs_are_compared_with_trees_and_both_alignments(runs, tmp_path):
+    page = tmp_path / "page.html"
+    code, printed, said = analyze("--compare", *runs, "--json", "--html", page, "--top", "2")
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["a"], found["b"], found["test"]) == ("base", "reader", "test")
+    assert (found["metric"], found["ranked_by"], found["parser"]) == ("BLEU", "chrF2", "Stanza (compact, en)")
+    assert found["wins"] + found["ties"] + found["losses"] == 4
+    assert len(found["sentences"]) == 2
+    for one in found["sentences"]:
+        assert one["source"] == ENGLISH[one["line"] - 1]
+        assert len(one["tree"]["parents"]) == len(one["tree"]["relations"]) == len(one["source_words"])
+        assert one["tree"]["relations"].count("root") == 1
+        # OTHER has a word and a full stop at least, all of them with pieces
+        assert one["alignment_a"]
+        assert all(0 <= word < len(one["source_words"]) for word, _ in one["alignment_a"])
+    text = page.read_text(encoding="utf-8")
+    assert "base and reader, sentence by sentence" in text
+    assert "<article" in text
+
+
+def test_two_files_are_compared_and_the_difference_is_marked(files):
+    given = ["--references", files["references"], "--source", files["source.en"]]
+    code, printed, said = analyze("--compare", files["a"], files["b"], *given)
+    assert code == 0, said
+    assert printed.startswith("A: a\nB: b\n\nBLEU: ")
+    assert "chrF2 of single sentences: B better in 2, equal in 2, worse in 0\n" in printed
+    assert "  source     A dog sees the two cats on the table.\n" in printed
+    assert "  A          Ein Hund.\n  B          Ein Hund [sieht die zwei Katzen auf dem Tisch].\n" in printed
+    assert "B loses most" not in printed
+    assert "chrF2|" in printed
+    assert "is parsed as" not in said
+
+
+def test_files_need_no_source_and_the_metric_may_be_another(files):
+    given = ["--references", files["references"], "--metric", "ter", "--json"]
+    code, printed, said = analyze("--compare", files["b"], files["a"], *given)
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["ranked_by"], found["higher_is_better"], found["losses"]) == ("TER", False, 2)
+    assert found["difference"]["difference"] > 0
+    assert all(one["gain"] < 0 and one["tree"] is None and one["alignment_a"] is None for one in found["sentences"])
+
+
+def test_a_run_is_compared_with_a_file_whichever_comes_first(runs, files):
+    code, printed, said = analyze("--compare", files["b"], runs[0], "--json")
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["a"], found["b"]) == ("b", "base")
+    assert all(one["alignment_a"] is None and one["alignment_b"] for one in found["sentences"])
+    assert json.loads(analyze("--compare", runs[0], files["b"], "--json")[1])["wins"] == found["losses"]
+
+
+def test_a_language_without_a_parser_leaves_the_trees_out(tmp_path, files, monkeypatch):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    source = write_lines(tmp_path / "source.xx", ENGLISH)
+    given = ["--references", files["references"], "--source", source, "--json"]
+    code, printed, said = analyze("--compare", files["a"], files["b"], *given)
+    assert code == 0, said
+    assert "no trees of the source: " in said
+    assert all(one["tree"] is None and one["source_words"] for one in json.loads(printed)["sentences"])
+    # one that was asked for is another thing
+    assert analyze("--compare", files["a"], files["b"], *given, "--parser", tmp_path / "none")[0] != 0
+
+
+def test_systems_of_one_name_are_called_by_their_paths(files, tmp_path):
+    other = write_lines(tmp_path / "more" / "a", GERMAN)
+    source = write_lines(tmp_path / "source.txt", ENGLISH)
+    given = ["--references", files["references"], "--source", source, "--json"]
+    _, printed, said = analyze("--compare", files["a"], other, *given)
+    found = json.loads(printed)
+    assert "has no language, as that of test.de has: it is parsed as 'en'" in said
+    assert (found["a"], found["b"]) == (str(files["a"]), str(other))
+
+
+def test_what_cannot_be_compared_is_refused(runs, files, tmp_path):
+    references = ["--references", files["references"]]
+    short = write_lines(tmp_path / "short", GERMAN[:2])
+    for arguments, message in (
+        ((files["a"], files["b"]), "translations need their references"),
+        ((files["a"], tmp_path / "gone", *references), "gone: no such file or run folder. Give two runs, or two files"),
+        ((*runs, *references), "references and source belong to files"),
+        ((files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
+        ((*runs, "--test", "x"), "the run has no test set 'x'"),
+        ((files["a"], short, *references), "2 lines, but a has 4"),
+    ):
+        code, printed, said = analyze("--compare", *arguments)
+        assert code in (1, 2)
+        assert message in said
+        assert printed == ""
+
+
+def test_the_same_model_is_translated_under_other_trees(runs, tmp_path):
+    page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
+    shares = ["--shares", "0,1", "--seed", "3", "--parser", "compact"]
+    code, printed, said = analyze(
+        *("--robustness", "--run", runs[1], *shares, "--json", "--html", page, "--plot", plot)
+    )
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["system"], found["seed"], found["parser"]) == ("reader", 3, "Stanza (compact, en)")
+    # the run's own translations come out again
+    assert found["not_as_in_the_run"] == 0
+    names = [one["name"] for one in found["conditions"]]
+    assert names == ["own", "100 % rewired", "random", "left", "right", "shuffled", "flat", "Stanza (compact, en)"]
+    own, rewired, *_, again = found["conditions"]
+    assert (own["uas"], own["against_own"]) == (again["uas"], None) == (1, None)
+    assert (again["score"], again["changed"]) == (own["score"], 0)
+    assert rewired["uas"] < 0.5
+    text = page.read_text(encoding="utf-8")
+    assert "Robustness to other trees" in text
+    assert "100 % rewired" in text
+    assert "Words with another parent" in plot.read_text(encoding="utf-8")
+
+
+def test_a_table_for_people_says_how_to_read_it(runs):
+    path = runs[1] / "tests" / "test" / "hypothesis.txt"
+    # as bytes: what a model with random weights writes may have carriage returns
+    kept = path.read_bytes()
+    path.write_bytes(kept.replace(b"\n", b" x\n", 1))
+    try:
+        code, printed, said = analyze("--robustness", "--run", runs[1], "--shares", "0", "--metric", "ter")
+    finally:
+        path.write_bytes(kept)
+    assert code == 0
+    assert "1 of 4 translations under the own trees are not those kept in the run" in said
+    assert printed.startswith("reader, test set test: 4 sentences under other trees, seed 1\n")
+    assert "rewired" not in printed.split("\n\n")[1]
+    assert "TER: lower is better" in printed
+
+
+@pytest.mark.parametrize(
+    ("which", "arguments", "message"),
+    [
+        (0, (), "the model reads no trees, so that other trees change nothing"),
+        (1, ("--shares", "2"), "--shares: '2' are no shares"),
+        (1, ("--plot", "x.txt"), "this ending names no picture format"),
+        (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_anything_is_parsed(runs, which, arguments, message):
+    code, printed, said = analyze("--robustness", "--run", runs[which], *arguments)
+    assert code == 2
+    assert message in said
+    assert "parsing" not in said
+    assert printed == ""
+
+
+def test_a_model_of_probabilities_is_told_the_same_trees_for_certain(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    variant = {"name": "dependency_distribution", "kind": "udd", "layers": [1]}
+    run = write_run(tmp_path / "udd", None, variant)
+    code, printed, said = analyze("--robustness", "--run", run, "--shares", "0", "--parser", "compact", "--json")
+    assert code == 0, said
+    assert "the model reads probabilities of arcs" in said
+    found = json.loads(printed)
+    assert (found["probabilities_of_arcs"], found["not_as_in_the_run"]) == (True, 0)
+    own, certain, *_, again = found["conditions"]
+    assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
+    # another parser's trees come with probabilities; here it is the same parser
+    assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)

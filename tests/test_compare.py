@@ -1,0 +1,196 @@
+"""Two systems sentence by sentence: which sentences are shown, which words are marked, what is drawn and written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import sacrebleu
+from small_run import PASCAL, TEXT, make_run
+from tiny import chain_of
+
+from synmt.analysis.aligned import word_attention
+from synmt.analysis.alignment_svg import Aligned, draw_alignments
+from synmt.analysis.compare import compare_systems, ranking_metric
+from synmt.analysis.compare_page import About, Shown, make_section
+from synmt.analysis.tree_svg import draw_parse
+from synmt.analysis.word_difference import bracketed, kinds, stretches, word_spans
+from synmt.decode.translator import Translator
+from synmt.metrics import MetricOptions, make_metric, score
+from synmt.outputs import Outputs
+from synmt.syntax.flat import flat_parse
+
+REFERENCE = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
+A = ["Der Affe isst.", "Ein Hund sieht zwei Katzen.", "Das liest.", "Ja.", "Nein."]
+B = ["Der Affe isst eine Banane.", "Der Hund hört zwei Katzen.", "Der Junge liest.", "Ja.", "Nie."]
+
+
+def compared(a=A, b=B, metric="bleu", top=20):
+    one, other = (Outputs(name, "test", [], REFERENCE, lines) for name, lines in (("first", a), ("second", b)))
+    chosen, ranking = make_metric(metric), ranking_metric(metric, MetricOptions())
+    scores, ranks = ((score(by, a, REFERENCE), score(by, b, REFERENCE)) for by in (chosen, ranking))
+    return compare_systems(one, other, scores, ranks, top=top)
+
+
+def test_sentences_stand_by_their_own_chrf_where_the_metric_is_bleu():
+    found = compared()
+    assert (found.metric.title, found.ranking.title) == ("BLEU", "chrF2")
+    assert (found.wins, found.ties, found.losses) == (2, 1, 2)
+    for one in found.sentences:
+        expected = [sacrebleu.sentence_chrf(text, [one.reference]).score for text in (one.a, one.b)]
+        assert [one.score_a, one.score_b] == pytest.approx(expected)
+        assert one.gain == pytest.approx(expected[1] - expected[0])
+    assert {one.line for one in found.gaining} == {1, 3}
+    assert {one.line for one in found.losing} == {2, 5}
+    corpus = [sacrebleu.corpus_bleu(lines, [REFERENCE]).score for lines in (A, B)]
+    assert [found.score_a, found.score_b] == pytest.approx(corpus)
+    assert found.difference.difference == pytest.approx(corpus[1] - corpus[0])
+
+
+def test_of_an_error_rate_less_is_a_gain():
+    found = compared(metric="ter")
+    assert found.ranking.title == "TER"
+    assert {one.line for one in found.gaining} == {1, 3}
+    assert all(one.gain == pytest.approx(one.score_a - one.score_b) and one.gain > 0 for one in found.gaining)
+
+
+def test_the_two_halves_fill_each_other_up():
+    assert [len(part) for part in (compared(top=2).gaining, compared(top=2).losing)] == [1, 1]
+    assert [len(part) for part in (compared(top=3).gaining, compared(top=3).losing)] == [2, 1]
+    better = compared(b=REFERENCE, top=2)
+    assert ([one.line for one in better.gaining], better.losing) == ([3, 1], [])
+    worse = compared(a=REFERENCE, b=A, top=2)
+    assert ([one.line for one in worse.losing], worse.gaining) == ([3, 1], [])
+    assert compared(b=A).sentences == []
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_is_shown_are_the_largest_gains_and_losses(seed):
+    random = np.random.default_rng(seed)
+    words = ["Affe", "Hund", "Katze", "isst"]
+    a, b = ([" ".join(random.choice(words, size=3)) for _ in REFERENCE] for _ in range(2))
+    references = [[line] for line in REFERENCE]
+    scores = [[sacrebleu.sentence_chrf(*pair).score for pair in zip(side, references, strict=True)] for side in (a, b)]
+    gains = sorted(theirs - ours for ours, theirs in zip(*scores, strict=True))
+    found = compared(a, b, top=100)
+    assert [one.gain for one in found.losing] == pytest.approx([gain for gain in gains if gain < 0])
+    assert [one.gain for one in found.gaining] == pytest.approx([gain for gain in gains[::-1] if gain > 0])
+    assert (found.wins, found.losses) == (len(found.gaining), len(found.losing))
+    assert found.ties == gains.count(0)
+    few = compared(a, b, top=2)
+    assert (
+        few.gaining + few.losing
+        == (found.gaining[: 2 - min(1, found.losses)] + found.losing[: 2 - min(1, found.wins)])[:2]
+    )
+
+
+def test_words_are_cut_at_punctuation_and_chinese_ones_letter_by_letter():
+    def words(line):
+        return [line[start:end] for start, end in word_spans(line).tolist()]
+
+    assert words("„Wer  isst?“ U-Bahn") == ["„", "Wer", "isst", "?", "“", "U", "-", "Bahn"]
+    assert words("他吃 abc。") == ["他", "吃", "abc", "。"]
+    # the vowel signs belong to their letters
+    assert words("हिन्दी में") == ["हिन्दी", "में"]
+    assert words(" ") == words("") == []
+
+
+def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
+    a, b, reference = "Die Katze hinter dem Jungen.", "Die Katze hinter den Jungen!", "Die Katze hinter den Jungen."
+    assert kinds(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
+    assert kinds(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
+    assert bracketed(a, kinds(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
+    assert bracketed("x a y", kinds("x a y", "", "a")) == "[x a y]"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_stretches_together_are_the_line(seed):
+    random = np.random.default_rng(seed)
+    line, other, reference = ("".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3))
+    of_words = kinds(line, other, reference)
+    assert len(of_words) == len(word_spans(line))
+    assert "".join(one.text for one in stretches(line, of_words)) == line
+    assert set(kinds(line, line, reference)) <= {"same"}
+
+
+def shown(a="Affe <isst> eine", b="Affe & isst"):
+    source = "The monkey eats <b>."
+    one = replace(compared().gaining[0], source=source, a=a, b=b, reference="Affe isst")
+    words = word_spans(a)
+    weights = np.full((len(words), 6), 0.1)
+    return Shown(one, chain_of(source), word_spans(source)[:6], weights, None)
+
+
+def pictures(html):
+    from base64 import b64decode
+
+    return [b64decode(part.split('"')[0]).decode() for part in html.split("svg+xml;base64,")[1:]]
+
+
+def test_the_page_escapes_what_it_shows_and_draws_what_it_knows():
+    section = make_section(compared(), [shown()], [], About("en", "de", "a & b"))
+    assert '<dd lang="en" dir="auto">The monkey eats &lt;b&gt;.</dd>' in section.body
+    assert '<mark class="other">&lt;</mark><mark' not in section.body
+    assert '<mark class="other">&lt;</mark>isst<mark class="other">&gt; eine</mark>' in section.body
+    assert "Trees of the source: a &amp; b." in section.body
+    assert "second gains most over first" in section.body
+    assert "loses most" not in section.body
+    assert "BLEU says little of single sentences." in section.body
+    tree, alignment = pictures(section.body)
+    for picture in (tree, alignment):
+        ElementTree.fromstring(picture)
+    assert "&lt;b&gt;." in tree
+    assert ">first</text>" in alignment
+    assert ">second</text>" not in alignment
+
+
+def test_without_parser_run_and_source_the_page_has_the_words_alone():
+    bare = replace(shown(), tree=None, attention_a=None, sentence=compared().gaining[0])
+    body = make_section(compared(), [bare], [], About()).body
+    assert "<img" not in body
+    assert "Trees" not in body
+    assert "<dt>Source</dt>" not in body
+    assert "equally good" in make_section(compared(b=A), [], [], About()).body
+
+
+def lines_of(svg):
+    found = list(ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}line"))
+    return found, [line for line in found if line.get("class") == "best"]
+
+
+def test_each_word_has_one_strongest_line_and_weak_ones_are_left_out():
+    weights = np.array([[0.05, 0.09], [0.6, 0.4], [0.0, 0.0]])
+    one = Aligned("x", ["a", "b", "c"], [False, True, False], weights)
+    everything, best = lines_of(draw_alignments(["s", "t"], one, one))
+    # a: its strongest alone; b: both; c: none
+    assert (len(everything), len(best)) == (2 * 3, 2 * 2)
+    assert len(lines_of(draw_alignments(["s", "t"], None, one))[0]) == 3
+    assert lines_of(draw_alignments([], None, Aligned("x", ["a"], [False], np.zeros((1, 0))))) == ([], [])
+
+
+def test_a_tree_alone_stands_above_its_words_with_its_relations():
+    root = ElementTree.fromstring(draw_parse(chain_of("The monkey eats")))
+    texts = {text.text: float(text.get("y", 0)) for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert set(texts) == {"The", "monkey", "eats", "next", "root"}
+    assert max(texts["next"], texts["root"]) < texts["The"] == texts["monkey"] == texts["eats"]
+    # one for each word, and the root's
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) == 3
+    ElementTree.fromstring(draw_parse(flat_parse("")))
+
+
+def test_attention_of_words_is_that_of_the_pair_alone(tmp_path):
+    run = make_run(tmp_path / "run", PASCAL)
+    translator = Translator.load(run, device="cpu")
+    translator.trees = lambda lines, *rest: [chain_of(line) if line else None for line in lines]  # type: ignore
+    sources, targets = [*TEXT[:3], ""], [*TEXT[3:5], "", "Ja."]
+    words = [word_spans(line) for line in sources], [word_spans(line) for line in targets]
+    found = word_attention(translator, sources, targets, *words)
+    assert found[3] is None
+    for number in range(3):
+        [alone] = word_attention(translator, [sources[number]], [targets[number]], *([w[number]] for w in words))
+        assert found[number].shape == (len(words[1][number]), len(words[0][number]))
+        np.testing.assert_allclose(found[number], alone, atol=1e-6)
+        # the rest is EOS's
+        assert (found[number].sum(1) <= 1 + 1e-6).all()

@@ -1,0 +1,173 @@
+"""Other trees for a model: which they are, how many parents they keep, and what the model makes of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_run import PASCAL, TEXT, make_run
+from tiny import chain_of
+
+from synmt.analysis.robustness import (
+    OwnTrees,
+    attachment,
+    check_translator,
+    conditions,
+    measure,
+    parse_shares,
+    read_trees,
+    under,
+)
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.metrics import make_metric, score_system
+from synmt.syntax.controls import Control, certain_arcs
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Arcs, Parse
+
+MONKEY = "The monkey eats a banana."
+SPANS = np.array([(0, 3), (4, 10), (11, 15), (16, 17), (18, 24), (24, 25)])
+TREE = Parse(
+    ["The", "monkey", "eats", "a", "banana", "."],
+    SPANS,
+    np.array([1, 2, 2, 4, 2, 2]),
+    ["det", "nsubj", "root", "det", "obj", "punct"],
+)
+LINES = [MONKEY, "", "A dog sees the cats.", " \t"]
+GERMAN = [TEXT[3], "", "Ein Hund sieht die Katzen.", ""]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory):
+    made = make_run(tmp_path_factory.mktemp("runs") / "reader", PASCAL)
+    return Translator.load(made, device="cpu", beam_size=2)
+
+
+def parses():
+    return [chain_of(line) if line.strip() else flat_parse(line) for line in LINES]
+
+
+def texts(translator):
+    return [one.text for one in translator.translate(LINES, parses())]
+
+
+def outcomes_of(translator, shares, seed=1):
+    own = read_trees(translator, LINES, parses())
+    made = conditions(own, shares, seed=seed)
+    return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), GERMAN)}
+
+
+def test_attachment_counts_words_that_keep_their_parent():
+    # a banana hangs on monkey instead of eats
+    assert attachment([TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]) == pytest.approx(5 / 6)
+    # the root moves to monkey: eats has another parent, and monkey too
+    assert attachment([TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]) == pytest.approx(4 / 6)
+    assert attachment([TREE, TREE], [TREE, flat_parse(MONKEY)]) == pytest.approx(6 / 12)
+    assert attachment([], []) == attachment([flat_parse("")], [flat_parse("")]) == 1
+
+
+def test_words_of_another_parser_are_the_same_where_they_stand_at_the_same_place():
+    # "banana." is one word here, so that banana and the full stop are lost; The and a have lost nothing but a's parent
+    other = Parse(
+        ["The", "monkey", "eats", "a", "banana."],
+        np.array([*SPANS[:4].tolist(), (18, 25)]),
+        np.array([1, 2, 2, 4, 2]),
+        ["det", "nsubj", "root", "det", "obj"],
+    )
+    assert attachment([TREE], [other]) == pytest.approx(3 / 6)
+
+
+@pytest.mark.parametrize("recipe", [{}, {"kind": "random", "seed": 5}, {"rewire": 0.5, "seed": 2}])
+def test_under_its_own_trees_a_model_translates_as_ever(translator, recipe):
+    reader = under(translator, Control(**recipe))
+    own = outcomes_of(reader, ())["own"]
+    assert own.translations == texts(reader)
+    assert (own.uas, own.changed, own.against_own) == (1, 0, None)
+    assert own.score == score_system(own.translations, GERMAN, ("chrf",))["chrf"].value
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def seed_and_outcomes(request, translator):
+    return request.param, outcomes_of(translator, (0.0, 0.5, 1.0), request.param)
+
+
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [
+        ("50 % rewired", {"rewire": 0.5}),
+        ("100 % rewired", {"rewire": 1.0}),
+        *((kind, {"kind": kind}) for kind in ("random", "left", "right", "shuffled")),
+    ],
+)
+def test_other_trees_are_those_that_a_recipe_with_this_control_reads(translator, seed_and_outcomes, name, control):
+    seed, found = seed_and_outcomes
+    assert found[name].translations == texts(under(translator, Control(**control, seed=seed)))
+    expected = score_system(found[name].translations, GERMAN, ("chrf",))["chrf"].value
+    assert found[name].score == pytest.approx(expected)
+    assert found[name].against_own.difference == pytest.approx(expected - found["own"].score)
+    changed = [one != other for one, other in zip(found[name].translations, found["own"].translations, strict=True)]
+    assert found[name].changed == pytest.approx(np.mean(changed))
+
+
+def test_without_a_parser_the_model_reads_flat_trees(translator, seed_and_outcomes):
+    expected = [one.text for one in translator.translate(LINES, map(flat_parse, LINES))]
+    assert seed_and_outcomes[1]["flat"].translations == expected
+
+
+def test_the_model_translates_differently_under_some_trees(seed_and_outcomes):
+    assert any(one.changed for one in seed_and_outcomes[1].values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_larger_share_keeps_fewer_parents(seed):
+    own = OwnTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
+    shares = [0.0, 0.1, 0.5, 0.9, 1.0]
+    rewired = [one for one in conditions(own, shares, seed=seed) if one.kind == "rewired"]
+    assert [one.share for one in rewired] == shares[1:]
+    kept = [attachment(own.trees, one.trees) for one in rewired]
+    assert kept == sorted(kept, reverse=True)
+    # in the end the root keeps its place, and a word that has no other place to go to
+    assert 1 / 6 <= kept[-1] < 0.4
+
+
+def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certain():
+    # each word hangs on its parent with 0.75, else on the first word
+    arcs = Arcs(
+        np.repeat(np.arange(6), 2),
+        np.array([parent for word in range(6) for parent in (TREE.parents[word], 0)]),
+        np.zeros(12, dtype=np.int64),
+        np.tile(np.array([0.75, 0.25], dtype=np.float32), 6),
+        ("dep",),
+    )
+    own = OwnTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
+    made = {one.name: one for one in conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
+    assert own.trees[0].arcs == arcs
+    assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
+    assert made["own, but certain"].share == 0
+    for name in ("own, but certain", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
+        [tree] = made[name].trees
+        assert tree.arcs is not None
+        assert tree.arcs.probabilities.tolist() == [1] * len(tree)
+        assert tree.arcs.parents.tolist() == tree.parents.tolist()
+    assert made["other"].trees[0].arcs == arcs
+
+
+@pytest.mark.parametrize("text", ["", "a", "0.1,,0.2", "-0.1", "1.5", "nan", "0;1"])
+def test_what_is_no_share_is_refused(text):
+    with pytest.raises(UsageError, match="are no shares"):
+        parse_shares(text)
+
+
+def test_shares_are_put_in_order_and_each_counts_once():
+    assert parse_shares("1, 0,0.50,0.5") == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("variants", "parser", "message"),
+    [([], True, "reads no trees"), ([PASCAL], False, "does not say which parser")],
+)
+def test_a_model_without_trees_of_a_parser_is_refused(tmp_path, variants, parser, message):
+    translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")
+    with pytest.raises(UsageError, match=message):
+        check_translator(translator, "here")
