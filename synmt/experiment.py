@@ -30,6 +30,7 @@ from synmt.parallel import Processes
 from synmt.recipe import Recipe
 from synmt.recipe_data import SplitFiles
 from synmt.recipe_file import recipe_values
+from synmt.segments import kept_score
 from synmt.stream import Reader
 from synmt.syntax.conllu import read_parses
 from synmt.training import Trainer
@@ -196,22 +197,31 @@ def keep_final_weights(run: Run, recipe: Recipe) -> None:
 def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> Iterator[int]:
     """Translate and score one test set into the run folder; yields how many lines each window had."""
     folder = run.test_folder(name)
-    references = list(read_lines(files.target))
+    sources, references = list(read_lines(files.source)), list(read_lines(files.target))
     trees = given_trees(recipe, files, "source") if check_variants(recipe)["source"].to_run else None
-    parses = read_parses(trees, read_lines(files.source)) if trees else None
+    parses = read_parses(trees, sources) if trees else None
     translator = Translator.load(run, device=recipe.training.device)
     hypotheses = []
-    for window in translator.translate_windows(windows(read_lines(files.source), translator.window), parses):
+    for window in translator.translate_windows(windows(sources, translator.window), parses):
         hypotheses += [translation.text for translation in window]
         yield len(window)
-    options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
-    scores = score_system(hypotheses, references, recipe.evaluation.metrics, **options)
-    _write_lines(folder / "source.txt", read_lines(files.source))
+    _write_lines(folder / "source.txt", sources)
     _write_lines(folder / "reference.txt", references)
     _write_lines(folder / "hypothesis.txt", hypotheses)
     if files.labels:
         _write_lines(folder / "labels.tsv", read_lines(files.labels))
-    values = {name: {"score": score.value, "signature": score.signature} for name, score in scores.items()}
+    _score_test(folder, recipe, hypotheses, references, sources)
+
+
+def _score_test(folder: Path, recipe: Recipe, hypotheses: list[str], references: list[str], sources: list[str]) -> None:
+    kept = folder / "segments"
+    # what is there was counted in translations that are no more
+    shutil.rmtree(kept, ignore_errors=True)
+    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    values = {}
+    for name in recipe.evaluation.metrics:
+        score = kept_score(make_metric(name, options), hypotheses, references, sources=sources, folder=kept)
+        values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
     with write_atomically(folder / "scores.json") as out:
         json.dump(values, out, indent=1)
 

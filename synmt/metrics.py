@@ -3,7 +3,8 @@
     score(group) = aggregate( Σ statistics[n] for n in group )
 
 The corpus, a bucket of lengths and a bootstrap resample are only different groups, so that a score by group
-and a significance test cost no second look at the text. The numbers are those of sacreBLEU's command line.
+and a significance test cost no second look at the text. BLEU, chrF and TER are those of sacreBLEU's command line.
+All are in points: where the authors of a metric print 0.83, it is 83 here.
 """
 
 from __future__ import annotations
@@ -16,13 +17,24 @@ from pkgutil import resolve_name
 
 import numpy as np
 
-from synmt.bootstrap import SAMPLES, SEED, DoubleArray, interval, resamples
+from synmt.bootstrap import DoubleArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
 
 Aggregate = Callable[[DoubleArray], float]
 
-METRICS = {"bleu": "synmt.sacre:bleu", "chrf": "synmt.sacre:chrf", "ter": "synmt.sacre:ter"}
+METRICS = {
+    "bleu": "synmt.sacre:bleu",
+    "bleu1": "synmt.sacre:bleu1",
+    "bleu2": "synmt.sacre:bleu2",
+    "bleu3": "synmt.sacre:bleu3",
+    "chrf": "synmt.sacre:chrf",
+    "chrf++": "synmt.sacre:chrf_plus_plus",
+    "ter": "synmt.sacre:ter",
+    "ribes": "synmt.ribes:ribes",
+    "comet": "synmt.neural:comet",
+    "beer": "synmt.neural:beer",
+}
 """Every metric by its name, and the function that makes it from MetricOptions; imported when it is made."""
 
 
@@ -32,19 +44,53 @@ class Metric(ABC):
     title: the name that people know, `chrF2`.
     signature: all that must be equal for two scores to be comparable.
     higher_is_better: False for an error rate.
+    reads_source: whether it needs the sentences that were translated.
     """
 
     title: str
     signature: str
     higher_is_better: bool = True
+    reads_source: bool = False
 
     @abstractmethod
-    def statistics(self, hypotheses: Sequence[str], references: Sequence[str]) -> DoubleArray:
+    def statistics(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+    ) -> DoubleArray:
         """Count what the score needs in each segment: (N, S)."""
 
     @abstractmethod
     def aggregate(self, totals: DoubleArray) -> float:
         """Turn the statistics' sum over any group of segments, (S,), into the score of the group."""
+
+    def details(self, totals: DoubleArray) -> dict[str, float]:
+        """Name the parts of which the score of a group is made; most metrics have none."""
+        return {}
+
+    def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
+        """Score each segment by itself: (N, S) -> (N,)."""
+        return np.array([self.aggregate(row) for row in statistics], dtype=np.float64)
+
+
+class MeanMetric(Metric):
+    """A metric that scores each segment by itself; a group's score is the mean: statistics are (score, 1)."""
+
+    @abstractmethod
+    def score_segments(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
+    ) -> Sequence[float]:
+        """Score each segment, in points."""
+
+    def statistics(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+    ) -> DoubleArray:
+        """Score each segment and count it: (N, 2)."""
+        points = self.score_segments(hypotheses, references, sources)
+        assert len(points) == len(hypotheses), (len(points), len(hypotheses))
+        return np.array([(score, 1) for score in points], dtype=np.float64)
+
+    def aggregate(self, totals: DoubleArray) -> float:
+        """Average the scores of a group, given their sum and their number."""
+        return float(totals[0] / totals[1])
 
 
 @dataclass(frozen=True)
@@ -52,11 +98,15 @@ class MetricOptions:
     """What a user may choose about a metric.
 
     tokenize: how BLEU cuts words, by sacreBLEU's names; `none` for text that is cut already.
-    lowercase: ignore case. TER always does, as in sacreBLEU.
+    lowercase: ignore case. TER always does, as in sacreBLEU, and RIBES, as its authors' script does.
+    comet_model: COMET's model, by its name on the Hugging Face hub or the path of its checkpoint.
+    beer_folder: where BEER is unpacked; `BEER_HOME` says so too.
     """
 
     tokenize: str = "13a"
     lowercase: bool = False
+    comet_model: str = "Unbabel/wmt22-comet-da"
+    beer_folder: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -72,31 +122,22 @@ class Score:
         """All that must be equal for two scores to be comparable."""
         return self.metric.signature
 
-
-@dataclass(frozen=True)
-class Comparison:
-    """How much a system differs from another, and whether chance explains it.
-
-    difference: the system's score minus the other's.
-    low, high: the 95 % interval of the difference.
-    p_value: two-sided.
-    """
-
-    difference: float
-    low: float
-    high: float
-    p_value: float
+    @property
+    def details(self) -> dict[str, float]:
+        """The parts of which the score is made."""
+        return self.metric.details(self.statistics.sum(0))
 
 
 def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
-    """Make a metric by its name in METRICS."""
-    if name not in METRICS:
+    """Make a metric by its name in METRICS, in capitals or not."""
+    known = name.strip().lower()
+    if known not in METRICS:
         raise UsageError(
             f"there is no metric '{name}'",
             allowed=f"Metrics: {', '.join(METRICS)}",
-            do=did_you_mean(name, METRICS),
+            do=did_you_mean(known, METRICS),
         )
-    return resolve_name(METRICS[name])(options or MetricOptions())
+    return resolve_name(METRICS[known])(options or MetricOptions())
 
 
 def score_system(
@@ -104,58 +145,42 @@ def score_system(
     references: Sequence[str],
     metrics: Sequence[str] = ("bleu",),
     *,
+    sources: Sequence[str] | None = None,
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Score]:
     """Score one system's translations by each of the metrics named."""
     options = MetricOptions(tokenize, lowercase)
-    return {name: score(make_metric(name, options), hypotheses, references) for name in metrics}
+    return {name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics}
 
 
-def score(metric: Metric, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def score(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+) -> Score:
     """Score one system's translations by one metric."""
+    check_texts(metric, hypotheses, references, sources)
+    return score_counted(metric, metric.statistics(hypotheses, references, sources))
+
+
+def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
+    """Score a system whose segments have been counted: (N, S)."""
+    return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
+
+
+def check_texts(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
+) -> None:
+    """Refuse texts that a metric cannot score together."""
     if len(hypotheses) != len(references):
         raise SynmtError(f"{len(hypotheses):,} translations cannot be scored by {len(references):,} references")
     if not references:
         raise SynmtError("there are no translations to score")
-    statistics = metric.statistics(hypotheses, references)
-    return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
-
-
-def paired_bootstrap(
-    base: DoubleArray,
-    system: DoubleArray,
-    aggregate: Aggregate,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-) -> Comparison:
-    """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004).
-
-    The p-value is the share of resamples whose difference is as far from the observed one as zero is, or
-    farther, to either side. sacreBLEU draws the same resamples, but counts one side only, after folding
-    the signs of the differences: its p-value is about half as large.
-    """
-    observed = aggregate(system.sum(0)) - aggregate(base.sum(0))
-    differences = bootstrap_differences(base, system, aggregate, samples=samples, seed=seed)
-    low, high = interval(differences)
-    extreme = np.count_nonzero(np.abs(differences - observed) >= abs(observed))
-    return Comparison(observed, float(low), float(high), (int(extreme) + 1) / (samples + 1))
-
-
-def bootstrap_differences(
-    base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int, seed: int
-) -> DoubleArray:
-    """Score both systems on resamples of the segments and subtract: (samples,)."""
-    assert base.shape == system.shape, (base.shape, system.shape)
-    both = np.hstack((base, system))  # (N, 2S)
-    return np.array(
-        [
-            aggregate(second) - aggregate(first)
-            for counts in resamples(len(both), samples=samples, seed=seed)
-            for first, second in (np.split(totals, 2) for totals in counts @ both)
-        ]
-    )
+    if not metric.reads_source:
+        return
+    if sources is None:
+        raise UsageError(f"{metric.title} reads the source, and none was given", do="Give it with `--source`")
+    if len(sources) != len(references):
+        raise SynmtError(f"{len(sources):,} source sentences do not belong to {len(references):,} references")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:

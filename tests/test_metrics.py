@@ -8,17 +8,10 @@ import sacrebleu
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
-from synmt.metrics import (
-    METRICS,
-    MetricOptions,
-    bootstrap_differences,
-    looks_tokenized,
-    make_metric,
-    paired_bootstrap,
-    read_aligned,
-    score,
-    score_system,
-)
+from synmt.metrics import METRICS, MetricOptions, looks_tokenized, make_metric, read_aligned, score, score_system
+from synmt.significance import bootstrap_differences, paired_bootstrap
+
+COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
 
 REFERENCES = [
     "Der Affe isst eine reife Banane .",
@@ -73,8 +66,63 @@ def test_bleu_equals_sacrebleu(tokenize, lowercase):
     assert found.value == expected.score
 
 
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_bleu_of_a_lower_order_equals_sacrebleu_and_says_so(order):
+    own = sacrebleu.BLEU(max_ngram_order=order, force=True)
+    found = score_system(HYPOTHESES, REFERENCES, [f"bleu{order}"])[f"bleu{order}"]
+    assert found.value == own.corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert found.metric.title == f"BLEU-{order}"
+    assert found.signature == str(own.get_signature()).replace("|version", f"|order:{order}|version")
+
+
+def test_bleu_of_single_words_counted_by_hand():
+    # 4 of 5 words, where the reference has 6: exp(1 - 6/5) · 4/5
+    found = score_system(["the monkey eats a nut"], ["the monkey eats a ripe banana"], ["bleu1"])["bleu1"]
+    assert found.value == pytest.approx(80 * np.exp(-0.2))
+    assert found.details == pytest.approx({"precision_1": 80, "brevity_penalty": np.exp(-0.2), "length_ratio": 5 / 6})
+
+
+@pytest.mark.parametrize("hypotheses", [HYPOTHESES, ["no word of it"] * 5, ["die Kinder"] * 5, [""] * 5])
+def test_details_of_bleu_are_those_that_sacrebleu_prints(hypotheses):
+    own = sacrebleu.corpus_bleu(hypotheses, [REFERENCES], force=True)
+    details = score_system(hypotheses, REFERENCES)["bleu"].details
+    assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == own.precisions
+    assert (details["brevity_penalty"], details["length_ratio"]) == (own.bp, own.sys_len / own.ref_len)
+    assert len(details) == 6
+
+
+def test_details_of_a_smoothed_precision_by_hand():
+    # one pair of two matches no triple: half of one in one (Lin & Och's exponential smoothing)
+    details = score_system(["a b c"], ["a b d"])["bleu"].details
+    assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == pytest.approx([200 / 3, 50, 50, 0])
+
+
+@pytest.mark.parametrize("name", ["chrf", "chrf++", "ter", "ribes"])
+def test_other_metrics_have_no_details(name):
+    assert score_system(HYPOTHESES, REFERENCES, [name])[name].details == {}
+
+
+def test_a_segment_s_own_bleu_is_sacrebleus_sentence_bleu():
+    metric = make_metric("bleu")
+    found = metric.segment_scores(metric.statistics(HYPOTHESES, REFERENCES))
+    expected = [sacrebleu.sentence_bleu(one, [other]).score for one, other in zip(HYPOTHESES, REFERENCES, strict=True)]
+    assert found.tolist() == expected
+    # a word of one that is right: there are no pairs to find
+    assert metric.segment_scores(metric.statistics(["Ja!", "Ja"], ["Ja!", "Ja"])).tolist() == pytest.approx([100, 100])
+
+
+@pytest.mark.parametrize("name", ["chrf", "chrf++", "ter", "ribes"])
+def test_a_segment_s_own_score_is_that_of_a_text_of_one_segment(name):
+    metric = make_metric(name)
+    found = metric.segment_scores(metric.statistics(HYPOTHESES, REFERENCES))
+    alone = [score(metric, [one], [other]).value for one, other in zip(HYPOTHESES, REFERENCES, strict=True)]
+    assert found.shape == (5,)
+    assert found.tolist() == alone
+
+
 def test_chrf_and_ter_equal_sacrebleu():
-    found = score_system(HYPOTHESES, REFERENCES, ["chrf", "ter"])
+    found = score_system(HYPOTHESES, REFERENCES, ["chrf", "chrf++", "ter"])
+    assert found["chrf++"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES], word_order=2).score
     assert found["chrf"].value == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
     assert found["ter"].value == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
 
@@ -85,17 +133,24 @@ def test_a_signature_is_that_of_sacrebleu():
     metric = make_metric("bleu", MetricOptions("intl", lowercase=True))
     assert metric.signature == str(own.get_signature())
     assert "case:lc" in metric.signature
-    assert [make_metric(name).title for name in METRICS] == ["BLEU", "chrF2", "TER"]
-    assert [make_metric(name).higher_is_better for name in METRICS] == [True, True, False]
+    titles = ["BLEU", "BLEU-1", "BLEU-2", "BLEU-3", "chrF2", "chrF2++", "TER", "RIBES"]
+    assert [make_metric(name).title for name in COUNTED_HERE] == titles
+    assert [name for name in COUNTED_HERE if not make_metric(name).higher_is_better] == ["ter"]
+    assert len({make_metric(name).signature for name in COUNTED_HERE}) == len(COUNTED_HERE)
 
 
-@pytest.mark.parametrize("name", METRICS)
+def test_a_metric_is_found_in_capitals_too():
+    assert make_metric("BLEU").title == "BLEU"
+    assert make_metric(" chrF++").title == "chrF2++"
+
+
+@pytest.mark.parametrize("name", COUNTED_HERE)
 def test_statistics_of_parts_sum_to_the_score_of_the_whole(name):
     metric = make_metric(name)
     whole = score(metric, HYPOTHESES, REFERENCES)
     first = metric.statistics(HYPOTHESES[:2], REFERENCES[:2]).sum(0)
     rest = metric.statistics(HYPOTHESES[2:], REFERENCES[2:]).sum(0)
-    assert metric.aggregate(first + rest) == whole.value
+    assert metric.aggregate(first + rest) == pytest.approx(whole.value, rel=1e-14)
 
 
 def test_the_figures_of_the_pascal_paper_come_out(nc11):
@@ -168,7 +223,7 @@ def test_resamples_drawn_in_parts_equal_those_drawn_at_once():
 
 
 def test_an_unknown_metric_or_tokenisation_is_named_with_the_nearest():
-    with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, chrf, ter.*Did you mean 'bleu'"):
+    with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*beer.*Did you mean 'bleu'"):
         make_metric("blue")
     with pytest.raises(UsageError, match=r"no tokenisation 'ja-mekab'.*Did you mean 'ja-mecab'"):
         make_metric("bleu", MetricOptions("ja-mekab"))

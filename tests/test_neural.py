@@ -1,0 +1,203 @@
+"""COMET and BEER are asked as their authors' programs want to be asked; those programs are stood in for here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from synmt.errors import SynmtError, UsageError
+from synmt.metrics import METRICS, MetricOptions, make_metric, score, score_system
+
+HYPOTHESES, REFERENCES, SOURCES = ["ein Affe", "Bananen"], ["der Affe", "Bananen"], ["the monkey", "bananas"]
+
+
+class StandIn(ModuleType):
+    """What COMET's package offers, as its release 2.2.7 does; a sentence scores its share of right words."""
+
+    __version__ = "2.2.7"
+
+    def __init__(self, reads_references=True):
+        super().__init__("comet")
+        self.reads_references = reads_references
+        self.asked, self.samples = [], []
+
+    def download_model(self, model, saving_directory=None, local_files_only=False):
+        self.asked.append((model, local_files_only))
+        if model != "Unbabel/wmt22-comet-da":
+            raise KeyError(f"Model '{model}' not supported by COMET.")
+        return "/hub/model.ckpt"
+
+    def load_from_checkpoint(self, checkpoint_path, reload_hparams=False, strict=False, local_files_only=False):
+        self.asked.append((checkpoint_path, local_files_only))
+        return self
+
+    def requires_references(self):
+        return self.reads_references
+
+    def predict(self, samples, batch_size=16, gpus=1, progress_bar=True):
+        assert not progress_bar
+        self.samples += samples
+        scores = [float(sample["mt"] == sample.get("ref")) for sample in samples]
+        return SimpleNamespace(scores=scores, system_score=sum(scores) / len(scores))
+
+
+@pytest.fixture
+def package(monkeypatch):
+    stand_in = StandIn()
+    monkeypatch.setitem(sys.modules, "comet", stand_in)
+    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    return stand_in
+
+
+def test_comet_scores_each_sentence_and_a_text_their_mean(package):
+    metric = make_metric("comet")
+    assert (metric.title, metric.reads_source, metric.higher_is_better) == ("COMET", True, True)
+    assert metric.signature == "nrefs:1|model:Unbabel/wmt22-comet-da|scale:100|version:2.2.7"
+    assert package.asked == [], "a metric that is only made loads nothing"
+    found = score(metric, HYPOTHESES, REFERENCES, SOURCES)
+    assert found.statistics.tolist() == [[0, 1], [100, 1]]
+    assert found.value == 50
+    assert package.samples[0] == {"src": "the monkey", "mt": "ein Affe", "ref": "der Affe"}
+    assert package.asked == [("Unbabel/wmt22-comet-da", False), ("/hub/model.ckpt", False)]
+    score(metric, HYPOTHESES, REFERENCES, SOURCES)
+    assert len(package.asked) == 2, "the model is loaded once"
+
+
+def test_comet_without_references_is_shown_none(package):
+    package.reads_references = False
+    score_system(HYPOTHESES, REFERENCES, ["comet"], sources=SOURCES)
+    assert package.samples[0] == {"src": "the monkey", "mt": "ein Affe"}
+
+
+def test_comet_obeys_offline(package, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    score(make_metric("comet"), HYPOTHESES, REFERENCES, SOURCES)
+    assert package.asked == [("Unbabel/wmt22-comet-da", True), ("/hub/model.ckpt", True)]
+    legacy = make_metric("comet", MetricOptions(comet_model="wmt20-comet-da"))
+    with pytest.raises(SynmtError, match=r"only models of the hub.*SYNMT_OFFLINE forbids the network"):
+        score(legacy, HYPOTHESES, REFERENCES, SOURCES)
+    assert len(package.asked) == 2
+
+
+def test_a_checkpoint_is_known_by_what_is_inside(package, tmp_path):
+    signatures = []
+    for content in (b"one", b"another"):
+        (tmp_path / "model.ckpt").write_bytes(content)
+        metric = make_metric("comet", MetricOptions(comet_model=str(tmp_path / "model.ckpt")))
+        signatures.append(metric.signature)
+        score(metric, HYPOTHESES, REFERENCES, SOURCES)
+    assert all("|model:model.ckpt@" in signature for signature in signatures)
+    assert signatures[0] != signatures[1]
+    assert package.asked == [(str(tmp_path / "model.ckpt"), False)] * 2
+    with pytest.raises(SynmtError, match=r"absent\.ckpt: cannot read the file"):
+        make_metric("comet", MetricOptions(comet_model=str(tmp_path / "absent.ckpt")))
+
+
+def test_an_unknown_model_is_named(package):
+    metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
+    with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none' .*huggingface.co/Unbabel"):
+        score(metric, HYPOTHESES, REFERENCES, SOURCES)
+
+
+def test_comet_asks_for_the_source(package):
+    with pytest.raises(UsageError, match=r"COMET reads the source.*--source"):
+        score_system(HYPOTHESES, REFERENCES, ["comet"])
+    with pytest.raises(SynmtError, match="1 source sentences do not belong to 2 references"):
+        score_system(HYPOTHESES, REFERENCES, ["comet"], sources=["one"])
+
+
+def test_a_missing_package_or_another_of_its_name_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "comet", None)
+    with pytest.raises(SynmtError, match="pip install unbabel-comet"):
+        make_metric("comet")
+    monkeypatch.setitem(sys.modules, "comet", ModuleType("comet"))
+    with pytest.raises(SynmtError, match="'comet' is not the metric"):
+        make_metric("comet")
+
+
+def test_metrics_that_are_not_asked_for_import_nothing_of_them():
+    for name in METRICS:
+        if name not in ("comet", "beer"):
+            make_metric(name)
+    assert "comet" not in sys.modules
+
+
+BEER = """#!{python}
+import sys
+from pathlib import Path
+assert sys.argv[1::2] == ["-s", "-r", "--printSentScores"], sys.argv
+texts = [Path(name).read_bytes().decode().split("\\n") for name in (sys.argv[2], sys.argv[4])]
+scores = [0.75 if one == other else 2.5E-1 for one, other in zip(*texts)][:-1]
+for number, score in enumerate(scores, start=1):
+    print("sent", number, "score is", score)
+print("total BEER", sum(scores) / (len(scores) + 1))
+"""
+
+
+@pytest.fixture
+def beer(tmp_path, monkeypatch):
+    """Make a folder for BEER and a `java` to be found; gives a function that writes the script."""
+    (tmp_path / "bin").mkdir()
+    folder = tmp_path / "beer 2.0"
+    folder.mkdir()
+    executable(tmp_path / "bin" / "java", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("BEER_HOME", raising=False)
+
+    def write(script=BEER.replace("{python}", sys.executable)):
+        executable(folder / "beer", script)
+        return make_metric("beer", MetricOptions(beer_folder=folder))
+
+    return write
+
+
+def executable(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+
+
+def test_beer_scores_each_sentence_and_a_text_their_mean(beer):
+    metric = beer()
+    found = score(metric, [*HYPOTHESES, "", "a\rb c"], [*REFERENCES, " ", "a b  c"])
+    assert found.statistics.tolist() == [[25, 1], [75, 1], [75, 1], [75, 1]]
+    assert found.value == 62.5, "not 50, as the total that divides by five"
+    assert (metric.title, metric.reads_source) == ("BEER", False)
+
+
+def test_beer_is_found_by_beer_home_and_known_by_its_archive(beer, tmp_path, monkeypatch):
+    script_only = beer().signature
+    assert script_only.startswith("nrefs:1|scale:100|version:beer@")
+    (tmp_path / "beer 2.0" / "beer_2.0.jar").write_bytes(b"PK")
+    monkeypatch.setenv("BEER_HOME", str(tmp_path / "beer 2.0"))
+    assert make_metric("beer").signature.startswith("nrefs:1|scale:100|version:beer_2.0@")
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("#!/bin/sh\necho 'best beer     : 0.3'\n", r"scores of 0 sentences, not of 2; its first line is 'best beer"),
+        ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores of 1 sentences, not of 2"),
+        ("#!/bin/sh\n", r"its first line is ''"),
+        ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
+        ("#!/bin/sh\nexit 3\n", r"failed with code 3: it says nothing"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"no number for sentence 2"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"no number for sentence 2"),
+        ("#!/no/such/shell\n", r"cannot be started \(No such file"),
+    ],
+)
+def test_what_beer_cannot_do_is_said(beer, script, message):
+    with pytest.raises(SynmtError, match=message):
+        score(beer(script), HYPOTHESES, REFERENCES)
+
+
+def test_without_beer_or_java_it_is_said_what_is_missing(beer, tmp_path, monkeypatch):
+    with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
+        make_metric("beer")
+    with pytest.raises(UsageError, match=r"bin: there is no script `beer` in the folder"):
+        make_metric("beer", MetricOptions(beer_folder=tmp_path / "bin"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SynmtError, match="BEER needs Java"):
+        beer()

@@ -1,0 +1,144 @@
+"""RIBES against its definition, searched word by word; the values of the authors' script, version 1.03."""
+
+from __future__ import annotations
+
+import random
+from math import exp
+
+import numpy as np
+import pytest
+
+from synmt.metrics import make_metric, score, score_system
+from synmt.ribes import align, sentence_ribes
+
+
+def ribes_of(hypothesis, reference):
+    return score_system([hypothesis], [reference], ["ribes"])["ribes"].value
+
+
+def test_a_sentence_counted_by_hand():
+    # the words stand at 3 0 2 1 4 of the reference: six of the ten pairs ascend; none is missing
+    assert ribes_of("eats the a monkey banana", "the monkey a eats banana") == pytest.approx(60)
+    # 3 of 4 words are aligned, in order; the reference is one word longer
+    found = ribes_of("the monkey ate bananas", "the monkey eats ripe bananas")
+    assert found == pytest.approx(100 * 0.75**0.25 * exp(1 - 5 / 4) ** 0.1)
+
+
+def aligned(hypothesis, reference):
+    return align(hypothesis.split(), reference.split())
+
+
+def test_a_repeated_word_is_told_by_the_shortest_context():
+    # the first "the" by "the dog", the second by "bit the"
+    assert aligned("the dog bit the man", "the dog bit the man") == [0, 1, 2, 3, 4]
+    # "the man" and "bit the" both lead to the same word
+    assert aligned("the man bit the dog", "the dog bit the man") == [3, 4, 2, 3, 1]
+    # "x a" and "a y" are equally short: the one that ends at the word decides; no context tells the last "a"
+    assert aligned("x a y z a", "a y x a w") == [2, 3, 1]
+
+
+def test_a_text_of_one_repeated_word_aligns_only_its_ends():
+    # "a a a a" stands once, and begins at the first word, ends at the last: P = 2/4
+    assert align(["a"] * 4, ["a"] * 4) == [0, 3]
+    assert ribes_of("a a a a", "a a a a") == pytest.approx(100 * 0.5**0.25)
+    assert round(ribes_of("a a a a", "a a a a"), 4) == 84.0896
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "expected"),
+    [
+        ("ja", "ja", 100),
+        # a reference of one word asks for no order: P = 1/2, and a longer translation is not punished
+        ("ja ja", "ja", 0),
+        ("ach ja", "ja", 100 * 0.5**0.25),
+        # one word of two has no order
+        ("ja", "ja ja", 0),
+        ("ja", "ach ja", 0),
+        ("nein", "ja", 0),
+        # an empty line is one empty word
+        ("", "", 100),
+        ("  \t ", "\u3000", 100),
+        ("", "ja", 0),
+        ("ja", "", 0),
+    ],
+)
+def test_texts_without_an_order(hypothesis, reference, expected):
+    assert ribes_of(hypothesis, reference) == pytest.approx(expected)
+
+
+def test_case_and_the_width_of_spaces_do_not_matter():
+    assert ribes_of("Der  Affe\tISST ", "der affe\u00a0isst") == 100
+
+
+def test_a_text_scores_the_mean_of_its_sentences():
+    metric = make_metric("ribes")
+    found = score(metric, ["a a a a", "ja", "nein"], ["a a a a", "ja", "ja"])
+    assert found.statistics == pytest.approx(np.array([[100 * 0.5**0.25, 1], [100, 1], [0, 1]]))
+    assert found.value == pytest.approx((100 * 0.5**0.25 + 100) / 3)
+    assert metric.segment_scores(found.statistics).tolist() == found.statistics[:, 0].tolist()
+    assert found.signature == "nrefs:1|case:lc|tok:space|alpha:0.25|beta:0.1|scale:100|version:1.03"
+
+
+def occurrences(words, ngram):
+    """Find the places of an n-gram, overlapping ones too."""
+    return [k for k in range(len(words)) if words[k : k + len(ngram)] == ngram]
+
+
+def searched(hypothesis, reference):
+    """Align by trying contexts of growing length, as the definition tells it."""
+    positions = []
+    for i in range(len(hypothesis)):
+        for size in range(1, len(hypothesis) + 1):
+            # ends at the word, then begins there; where each is one word, both are the word itself
+            candidates = [(i - size + 1, size - 1), (i, 0)]
+            places = [
+                (occurrences(reference, hypothesis[start : start + size]), offset)
+                for start, offset in candidates
+                if start >= 0
+                and start + size <= len(hypothesis)
+                and len(occurrences(hypothesis, hypothesis[start : start + size])) == 1
+            ]
+            unique = [found[0] + offset for found, offset in places if len(found) == 1]
+            if unique:
+                positions.append(unique[0])
+                break
+    return positions
+
+
+def searched_score(hypothesis, reference):
+    positions = searched(hypothesis, reference)
+    count = len(positions)
+    ascending = sum(positions[i] < positions[j] for j in range(count) for i in range(j))
+    order = ascending / (count * (count - 1) / 2) if count > 1 else float(count == len(reference) == 1)
+    length_ratio = len(reference) / len(hypothesis)
+    return order * (count / len(hypothesis)) ** 0.25 * min(1.0, exp(1 - length_ratio)) ** 0.1
+
+
+@pytest.mark.parametrize("kinds", [1, 2, 3, 8, 30])
+def test_random_texts_are_aligned_as_by_a_search(kinds):
+    draw = random.Random(kinds)
+    for _ in range(150):
+        reference = [str(draw.randrange(kinds)) for _ in range(draw.randint(1, 14))]
+        hypothesis = [str(draw.randrange(kinds)) for _ in range(draw.randint(1, 14))]
+        if draw.random() < 0.5:
+            cut = draw.randint(0, len(reference))
+            hypothesis = reference[cut:] + reference[:cut] + hypothesis[: draw.randint(0, 2)]
+        assert align(hypothesis, reference) == searched(hypothesis, reference)
+        assert sentence_ribes(hypothesis, reference) == pytest.approx(searched_score(hypothesis, reference), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_score_lies_between_0_and_100_and_a_text_of_different_words_equals_itself(seed):
+    draw = random.Random(seed)
+    words = [f"w{n}" for n in range(20)]
+    shuffled = draw.sample(words, 20)
+    assert ribes_of(" ".join(shuffled), " ".join(shuffled)) == 100
+    assert 0 < ribes_of(" ".join(shuffled), " ".join(words)) < 100
+    # the other way round, every pair changes its order
+    there, back = (ribes_of(" ".join(order), " ".join(words)) for order in (shuffled, shuffled[::-1]))
+    assert there + back == pytest.approx(100)
+
+
+def test_a_long_line_of_one_word_is_scored_too():
+    # contexts of 300 words at 300 places: a search would need minutes
+    assert ribes_of("a " * 300, "a " * 300) == pytest.approx(100 * (2 / 300) ** 0.25)
