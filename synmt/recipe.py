@@ -135,8 +135,12 @@ class DecodingRecipe(Section):
 class EvaluationRecipe(Section):
     """How the test sets are scored."""
 
-    metrics: tuple[Literal["bleu", "chrf", "ter"], ...] = ("bleu", "chrf", "ter")
-    """Metrics of sacreBLEU."""
+    metrics: tuple[Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"], ...] = (
+        "bleu",
+        "chrf",
+        "ter",
+    )
+    """Those of `synmt score` that need nothing but references."""
     tokenize: str = "13a"
     """sacreBLEU's tokeniser for BLEU; `none` for text that is tokenised already."""
     lowercase: bool = False
