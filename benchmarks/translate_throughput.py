@@ -24,7 +24,8 @@ from marian import marian_model
 from torch import Tensor
 
 from synmt.batch import collate_source
-from synmt.decode.beam import Member, search
+from synmt.decode.beam import search
+from synmt.decode.ensemble import Member
 from synmt.decode.length import length_limits
 from synmt.decode.options import SearchOptions
 from synmt.model.build import build

@@ -5,11 +5,15 @@ import math
 
 import pytest
 import torch
-from small import PIECES, random_batch, small_model
+from searching import alone, keep_pieces, members_of, next_logs, plain_search, sharp
+from small import random_batch, small_model
 
 from synmt.batch import Sequences
 from synmt.decode import beam
-from synmt.decode.beam import Continuations, Kept, Live, Member, continuations, keep_best, search, which_end
+from synmt.decode.beam import search
+from synmt.decode.continuations import Continuations, continuations, which_end
+from synmt.decode.ensemble import Member
+from synmt.decode.hypotheses import Kept, Live, keep_best
 from synmt.decode.length import best_possible, length_limits, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
@@ -17,15 +21,6 @@ from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
 LATENT = {"name": "latent_tree", "attention": "separate"}
-
-
-def sharp(*variants, seed=0, **options):
-    """Make a model whose choices are far apart, and that ends its translations."""
-    model = small_model(*variants, seed=seed, **options).eval()
-    with torch.no_grad():
-        model.output_weight.mul_(4)
-        model.output_weight[EOS] *= 3
-    return model
 
 
 def forced(model, batch, row, pieces):
@@ -44,12 +39,6 @@ def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
     limits = torch.full((len(batch.source.ids),), limit)
     options = SearchOptions(beam_size, alpha, n_best)
     return search([Member(model, batch.source, batch.source_signals)], options, limits=limits)
-
-
-def alone(batch, row):
-    length = int(batch.source.mask[row].sum())
-    source = Sequences(batch.source.ids[row : row + 1, :length], batch.source.mask[row : row + 1, :length])
-    return source, {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
 
 
 @pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
@@ -76,7 +65,7 @@ def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, s
     # three ordinary pieces, at most three of them and EOS: 3 + 9 + 27 translations
     model = sharp(seed=seed, architecture=architecture)
     ordinary = [4, 5, 6]
-    _keep_pieces(model, ordinary)
+    keep_pieces(model, 7)
     _, batch = random_batch(model, [3, 5], seed)
     outputs = [list(ids) for count in (1, 2, 3) for ids in itertools.product(ordinary, repeat=count)]
     for row, hypotheses in enumerate(found(model, batch, 4, beam_size=60, alpha=alpha, n_best=60)):
@@ -87,18 +76,6 @@ def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, s
             expected = values[tuple(one.ids)]
             assert one.log_probability == pytest.approx(expected, abs=1e-4)
             assert one.score == pytest.approx(expected / length_penalty(len(one.ids) + 1, alpha), abs=1e-4)
-
-
-def _keep_pieces(model, pieces):
-    """Shorten both tables to the specials and some pieces."""
-    size = max(pieces) + 1
-    table = model.target_embedding.table
-    table.weight = torch.nn.Parameter(table.weight[:size].clone())
-    table.num_embeddings = size
-
-    # sources stay within the smaller table
-    source = model.source_embedding.forward
-    model.source_embedding.forward = lambda ids, *rest, **more: source(ids.clamp(max=size - 1), *rest, **more)
 
 
 SYSTEMS = {
@@ -116,12 +93,12 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
     variants, options = SYSTEMS[system]
     model = sharp(*variants, seed=11, **options)
     random = torch.Generator().manual_seed(5)
-    words = torch.randint(1, 12, (64,), generator=random).tolist()
+    words = torch.randint(1, 12, (24,), generator=random).tolist()
     _, batch = random_batch(model, words, seed=1)
     together = found(model, batch, 14, beam_size, n_best=beam_size)
     # the lengths differ, so sentences leave at different steps
     assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
-    for row in range(64):
+    for row in range(24):
         source, signals = alone(batch, row)
         options = SearchOptions(beam_size, 0.6, n_best=beam_size)
         [single] = search([Member(model, source, signals)], options, limits=torch.tensor([14]))
@@ -167,30 +144,9 @@ def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds(system):
     model = sharp(*variants, seed=6, **options)
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     for row, hypotheses in enumerate(found(model, batch, 8, beam_size=3, n_best=3)):
-        expected = _plain_search(model, batch, row, beam_size=3, limit=8, alpha=0.6)
-        assert [one.ids for one in hypotheses] == [ids for _, ids in expected]
-
-
-def _plain_search(model, batch, row, *, beam_size, limit, alpha):
-    source, _ = alone(batch, row)
-    with torch.no_grad():
-        memory, _ = model.remember(source, {})
-        live, ended = [(0.0, [BOS])], []
-        for length in range(1, limit + 1):
-            options = []
-            for value, pieces in live:
-                logits = model.decode(memory, torch.tensor([pieces]))[0, -1] @ model.output_weight.T
-                logs = logits.log_softmax(-1).tolist()
-                allowed = [EOS, *range(EOS + 1, PIECES)] if length > 1 else range(EOS + 1, PIECES)
-                options += [(value + logs[piece], [*pieces, piece]) for piece in allowed]
-            options.sort(key=lambda option: -option[0])
-            ends = [option for option in options if option[1][-1] == EOS]
-            best = ends if length == limit else [option for option in options[:beam_size] if option in ends]
-            ended += [(value / length_penalty(length, alpha), pieces[1:-1]) for value, pieces in best]
-            live = [option for option in options if option not in ends][:beam_size]
-            if len(ended) >= beam_size:
-                break
-    return sorted(ended, key=lambda one: -one[0])[:beam_size]
+        logs = next_logs(members_of(batch, model, row=row))
+        expected = plain_search(logs, SearchOptions(3, 0.6, n_best=3), 8)
+        assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
 
 
 def test_stopping_early_never_changes_the_best_translation(monkeypatch):
@@ -215,7 +171,7 @@ def test_no_special_piece_is_chosen_and_no_translation_is_empty():
 def test_continuations_are_the_best_of_all_beams():
     logits = torch.randn(2, 3, 9, generator=torch.Generator().manual_seed(1))
     values = torch.tensor([[0.0, -1.0, -math.inf], [-2.0, -2.5, -3.0]])
-    step = continuations(logits, values, 4)
+    step = continuations(_ordinary(logits.log_softmax(-1)), values, 4)
     logs = values[..., None] + logits.log_softmax(-1)
     assert torch.allclose(step.endings, logs[..., EOS])
     for sentence in range(2):
@@ -227,9 +183,16 @@ def test_continuations_are_the_best_of_all_beams():
         ]
 
 
+def _ordinary(logs):
+    logs[..., [PAD, UNK, BOS]] = -math.inf
+    return logs
+
+
 def test_an_ending_counts_where_it_is_among_the_best_or_the_limit_is_reached():
+    values = torch.tensor([[-1.0, -3.0], [-1.0, -1.1]])
     step = Continuations(
-        log_probabilities=torch.tensor([[-1.0, -3.0], [-1.0, -1.1]]),
+        merits=values,
+        log_probabilities=values,
         beams=torch.zeros(2, 2, dtype=torch.long),
         pieces=torch.full((2, 2), 5),
         endings=torch.tensor([[-2.0, -4.0], [-2.0, -4.0]]),

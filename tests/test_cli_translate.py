@@ -25,6 +25,13 @@ LINES = [TEXT[0], "", "  ", "A dog \u2028 sees.", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """Make a plain run, the newer one, and a PASCAL run."""
@@ -71,6 +78,11 @@ def _exit_code():
     return 0
 
 
+def warnings_in(errors):
+    """Leave out what is said of random weights' translations, which often loop."""
+    return b"".join(line for line in errors.splitlines(True) if not line.startswith(b"degenerate translations: "))
+
+
 def start(*arguments):
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -80,7 +92,7 @@ def start(*arguments):
 
 def test_without_arguments_the_newest_run_translates_standard_input(runs):
     done = synmt(text=INPUT, cwd=runs.parent)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, warnings_in(done.stderr)) == (0, b"")
     lines = done.stdout.decode().split("\n")
     assert len(lines) == len(LINES) + 1
     assert [bool(line) for line in lines] == [True, False, False, True, True, False]
@@ -124,7 +136,7 @@ def test_the_first_line_comes_out_before_the_last_goes_in(runs):
     assert ready
     first = process.stdout.readline()
     rest, errors = process.communicate(f"{TEXT[1]}\n".encode())
-    assert (process.returncode, errors) == (0, b"")
+    assert (process.returncode, warnings_in(errors)) == (0, b"")
     assert len(first) > 1
     assert rest.count(b"\n") == 1
 
@@ -139,12 +151,12 @@ def test_a_line_that_is_too_long_is_translated_in_part_and_reported(runs):
 
 def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
     done = synmt("--run", runs / "pascal", text=INPUT)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, warnings_in(done.stderr)) == (0, b"")
     assert [bool(line) for line in done.stdout.decode().split("\n")] == [True, False, False, True, True, False]
     trees = tmp_path / "trees.conllu"
     subprocess.run(command("parse", "-o", trees), input=INPUT.encode(), env=environment(), check=True)
     given = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
-    assert (given.returncode, given.stdout, given.stderr) == (0, done.stdout, b"")
+    assert (given.returncode, given.stdout, warnings_in(given.stderr)) == (0, done.stdout, b"")
     beside = tmp_path / "trees.conllu.json"
     beside.write_text(beside.read_text().replace('"language": "en"', '"language": "xx"'))
     other = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)

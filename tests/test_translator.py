@@ -11,6 +11,7 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.wanted import Wanted
 from synmt.decode.windows import batches, windows
 from synmt.errors import SynmtError, UsageError
 from synmt.files import arriving
@@ -19,6 +20,13 @@ from synmt.syntax.flat import flat_parse
 from synmt.syntax.pieces import SPECIALS, Words
 
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="module", params=["transformer", "lstm"])
@@ -50,15 +58,15 @@ def test_each_line_gets_one_line_in_its_order(plain):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_the_batch_size_changes_no_translation(plain, batch_size):
-    expected = list(Translator.load(plain, n_best=3).translate(LINES))
-    found = list(Translator.load(plain, n_best=3, batch_size=batch_size).translate(LINES))
+    expected = list(Translator.load(plain, wanted=Wanted(n_best=3)).translate(LINES))
+    found = list(Translator.load(plain, wanted=Wanted(n_best=3), batch_size=batch_size).translate(LINES))
     for one, other in zip(found, expected, strict=True):
         assert [c.text for c in one.candidates] == [c.text for c in other.candidates]
         assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
 
 
 def test_candidates_come_best_first(plain):
-    for translation in Translator.load(plain, n_best=4).translate(TEXT):
+    for translation in Translator.load(plain, wanted=Wanted(n_best=4)).translate(TEXT):
         scores = [candidate.score for candidate in translation.candidates]
         assert len(scores) == 4
         assert scores == sorted(scores, reverse=True)
@@ -66,7 +74,7 @@ def test_candidates_come_best_first(plain):
 
 def test_more_candidates_than_beams_are_refused(plain):
     with pytest.raises(UsageError, match="a beam of 2 has no 3 best translations"):
-        Translator.load(plain, beam_size=2, n_best=3)
+        Translator.load(plain, beam_size=2, wanted=Wanted(n_best=3))
 
 
 def test_a_window_is_translated_before_the_next_one_is_read(plain):

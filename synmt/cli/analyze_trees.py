@@ -182,6 +182,7 @@ def _show(report: TreeReport, drawn: list[Drawn]) -> None:
 
     print_tables(report)
     for one in drawn:
+        assert one.parents is not None
         print(f"\n{one.title}, {report.rows[report.best].name}")
         print("\n".join(draw_tree(one.parents, one.gold)))
     if drawn:

@@ -6,89 +6,97 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import IO, TYPE_CHECKING
 
 from synmt.cli import console
+from synmt.cli import translate_options as options
+from synmt.cli.translate_asked import Asked, check_asked, diversity_of, sampling_of
 
 if TYPE_CHECKING:
-    from synmt.decode.translator import Translation, Translator
-    from synmt.syntax.parse import Parse
+    from synmt.decode.translator import Translator
 
 
 def translate(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="[INPUT]", help="Text, one sentence a line, .gz too; - is standard input."),
-    ] = "-",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write, packed if it ends in .gz. Without it: standard output."),
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")] = None,
-    checkpoint: Annotated[
-        str, typer.Option(metavar="final|best|last|average", help="The weights; final: those the recipe uses.")
-    ] = "final",
-    beam_size: Annotated[
-        int | None, typer.Option(min=1, show_default="the recipe's", help="Hypotheses kept; 1 is greedy.")
-    ] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(min=0, show_default="the recipe's", help="alpha of Wu et al. (2016).")
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, show_default="the recipe's", help="Sentences side by side.")
-    ] = None,
-    n_best: Annotated[
-        int, typer.Option(min=1, help="Above 1: so many lines `number ||| translation ||| score` for each line.")
-    ] = 1,
-    scores: Annotated[bool, typer.Option("--scores", help="Put the score behind each line, after a tab.")] = False,
-    parses: Annotated[
-        Path | None, typer.Option(help="CoNLL-U with a tree for each line, instead of parsing here.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
+    source: options.Input = "-",
+    run: options.RunFolders = None,
+    checkpoint: options.Checkpoint = "final",
+    device: options.Device = "auto",
+    beam_size: options.BeamSize = None,
+    length_penalty: options.LengthPenalty = None,
+    no_repeat: options.NoRepeat = 0,
+    n_best: options.NBest = 1,
+    groups: options.Groups = 1,
+    diversity: options.Diversity = None,
+    prefixes: options.Prefixes = None,
+    batch_size: options.BatchSize = None,
+    sample: options.Sample = False,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
+    temperature: options.Temperature = None,
+    seed: options.Seed = None,
+    parses: options.Parses = None,
+    parse_override: options.ParseOverride = None,
+    no_parse_cache: options.NoParseCache = False,
+    output: options.Output = None,
+    jsonl: options.JsonLines = False,
+    scores: options.Scores = False,
+    alignments: options.Alignments = None,
 ) -> None:
     """Translate raw text: one line comes out for each line that goes in, as soon as it is ready.
 
-    A score is the log-probability under the length penalty. With --n-best, lines are numbered from 0, as Moses
-    does, and a line without text has one translation, which is empty, with the score 0.
+    A score is the log-probability under the length penalty. With --n-best above 1 each line has so many lines
+    `number ||| translation ||| score`, numbered from 0, as Moses does. A line without text has one translation, which
+    is empty, with the score 0. At the end, translations that are none (empty, loops, copies of the source) are counted.
 
     Example: [bold]synmt translate --run runs/multi30k-pascal < input.txt > output.txt[/]
+
+    Example: [bold]synmt translate --jsonl --n-best 5 --sample --top-p 0.9 --alignments - < input.jsonl[/]
     """
+    asked = Asked(source, output, prefixes, parses, parse_override, alignments, jsonl, scores, n_best)
+    check_asked(asked, checkpoint)
+    wanted = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat, "alignment": alignments is not None}
+    wanted |= diversity_of(groups, diversity) | {"parse_cache": not no_parse_cache}
+    wanted |= {"sampling": sampling_of(sample, top_k, top_p, temperature, seed)}
+    decoding = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size}
+    _translate(_load(run, checkpoint, device, wanted, decoding), asked)
+
+
+def _load(
+    runs: list[Path] | None, checkpoint: str, device: str, wanted: dict[str, object], decoding: dict[str, object]
+) -> Translator:
     from synmt.checkpoint import find_run
     from synmt.decode.translator import Translator
+    from synmt.decode.wanted import Wanted
 
-    _check(checkpoint, source, output, parses)
-    given = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    translator = Translator.load(
-        find_run(run), device=device, which=checkpoint, n_best=n_best, remark=console.warn, **chosen
+    first, *others = [find_run(path) for path in runs or [None]]
+    given = {name: value for name, value in decoding.items() if value is not None}
+    return Translator.load(
+        first,
+        others=others,
+        device=device,
+        which=checkpoint,
+        wanted=Wanted(**wanted),  # type: ignore[arg-type]
+        remark=console.warn,
+        **given,
     )
-    _compare_parser(translator, parses)
-    with _open(output) as out, _progress(source) as advance:
-        for translations in _windows(translator, source, parses):
-            for translation in translations:
-                out.write(_lines(translation, n_best, scores))
-            out.flush()
-            advance(len(translations))
-            _report(translations, translator.max_pieces)
 
 
-def _check(checkpoint: str, source: str, output: Path | None, parses: Path | None) -> None:
-    from synmt.errors import UsageError, did_you_mean
+def _translate(translator: Translator, asked: Asked) -> None:
+    from synmt.cli.translate_lines import translated, write
+    from synmt.cli.translate_tally import Tally
+    from synmt.decode.override import check_override
 
-    names = ("final", "best", "last", "average")
-    if checkpoint not in names:
-        raise UsageError(
-            f"there are no weights '{checkpoint}'",
-            where="--checkpoint",
-            allowed=", ".join(names),
-            do=did_you_mean(checkpoint, names),
-        )
-    if source == "-" == str(parses):
-        raise UsageError("standard input cannot be both the text and its trees", where="--parses")
-    if output is not None and source != "-" and output.exists() and output.samefile(source):
-        raise UsageError("the output would replace the input", where=str(output))
+    if asked.parse_override is not None:
+        check_override(translator)
+    _compare_parser(translator, asked.parses)
+    tally = Tally(translator.max_pieces)
+    with _open(asked.output) as out, _open_alignments(asked) as aligned, _progress(asked.source) as advance:
+        for window in translated(translator, asked):
+            write(window, asked, out, aligned)
+            advance(len(window))
+            for _, result in window:
+                tally.take(result)
+    tally.say()
 
 
 def _compare_parser(translator: Translator, parses: Path | None) -> None:
@@ -121,6 +129,15 @@ def _open(output: Path | None) -> Iterator[IO[str]]:
 
 
 @contextmanager
+def _open_alignments(asked: Asked) -> Iterator[IO[str] | None]:
+    if asked.alignment_file is None:
+        yield None
+        return
+    with _open(asked.alignment_file) as stream:
+        yield stream
+
+
+@contextmanager
 def _progress(source: str) -> Iterator[console.Advance]:
     from synmt.files import count_lines
 
@@ -130,38 +147,3 @@ def _progress(source: str) -> Iterator[console.Advance]:
         return
     with console.progress("translating", count_lines(source), "lines") as advance:
         yield advance
-
-
-def _windows(translator: Translator, source: str, parses: Path | None) -> Iterator[list[Translation]]:
-    from itertools import chain, tee
-
-    from synmt.files import arriving, open_binary
-    from synmt.syntax.conllu import read_parses
-
-    where = "standard input" if source == "-" else source
-    with open_binary(source) as stream:
-        taken, again = tee(arriving(stream, translator.window, where=where))
-        trees: Iterator[Parse] | None = None
-        if parses is not None and translator.reads_trees:
-            trees = read_parses(parses, chain.from_iterable(again))
-        else:
-            # what nobody reads must not be kept
-            del again
-        yield from translator.translate_windows(taken, trees)
-
-
-def _lines(translation: Translation, n_best: int, scores: bool) -> str:
-    candidates: list[Any] = [(one.text, one.score) for one in translation.candidates] or [("", 0.0)]
-    if n_best > 1:
-        return "".join(f"{translation.line - 1} ||| {text} ||| {score:.4f}\n" for text, score in candidates)
-    text, score = candidates[0]
-    return f"{text}\t{score:.4f}\n" if scores else f"{text}\n"
-
-
-def _report(translations: list[Translation], longest: int) -> None:
-    for translation in translations:
-        if translation.dropped:
-            console.warn(
-                f"line {translation.line} has {longest + translation.dropped} pieces; the model takes {longest} "
-                f"(filters.max_pieces), so the last {translation.dropped} are not translated"
-            )

@@ -8,98 +8,25 @@ chose EOS). Live ones fill the beam of K again; ended ones are kept apart, ranke
 - its limit is reached: all live hypotheses then end, at the price of their EOS.
 
 PAD, UNK and BOS are never chosen, and EOS is not chosen first; log-probabilities are the model's own all the same.
+The groups of a diverse beam are beams of K / G, each with its own end; a sentence is done when all of them are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TypeVar
+from dataclasses import replace
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.batch import Sequences
-from synmt.decode.length import best_possible, length_penalty
-from synmt.decode.options import SearchOptions
-from synmt.model.linear import linear
-from synmt.model.seq2seq import Seq2Seq
-from synmt.syntax.pieces import BOS, EOS, PAD
-
-# PAD, UNK, BOS and EOS are the first four pieces
-_SPECIALS = EOS + 1
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation.
-
-    ids: its pieces, without EOS.
-    score: the log-probability under the length penalty.
-    log_probability: of the pieces and EOS, in nats.
-    """
-
-    ids: list[int]
-    score: float
-    log_probability: float
-
-
-@dataclass(frozen=True)
-class Live:
-    """Hypotheses that go on.
-
-    pieces: (B, K, T), BOS first; all are of one length.
-    log_probabilities: (B, K), best first.
-    limits: (B,), pieces allowed, EOS included.
-    ended: (B,), how many hypotheses of the sentence have ended so far.
-    """
-
-    pieces: Tensor
-    log_probabilities: Tensor
-    limits: Tensor
-    ended: Tensor
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The N best ended hypotheses, best first; a place that is still free has the score -inf.
-
-    pieces: (B, N, T), BOS first, PAD at the end.
-    log_probabilities, scores: (B, N).
-    """
-
-    pieces: Tensor
-    log_probabilities: Tensor
-    scores: Tensor
-
-
-@dataclass(frozen=True)
-class Continuations:
-    """What may follow.
-
-    log_probabilities: (B, K'), the best continuations that do not end, best first.
-    beams, pieces: (B, K'), what they continue, and with which piece.
-    endings: (B, K), the log-probability of each live hypothesis with EOS behind it.
-    """
-
-    log_probabilities: Tensor
-    beams: Tensor
-    pieces: Tensor
-    endings: Tensor
-
-
-@dataclass(frozen=True)
-class Member:
-    """A model and what it reads of B sentences; members of an ensemble read the same pieces.
-
-    signals: what the model reads of the trees.
-    """
-
-    model: Seq2Seq
-    source: Sequences
-    signals: dict[str, Tensor]
+from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
+from synmt.decode.continuations import Continuations, diverse_continuations, which_end
+from synmt.decode.ensemble import Ensemble, Member
+from synmt.decode.hypotheses import Hypothesis, Kept, Live, begin, best_distinct, collect, keep_best, select
+from synmt.decode.length import best_possible
+from synmt.decode.options import SearchOptions, check_options
+from synmt.decode.sampling import sample
 
 
 @torch.inference_mode()
@@ -113,77 +40,57 @@ def search(
 ) -> list[list[Hypothesis]]:
     """Find the `n_best` best translations of each source, best first; models must be in evaluation mode.
 
-    limits: (B,), pieces that a translation may have, EOS included; at least 2.
-    prefixes: pieces that the translations of each sentence begin with.
+    limits: (B,), pieces that a translation may have, EOS included; at least 2. A prefix raises the limit where it
+        has to, so that one more piece and EOS fit behind it.
+    prefixes: pieces that the translations of each sentence begin with, or none. They count in the log-probability and
+        the length, and a translation may end right behind them.
     numbers: what tells the sentences apart when pieces are drawn at random; by default their places.
+
+    There are fewer translations where no more are possible within the limit, or where groups have found the same ones.
     """
-    [(model, source, signals)] = [(one.model, one.source, one.signals) for one in members]
-    assert prefixes is None
-    assert options.groups == 1
-    assert options.no_repeat == 0
-    assert options.sampling is None
-    beam_size, alpha, n_best = options.beam_size, options.alpha, options.n_best
-    assert not model.training
-    assert 1 <= n_best <= beam_size, (n_best, beam_size)
-    state = model.start(model.remember(source, signals)[0])
-    live, kept = _begin(limits.to(source.ids.device), n_best)
-    places = torch.arange(len(limits), device=source.ids.device)  # (B,)
+    check_options(options)
+    device = members[0].source.ids.device
+    limits, forced = limits.to(device), padded_prefixes(prefixes, device)
+    if forced is not None:
+        assert len(forced) == len(limits), (len(forced), len(limits))
+        limits = limits_beyond(forced, limits)
+    constraints = Constraints(options.no_repeat, forced)
+    if options.sampling is None:
+        return _search(members, options, constraints, limits)
+    return sample(members, options, constraints, limits, range(len(limits)) if numbers is None else numbers)
+
+
+def _search(
+    members: Sequence[Member], options: SearchOptions, constraints: Constraints, limits: Tensor
+) -> list[list[Hypothesis]]:
+    groups, width, alpha = options.groups, options.beam_size // options.groups, options.alpha
+    ensemble = Ensemble(members)
+    # what is kept tells a group when to stop, and the groups behind it notice: it must not depend on n_best
+    live, kept = begin(limits.repeat_interleave(groups), options.n_best if groups == 1 else width)
+    places = torch.arange(len(limits), device=limits.device)  # (B,)
     found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
     while len(places):
-        states = model.step(state, live.pieces[..., -1], model.syntax("target", {}))  # (B, K, D)
-        logits = linear(states, model.output_weight)  # (B, K, V)
-        step = continuations(logits, live.log_probabilities, beam_size, may_end=live.pieces.size(2) > 1)
-        ended = which_end(step, live, beam_size)  # (B, K)
+        pieces = live.pieces.view(len(places), -1, live.pieces.size(2))  # (B, G K, T)
+        logs = ensemble.step(pieces[..., -1])  # (B, G K, V)
+        constraints.forbid(logs, pieces)
+        step = diverse_continuations(logs, live.log_probabilities, width, groups=groups, diversity=options.diversity)
+        beams = _beams_of_sentences(step, groups)  # (B, G K')
+        ended = which_end(step, live, width)  # (B G, K)
         kept = keep_best(kept, live, step.endings.where(ended, -math.inf), alpha)
         live = advance(live, step, ended)
-        done = is_done(live, kept, beam_size, alpha)  # (B,)
-        beams, going_on = step.beams, None
+        live, done = _stop(live, is_done(live, kept, width, alpha), groups)  # (B,)
+        going_on = None
         if done.any():
-            _collect(found, places[done].tolist(), select(kept, done))
+            collect(
+                found, places[done].repeat_interleave(groups).tolist(), select(kept, done.repeat_interleave(groups))
+            )
             going_on = (~done).nonzero()[:, 0]  # (B',)
-            live, kept = select(live, going_on), select(kept, going_on)
+            rows = _rows(going_on, groups)  # (B' G,)
+            live, kept, constraints = select(live, rows), select(kept, rows), constraints.select(going_on)
             places, beams = places[going_on], beams[going_on]
-        if len(places) and (going_on is not None or beam_size > 1):
-            state.select(going_on, beams)
-    return found
-
-
-def continuations(logits: Tensor, log_probabilities: Tensor, beam_size: int, *, may_end: bool = True) -> Continuations:
-    """Find the best pieces to go on with: logits (B, K, V), log-probabilities of the live hypotheses (B, K)."""
-    # on a CPU log_softmax takes a fifth of the time of logsumexp
-    logs = logits.float().log_softmax(-1)  # (B, K, V)
-    endings = log_probabilities + logs[..., EOS] if may_end else torch.full_like(log_probabilities, -math.inf)
-    logs[..., :_SPECIALS] = -math.inf
-    # no beam has more than beam_size of the best of all beams
-    best, pieces = logs.topk(min(beam_size, logs.size(-1)))  # (B, K, M)
-    sums = (log_probabilities[..., None] + best).flatten(1)  # (B, K M)
-    top, places = sums.topk(min(beam_size, sums.size(1)))  # (B, K')
-    beams = places.div(best.size(2), rounding_mode="floor")  # (B, K')
-    return Continuations(top, beams, pieces.flatten(1).gather(1, places), endings)
-
-
-def which_end(step: Continuations, live: Live, beam_size: int) -> Tensor:
-    """Tell which live hypotheses end here, because EOS is among the best continuations or the limit is near: (B, K)."""
-    going_on = step.log_probabilities.size(1)
-    both = torch.cat((step.log_probabilities, step.endings), 1)  # (B, K' + K)
-    chosen = both.topk(min(beam_size, both.size(1))).indices  # (B, beam size)
-    ended = torch.zeros_like(both, dtype=torch.bool).scatter(1, chosen, True)[:, going_on:]  # (B, K)
-    at_limit = live.limits <= live.pieces.size(2)  # (B,)
-    return (ended | at_limit[:, None]) & (step.endings > -math.inf)
-
-
-def keep_best(kept: Kept, live: Live, endings: Tensor, alpha: float) -> Kept:
-    """Take what ends here, (B, K), -inf where nothing does, among the kept hypotheses."""
-    # BOS is in the pieces and EOS is not, so their number is the length with EOS
-    scores = torch.cat((kept.scores, endings / length_penalty(live.pieces.size(2), alpha)), 1)  # (B, N + K)
-    scores, places = scores.topk(kept.scores.size(1))  # (B, N)
-    longer = F.pad(kept.pieces, (0, live.pieces.size(2) - kept.pieces.size(2)), value=PAD)  # (B, N, T)
-    pieces = torch.cat((longer, live.pieces), 1)  # (B, N + K, T)
-    return Kept(
-        pieces.gather(1, places[..., None].expand(-1, -1, pieces.size(2))),
-        torch.cat((kept.log_probabilities, endings), 1).gather(1, places),
-        scores,
-    )
+        if len(places) and (going_on is not None or options.beam_size > 1):
+            ensemble.select(going_on, beams)
+    return found if groups == 1 else [best_distinct(one, options.n_best) for one in found]
 
 
 def advance(live: Live, step: Continuations, ended: Tensor) -> Live:
@@ -198,34 +105,30 @@ def advance(live: Live, step: Continuations, ended: Tensor) -> Live:
 
 
 def is_done(live: Live, kept: Kept, beam_size: int, alpha: float) -> Tensor:
-    """Tell which sentences cannot or need not go on: (B,)."""
-    reachable = best_possible(live.log_probabilities[:, 0], live.limits, alpha)  # (B,)
+    """Tell which rows cannot or need not go on: (B,)."""
+    reachable = best_possible(live.log_probabilities.amax(1), live.limits, alpha)  # (B,)
     at_limit = live.pieces.size(2) > live.limits  # (B,)
     return (live.ended >= beam_size) | at_limit | (reachable <= kept.scores[:, -1])
 
 
-def _begin(limits: Tensor, n_best: int) -> tuple[Live, Kept]:
-    """Begin with one hypothesis for each sentence, BOS, and nothing kept."""
-    sentences = len(limits)
-    pieces = limits.new_full((sentences, 1, 1), BOS)  # (B, 1, 1)
-    nothing = torch.full((sentences, n_best), -math.inf, device=limits.device)  # (B, N)
-    live = Live(pieces, torch.zeros(sentences, 1, device=limits.device), limits, torch.zeros_like(limits))
-    return live, Kept(pieces.new_full((sentences, n_best, 1), PAD), nothing, nothing)
+def _stop(live: Live, done: Tensor, groups: int) -> tuple[Live, Tensor]:
+    """Empty the groups that are done, (B G,), and tell which sentences are: (B,)."""
+    if groups == 1:
+        return live, done
+    values = live.log_probabilities.masked_fill(done[:, None], -math.inf)  # (B G, K)
+    return replace(live, log_probabilities=values), done.view(-1, groups).all(1)
 
 
-_Tensors = TypeVar("_Tensors", Live, Kept)
+def _beams_of_sentences(step: Continuations, groups: int) -> Tensor:
+    """Count the continued hypotheses within their sentences, where the groups stand side by side: (B, G K')."""
+    if groups == 1:
+        return step.beams
+    first = step.endings.size(1) * torch.arange(groups, device=step.beams.device)  # (G,)
+    return (step.beams.unflatten(0, (-1, groups)) + first[:, None]).flatten(1)  # (B, G K')
 
 
-def select(tensors: _Tensors, sentences: Tensor) -> _Tensors:
-    """Take some sentences, by number or by mask."""
-    return replace(tensors, **{f.name: getattr(tensors, f.name)[sentences] for f in fields(tensors)})
-
-
-def _collect(found: list[list[Hypothesis]], numbers: list[int], kept: Kept) -> None:
-    """Put the kept hypotheses of sentences that are done where they belong."""
-    columns = zip(kept.pieces.tolist(), kept.scores.tolist(), kept.log_probabilities.tolist(), strict=True)
-    for number, (pieces, scores, log_probabilities) in zip(numbers, columns, strict=True):
-        for row, score, log_probability in zip(pieces, scores, log_probabilities, strict=True):
-            if score > -math.inf:
-                ids = [piece for piece in row if piece not in (BOS, PAD)]
-                found[number].append(Hypothesis(ids, score, log_probability))
+def _rows(sentences: Tensor, groups: int) -> Tensor:
+    """List the rows of the groups of sentences: (B,) -> (B G,)."""
+    if groups == 1:
+        return sentences
+    return (groups * sentences[:, None] + torch.arange(groups, device=sentences.device)).flatten()  # (B G,)

@@ -5,17 +5,20 @@ log P(y | x) = Σ_t log P(y_t | y_<t, x)        t runs over the pieces and EOS
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from synmt.batch import Batch
 from synmt.bootstrap import DoubleArray
+from synmt.model.attention import Memory
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.watching import Watched, watched
-from synmt.syntax.pieces import PAD
+from synmt.syntax.pieces import BOS, EOS, PAD, IdArray
 
 _LOGITS = 1 << 24
 """So many logits are held at a time."""
@@ -46,16 +49,30 @@ def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forc
     with watched(model, ("cross",) if attention else ()) as seen:
         memory, _ = model.remember(batch.source, batch.source_signals)
         states = model.decode(memory, batch.target_input, model.syntax("target", batch.target_signals))  # (B, T, D)
-    logs = piece_log_probabilities(states, model.output_weight, batch.target_output)  # (B, T)
-    lengths = (batch.target_output != PAD).sum(1).tolist()
-    rows = logs.double().cpu().numpy()  # (B, T)
+    rows = _rows(piece_log_probabilities(states, model.output_weight, batch.target_output), batch.target_output)
     cross = _by_head(seen)
     return [
-        Forced(row[:length], {head: weights[number, :length, :width] for head, weights in cross.items()})
-        for number, (row, length, width) in enumerate(
-            zip(rows, lengths, batch.source.mask.sum(1).tolist(), strict=True)
-        )
+        Forced(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
+        for number, (row, width) in enumerate(zip(rows, batch.source.mask.sum(1).tolist(), strict=True))
     ]
+
+
+@torch.inference_mode()
+def force_again(
+    model: Seq2Seq, memory: Memory, sentences: Sequence[int], targets: Sequence[IdArray]
+) -> list[DoubleArray]:
+    """Make a model write N targets of sources that it remembers: log P of the pieces and EOS of each, (T,).
+
+    sentences: (N,) the row of the memory that each target translates; a source is read once for all its targets.
+    """
+    assert not model.training
+    device = memory.states.device
+    ids = [torch.from_numpy(target).long() for target in targets]
+    begun = pad_sequence([torch.cat((one.new_tensor([BOS]), one)) for one in ids], True, PAD).to(device)  # (N, T)
+    ended = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(device)  # (N, T)
+    rows = torch.tensor(sentences, device=device)  # (N,)
+    states = model.decode(_of_sentences(memory, rows), begun, model.syntax("target", {}))  # (N, T, D)
+    return _rows(piece_log_probabilities(states, model.output_weight, ended), ended)
 
 
 def piece_log_probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
@@ -70,6 +87,23 @@ def piece_log_probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> 
         for first in range(0, len(flat), rows)
     ]
     return torch.cat(found)[:, 0].view_as(targets)
+
+
+def _rows(logs: Tensor, targets: Tensor) -> list[DoubleArray]:
+    """Cut the padding of (B, T) off: B arrays."""
+    lengths = (targets != PAD).sum(1).tolist()
+    return [row[:length] for row, length in zip(logs.double().cpu().numpy(), lengths, strict=True)]
+
+
+def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
+    """Take sentences out of a memory, each as often as it is named: (N,)."""
+    return memory.edit(
+        states=memory.states[rows],
+        mask=memory.mask[rows],
+        ends=(memory.ends[0][:, rows], memory.ends[1][:, rows]) if memory.ends is not None else None,
+        annotations=memory.annotations[rows] if memory.annotations is not None else None,
+        weights=None,
+    )
 
 
 def _by_head(seen: Watched) -> dict[tuple[int, int], DoubleArray]:

@@ -1,17 +1,24 @@
-"""How translations are searched for."""
+"""How translations are searched for, and which wishes do not go together."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from synmt.errors import SynmtError, UsageError, all_in_one
+
+_SEEDS = 1 << 63
+"""Seeds are smaller."""
 
 
 @dataclass(frozen=True)
 class Sampling:
     """Draw each piece at random instead of searching.
 
-    top_k: only from so many of the most probable pieces; 0 for all.
-    top_p: only from the most probable pieces that together have this probability at least (Holtzman et al., 2020).
-    temperature: logits are divided by it before anything is cut off; below 1 sharpens.
+    top_k: only from so many of the most probable pieces (Fan et al., 2018); 0 for all.
+    top_p: only from the fewest pieces that together have this share of what top_k leaves (Holtzman et al., 2020).
+    temperature: log-probabilities are divided by it before anything is cut off; below 1 sharpens.
     seed: the same seed gives the same line the same translation, whatever stands beside it.
     """
 
@@ -29,7 +36,7 @@ class SearchOptions:
     alpha: of the length penalty.
     n_best: translations of each sentence.
     groups: parts of the beam that are kept apart (Vijayakumar et al., 2018); it divides beam_size.
-    diversity: what a piece loses for each earlier group that has just chosen it, in nats.
+    diversity: what a piece loses for each hypothesis of an earlier group that has just chosen it, in nats.
     no_repeat: no sequence of so many pieces comes twice in a translation; 0 allows all.
     sampling: how to draw n_best translations instead; None searches.
     """
@@ -41,3 +48,48 @@ class SearchOptions:
     diversity: float = 0.5
     no_repeat: int = 0
     sampling: Sampling | None = None
+
+
+def check_options(options: SearchOptions) -> None:
+    """Refuse values that cannot be, or cannot be together; all of them at once."""
+    problems = [*_search_problems(options), *(_sampling_problems(options.sampling) if options.sampling else ())]
+    if problems:
+        raise all_in_one(problems)
+
+
+def _search_problems(options: SearchOptions) -> Iterator[SynmtError]:
+    beam_size, groups, n_best = options.beam_size, options.groups, options.n_best
+    for name, value, least in (("beam-size", beam_size, 1), ("n-best", n_best, 1), ("no-repeat", options.no_repeat, 0)):
+        if value < least:
+            yield _out_of_range(name, value, f"{least} and more")
+    if not 0 <= options.diversity < math.inf:
+        yield _out_of_range("diversity", options.diversity, "0 and more")
+    if options.sampling is None and n_best > beam_size >= 1:
+        yield UsageError(
+            f"a beam of {beam_size} has no {n_best} best translations",
+            allowed=f"--n-best from 1 to {beam_size}",
+            do="Take a wider beam (--beam-size)",
+        )
+    if options.sampling is not None and groups != 1:
+        yield UsageError("sampling knows no groups of hypotheses", do="Leave out --groups or --sample")
+    elif beam_size >= 1 and (groups < 1 or beam_size % groups):
+        divisors = ", ".join(str(number) for number in range(1, beam_size + 1) if beam_size % number == 0)
+        yield UsageError(
+            f"a beam of {beam_size} has no {groups} groups of one size",
+            allowed=f"--groups for --beam-size {beam_size}: {divisors}",
+        )
+
+
+def _sampling_problems(sampling: Sampling) -> Iterator[SynmtError]:
+    if sampling.top_k < 0:
+        yield _out_of_range("top-k", sampling.top_k, "1 and more, and 0 for all pieces")
+    if not 0 < sampling.top_p <= 1:
+        yield _out_of_range("top-p", sampling.top_p, "above 0 and up to 1")
+    if not 0 < sampling.temperature < math.inf:
+        yield _out_of_range("temperature", sampling.temperature, "above 0")
+    if not 0 <= sampling.seed < _SEEDS:
+        yield _out_of_range("seed", sampling.seed, "0 to 2^63 - 1")
+
+
+def _out_of_range(name: str, value: float, allowed: str) -> UsageError:
+    return UsageError(f"--{name} cannot be {value}", allowed=f"Allowed: {allowed}")

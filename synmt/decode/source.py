@@ -15,7 +15,7 @@ from synmt.syntax.arcs import without_arcs
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import Vocabulary, word_of
+from synmt.syntax.pieces import UNK, Vocabulary, word_of
 from synmt.tasks import tagged
 
 Remark = Callable[[str], None]
@@ -29,12 +29,14 @@ class Source:
     index: its place among its neighbours.
     spans: (T, 2) which characters of the line each piece stands for; a task tag stands for none.
     dropped: pieces that were too many.
+    unknown: the characters of each piece that the vocabulary does not have; the model reads the unknown piece.
     """
 
     index: int
     example: Example
     spans: IntArray
     dropped: int
+    unknown: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.example.source)
@@ -55,7 +57,9 @@ def cut(
         trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
     before = len(tagged("", task)) // 2
-    return Source(index, example, np.clip(spans - before, 0, len(line)), len(pieces.ids) - len(ids))
+    spans = np.clip(spans - before, 0, len(line))
+    unknown = tuple(line[start:end].strip() for start, end in spans[ids == UNK].tolist())
+    return Source(index, example, spans, len(pieces.ids) - len(ids), unknown)
 
 
 def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark, *, arcs: bool) -> StanzaParser:

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
 from typing import Any
 
-from pydantic import ValidationError
+from torch import Tensor
 
-from synmt.batch import Batch, Reading, collate, reading_of
-from synmt.checkpoint import Run, load_weights
-from synmt.decode.beam import Hypothesis, Member, search
+from synmt.batch import Batch, collate
+from synmt.checkpoint import Run
+from synmt.decode.beam import search
+from synmt.decode.degenerate import degenerate
+from synmt.decode.ensemble import Member
+from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.length import length_limits
 from synmt.decode.options import SearchOptions
-from synmt.decode.source import Remark, Source, check_arcs, cut, recorded_parser
+from synmt.decode.own_trees import OwnTrees, Trees
+from synmt.decode.reader import Reader, check_alike, load_reader, load_vocabularies, make_reader
+from synmt.decode.requests import Request, beside
+from synmt.decode.source import Remark, Source, cut
+from synmt.decode.translation import Translation, make_candidate
+from synmt.decode.wanted import Wanted, override, search_options
 from synmt.decode.windows import batches, windows
-from synmt.device import choose_device
-from synmt.errors import SynmtError, UsageError
-from synmt.model.build import build_for
+from synmt.decode.written import align, write_again
+from synmt.errors import SynmtError
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe import DecodingRecipe, Recipe
 from synmt.syntax.blanks import visible
 from synmt.syntax.parse import Parse
 from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import Vocabulary
-from synmt.tasks import TRANSLATION, task_tags
+from synmt.syntax.pieces import UNK, Vocabulary
 
 _PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""
@@ -34,45 +37,13 @@ _WINDOW = 16
 """Batches that are sorted by length together."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One translation of a line.
-
-    score: the log-probability under the length penalty.
-    log_probability: of its pieces and EOS, in nats.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-
-
-@dataclass(frozen=True)
-class Translation:
-    """What became of one line.
-
-    line: its number, from 1.
-    candidates: the n best, best first; none for a line without text.
-    dropped: pieces at the end of the source that were too many for the model and are not translated.
-    """
-
-    line: int
-    candidates: tuple[Candidate, ...] = ()
-    dropped: int = 0
-
-    @property
-    def text(self) -> str:
-        """The best translation; empty for a line without text."""
-        return self.candidates[0].text if self.candidates else ""
-
-
 class Translator:
-    """A model with all that it needs to read and write text.
+    """A model, or several, with all that is needed to read and write text.
 
     source, target: the vocabularies.
     recipe: how the model was trained, and how it searches.
-    n_best: translations of each line.
     parser: the identity of the parser whose trees the model has learnt from; None where it is not known.
+    others: more models with the same vocabularies; together they are an ensemble.
     remark: told what a person should know, once.
     """
 
@@ -83,60 +54,58 @@ class Translator:
         target: Vocabulary,
         recipe: Recipe,
         *,
-        n_best: int = 1,
         parser: dict[str, Any] | None = None,
+        others: Sequence[Reader] = (),
+        wanted: Wanted = Wanted(),
         remark: Remark = lambda text: None,
     ) -> None:
-        self.decoding = recipe.decoding
-        if not 1 <= n_best <= self.decoding.beam_size:
-            raise UsageError(
-                f"a beam of {self.decoding.beam_size} has no {n_best} best translations",
-                allowed=f"--n-best from 1 to {self.decoding.beam_size}",
-                do="Take a wider beam (--beam-size)",
-            )
-        self.model, self.source, self.target = model.eval(), source, target
-        self.n_best, self.parser_identity, self.remark = n_best, parser, remark
+        self.decoding, self.wanted, self.remark = recipe.decoding, wanted, remark
+        self.options = search_options(self.decoding, wanted)
+        reader = make_reader(model, recipe, parser)
+        self.readers = (reader, *others)
+        self.model, self.source, self.target = reader.model, source, target
+        self.parser_identity, self.reading, self.task = parser, reader.reading, reader.task
         self.device = next(model.parameters()).device
-        self.max_pieces = recipe.filters.max_pieces
-        self.task = TRANSLATION if task_tags(recipe) else ""
-        self.reading: Reading = reading_of(model.reads("source"), recipe.parser)
+        self.max_pieces = min(each.max_pieces for each in self.readers)
+        self._own_trees = OwnTrees(self.readers, device=str(self.device), cached=wanted.parse_cache, remark=remark)
 
     @classmethod
     def load(
         cls,
         run: Run,
         *,
+        others: Sequence[Run] = (),
         device: str = "auto",
         which: str = "final",
-        n_best: int = 1,
+        wanted: Wanted = Wanted(),
         remark: Remark = lambda text: None,
         **decoding: Any,
     ) -> Translator:
-        """Load a run with its weights `final`, `best`, `last` or `average`; `decoding` overrides the recipe."""
-        recipe, info = run.recipe(), run.info()
-        source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
-        model = build_for(recipe, source, target)
-        place = choose_device(device)
-        load_weights(run.weights_of(which), model)
-        return cls(
-            model.to(place),
-            source,
-            target,
-            recipe.model_copy(update={"decoding": _override(recipe.decoding, decoding)}),
-            n_best=n_best,
-            parser=info.get("parser"),
-            remark=remark,
-        )
+        """Load a run with its weights `final`, `best`, `last` or `average`; `decoding` overrides the recipe.
+
+        others: more runs, of any model with the same vocabularies; the search is that of the first one's recipe.
+        """
+        recipe = run.recipe()
+        recipe = recipe.model_copy(update={"decoding": override(recipe.decoding, decoding)})
+        check_alike([run, *others])
+        first, *more = (load_reader(each, device=device, which=which) for each in (run, *others))
+        vocabularies = load_vocabularies(run)
+        return cls(first.model, *vocabularies, recipe, parser=first.parser, others=more, wanted=wanted, remark=remark)
 
     @property
     def reads_trees(self) -> bool:
-        """Tell whether the model needs the tree of a source to translate it."""
-        return bool(self.reading.signals)
+        """Tell whether a model needs the tree of a source to translate it."""
+        return any(reader.reads_trees for reader in self.readers)
 
     @property
     def window(self) -> int:
         """Lines that are best taken in together."""
         return _WINDOW * self.decoding.batch_size
+
+    @property
+    def parser(self) -> StanzaParser:
+        """The parser whose trees the first model has learnt from; an error where the run does not record it."""
+        return self._own_trees.parser(self.readers[0])
 
     def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
         """Translate lines: one translation each, in their order.
@@ -150,55 +119,54 @@ class Translator:
         self, taken: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
         """Translate lines as they come in, window by window."""
-        number, trees = 1, iter(parses) if parses is not None else None
-        for lines in taken:
-            given = list(islice(trees, len(lines))) if trees is not None else None
-            if given is not None and len(given) < len(lines):
-                raise SynmtError(f"there are only {number - 1 + len(given)} trees", where=f"line {number + len(given)}")
-            yield self._translate_window(lines, self.trees(lines, given, number), number)
-            number += len(lines)
-        # a reader of trees that has some left says so now
-        if trees is not None and next(trees, None) is not None:
-            raise SynmtError(f"there are more trees than lines, {number - 1}")
+        if parses is None:
+            yield from self.translate_all([Request(line) for line in lines] for lines in taken)
+            return
+        yield from self.translate_all(
+            [Request(line, tree=tree) for line, tree in zip(lines, trees, strict=True)]
+            for lines, trees in beside(taken, parses, "trees")
+        )
 
-    def trees(
-        self, lines: Sequence[str], given: Sequence[Parse] | None = None, number: int = 1
-    ) -> Sequence[Parse | None]:
-        """Find the tree of each line that the model reads: given, or made by its own parser; None where it reads none.
+    def translate_all(self, taken: Iterable[list[Request]]) -> Iterator[list[Translation]]:
+        """Answer requests as they come in, window by window."""
+        number = 1
+        for requests in taken:
+            yield self.translate_requests(requests, number)
+            number += len(requests)
+
+    def translate_requests(self, requests: Sequence[Request], number: int = 1) -> list[Translation]:
+        """Translate one window; `number` is the line of its first request."""
+        lines, trees = self.read(requests, number)
+        found = [Translation(number + index) for index in range(len(lines))]
+        for parts in self.parts(lines, trees):
+            for one, hypotheses, limit in self._searched(parts, requests, number):
+                found[one.index] = self._translation(one, hypotheses, lines[one.index], number, limit)
+        if self.wanted.alignment:
+            again = write_again(self, lines, trees, found, attention=True)
+            for index, written in again.items():
+                found[index] = align(found[index], lines[index], written, self)
+        return found
+
+    def read(self, requests: Sequence[Request], number: int = 1) -> tuple[list[str], list[Trees]]:
+        """Give the lines of a window, and the trees of them that each reader reads."""
+        lines = [request.text for request in requests]
+        given = [request.tree for request in requests if request.tree is not None]
+        assert len(given) in (0, len(lines)), "only some lines have a tree"
+        return lines, self._own_trees.of(lines, given or None, number)
+
+    def trees(self, lines: Sequence[str], given: Sequence[Parse] | None = None, number: int = 1) -> Trees:
+        """Find the tree of each line that the first model reads: given, or its own parser's; None where it reads none.
 
         number: of the first line, for messages.
         """
-        if given is not None:
-            if self._wants_arcs:
-                check_arcs(given, number)
-            return given if self.reads_trees else [None] * len(lines)
-        if not self.reads_trees:
-            return [None] * len(lines)
-        return self.parser.parse(
-            lines,
-            on_failure=lambda index, why: self.remark(f"line {number + index}: its tree is flat or pieced: {why}"),
-        )
+        return self._own_trees.of(lines, given, number)[0]
 
-    @cached_property
-    def parser(self) -> StanzaParser:
-        """The parser whose trees the model has learnt from; an error where the run does not record it."""
-        return recorded_parser(self.parser_identity, str(self.device), self.remark, arcs=self._wants_arcs)
+    def parts(self, lines: Sequence[str], trees: Sequence[Trees]) -> Iterator[tuple[list[Source], ...]]:
+        """Cut lines into pieces and batches: for each batch what each reader reads, which are the same pieces."""
+        # equal lengths, so the readers' batches hold the same lines
+        return zip(*(self.source_batches(lines, own) for own in trees), strict=True)
 
-    @property
-    def _wants_arcs(self) -> bool:
-        return self.reading.arcs and not self.reading.certain
-
-    def _translate_window(self, lines: list[str], trees: Sequence[Parse | None], number: int) -> list[Translation]:
-        found = [Translation(number + index) for index in range(len(lines))]
-        for sources in self.source_batches(lines, trees):
-            batch = collate([one.example for one in sources], self.reading).to(self.device)
-            hypotheses = _found(self.model, batch, self.decoding, self.n_best)
-            for one, best in zip(sources, hypotheses, strict=True):
-                candidates = tuple(_candidate(hypothesis, self.target) for hypothesis in best)
-                found[one.index] = Translation(number + one.index, candidates, one.dropped)
-        return found
-
-    def source_batches(self, lines: Sequence[str], trees: Sequence[Parse | None]) -> Iterator[list[Source]]:
+    def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
         """Cut lines into pieces, and put those of like length together, longest first; empty ones are left out."""
         sources = [
             cut(index, line, tree, self.source, self.max_pieces, task=self.task)
@@ -207,6 +175,50 @@ class Translator:
         ]
         size = self.decoding.batch_size
         return batches([one for one in sources if len(one)], len, sentences=size, pieces=_PIECES * size)
+
+    def _searched(
+        self, parts: Sequence[list[Source]], requests: Sequence[Request], number: int
+    ) -> Iterator[tuple[Source, list[Hypothesis], int]]:
+        """Search for one batch: source, hypotheses, and the pieces that these may have."""
+        made = [
+            collate([one.example for one in part], reader.reading).to(self.device)
+            for reader, part in zip(self.readers, parts, strict=True)
+        ]
+        prefixes = [self._prefix(requests[one.index].prefix, number + one.index) for one in parts[0]]
+        members = [
+            Member(reader.model, batch.source, batch.source_signals)
+            for reader, batch in zip(self.readers, made, strict=True)
+        ]
+        limits = _limits(made[0], self.decoding)
+        found = _found(
+            search(
+                members,
+                self.options,
+                limits=limits,
+                prefixes=prefixes if any(prefixes) else None,
+                numbers=[number + one.index for one in parts[0]],
+            )
+        )
+        # a longer prefix raises the limit to what it needs
+        raised = [max(limit, len(prefix) + 2) for limit, prefix in zip(limits.tolist(), prefixes, strict=True)]
+        return zip(parts[0], found, raised, strict=True)
+
+    def _prefix(self, text: str, line: int) -> list[int]:
+        pieces = self.target.encode_ids(text) if visible(text) else []
+        if UNK in pieces:
+            raise SynmtError(
+                f"the target vocabulary has no piece for a part of the prefix '{text}'", where=f"line {line}"
+            )
+        return pieces
+
+    def _translation(
+        self, one: Source, hypotheses: list[Hypothesis], line: str, number: int, limit: int
+    ) -> Translation:
+        candidates = tuple(make_candidate(hypothesis, self.target) for hypothesis in hypotheses)
+        # EOS is one of the pieces that the limit counts
+        at_limit = len(candidates[0].pieces) + 1 >= limit
+        reason = degenerate(line, candidates[0].text, at_limit=at_limit)
+        return Translation(number + one.index, candidates, one.dropped, one.unknown, reason)
 
 
 def translate_batches(
@@ -219,33 +231,23 @@ def translate_batches(
         texts = {}
         for batch in given:
             batch = batch.to(device)
-            hypotheses = _found(model, batch, decoding)
+            members = [Member(model, batch.source, batch.source_signals)]
+            options = SearchOptions(decoding.beam_size, decoding.length_penalty)
+            hypotheses = _found(search(members, options, limits=_limits(batch, decoding)))
             for line, found in zip(batch.lines, hypotheses, strict=True):
-                texts[line] = _candidate(found[0], vocabulary).text
+                texts[line] = make_candidate(found[0], vocabulary).text
     finally:
         model.train(training)
     return [texts[line] for line in sorted(texts)]
 
 
-def _override(recipe: DecodingRecipe, values: dict[str, Any]) -> DecodingRecipe:
-    try:
-        return DecodingRecipe.model_validate(recipe.model_dump() | values)
-    except ValidationError as error:
-        problems = "; ".join(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
-        raise UsageError(f"impossible values for the search: {problems}") from None
+def _limits(batch: Batch, decoding: DecodingRecipe) -> Tensor:
+    """Bound the pieces of the translations of a batch: (B,)."""
+    pieces = batch.source.mask.sum(1) - 1  # (B,)
+    return length_limits(pieces, ratio=decoding.max_length_ratio, extra=decoding.max_length_extra)
 
 
-def _found(model: Seq2Seq, batch: Batch, decoding: DecodingRecipe, n_best: int = 1) -> list[list[Hypothesis]]:
-    source = batch.source
-    limits = length_limits(source.mask.sum(1) - 1, ratio=decoding.max_length_ratio, extra=decoding.max_length_extra)
-    options = SearchOptions(decoding.beam_size, decoding.length_penalty, n_best)
-    found = search([Member(model, source, batch.source_signals)], options, limits=limits)
+def _found(found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
     if not all(found):
         raise SynmtError("the model gives no finite probabilities: its weights are broken")
     return found
-
-
-def _candidate(hypothesis: Hypothesis, vocabulary: Vocabulary) -> Candidate:
-    # bytes can spell a line end, and a line of output must stay one
-    text = vocabulary.decode(hypothesis.ids).replace("\n", " ")
-    return Candidate(text, hypothesis.score, hypothesis.log_probability)

@@ -1,0 +1,79 @@
+"""What a translation must not contain, and what it must begin with.
+
+PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced beginning overrules all that is forbidden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from synmt.syntax.pieces import BOS, EOS, PAD
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """What is forbidden and forced in B sentences.
+
+    no_repeat: no sequence of so many pieces comes twice; 0 allows all. EOS stays possible.
+    prefixes: (B, P), pieces that the translations begin with, PAD behind them; None where all are empty.
+    """
+
+    no_repeat: int = 0
+    prefixes: Tensor | None = None
+
+    def forbid(self, logs: Tensor, pieces: Tensor) -> None:
+        """Set the log-probabilities (B, K, V) of what must not follow the pieces (B, K, T), BOS first, to -inf."""
+        place = pieces.size(2) - 1
+        if self.prefixes is None or place >= self.prefixes.size(1):
+            _forbid(logs, pieces, self.no_repeat)
+            return
+        forced = self.prefixes[:, place, None, None].expand(-1, logs.size(1), 1)  # (B, K, 1)
+        given = logs.gather(2, forced)  # (B, K, 1)
+        _forbid(logs, pieces, self.no_repeat)
+        inside = forced != PAD  # (B, K, 1)
+        logs.masked_fill_(inside, -math.inf)
+        logs.scatter_(2, forced, given.where(inside, -math.inf))
+
+    def select(self, sentences: Tensor) -> Constraints:
+        """Keep some sentences, (B',)."""
+        return self if self.prefixes is None else replace(self, prefixes=self.prefixes[sentences])
+
+
+def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Tensor | None:
+    """Put prefixes side by side, PAD behind them: (B, P); None where all are empty."""
+    if prefixes is None or not any(prefixes):
+        return None
+    assert not {PAD, BOS, EOS} & {piece for prefix in prefixes for piece in prefix}
+    longest = max(map(len, prefixes))
+    rows = [[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes]
+    return torch.tensor(rows, device=device)  # (B, P)
+
+
+def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:
+    """Raise limits (B,) so that one more piece and EOS fit behind each prefix: (B,)."""
+    return limits.maximum((prefixes != PAD).sum(1) + 2)
+
+
+def repeating(pieces: Tensor, length: int) -> Tensor:
+    """Find the pieces that would make a sequence of so many come twice: (B, K, T) -> (B, K, T'), PAD is none."""
+    so_far = pieces.size(2)
+    if so_far < length:
+        return pieces[..., :0]
+    sequences = pieces.unfold(2, length, 1)  # (B, K, T', length)
+    last = pieces[..., None, so_far - length + 1 :]  # (B, K, 1, length - 1)
+    begins = (sequences[..., :-1] == last).all(-1)  # (B, K, T')
+    return sequences[..., -1].where(begins, PAD)
+
+
+def _forbid(logs: Tensor, pieces: Tensor, no_repeat: int) -> None:
+    # PAD, UNK and BOS are the first three pieces
+    logs[..., :EOS] = -math.inf
+    if pieces.size(2) == 1:
+        logs[..., EOS] = -math.inf
+    if no_repeat:
+        logs.scatter_(2, repeating(pieces, no_repeat), -math.inf)

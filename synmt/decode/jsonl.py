@@ -1,0 +1,123 @@
+"""JSON lines: an object for each line goes in, and comes out with its translation.
+
+in    source (else text)   the line
+      prefix               what the translation has to begin with
+out   translation, score, log_probability
+      dropped              pieces at the end of the source that were too many
+      degenerate           empty, loop, limit or copy (see synmt/decode/degenerate.py), or null
+      translations         with several: translation, score and log_probability of each, best first
+      alignment            where asked for: pairs [source word, target word], with source_words and target_words, the
+                           characters [start, end) of each word
+      override             under another tree: translation, score, log_probability, and own_log_probability, that of the
+                           translation above
+
+All other fields come out as they went in, in their order; one with a name from the lower list is replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from synmt.decode.override import Compared
+from synmt.decode.requests import Request
+from synmt.decode.translation import NO_TRANSLATION, Candidate, Translation
+from synmt.errors import SynmtError
+
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Record:
+    """One object.
+
+    fields: as they came in.
+    """
+
+    fields: dict[str, Any]
+    request: Request
+
+
+def read_records(windows: Iterable[list[str]], *, where: str) -> Iterator[list[Record]]:
+    """Read windows of lines; a line that is no such object is an error once what stands before it has been yielded."""
+    number = 1
+    for lines in windows:
+        records: list[Record] = []
+        try:
+            for line in lines:
+                records.append(_record(line, f"{where}: line {number}"))
+                number += 1
+        except SynmtError:
+            if records:
+                yield records
+            raise
+        yield records
+
+
+def write_record(fields: dict[str, Any], translation: Translation, *, several: bool = False) -> str:
+    """Write what came in with its translation, as a line; `several` lists all candidates."""
+    made: dict[str, Any] = _values(_best(translation))
+    made |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
+    if several:
+        made["translations"] = [_values(candidate) for candidate in translation.candidates or (NO_TRANSLATION,)]
+    if translation.aligned is not None:
+        aligned = translation.aligned
+        made["alignment"] = [list(pair) for pair in aligned.pairs]
+        made |= {"source_words": aligned.source_words.tolist(), "target_words": aligned.target_words.tolist()}
+    return _line(fields | made)
+
+
+def write_compared(fields: dict[str, Any], compared: Compared, *, several: bool = False) -> str:
+    """Write what came in with its translation and the one under the other tree, as a line."""
+    other = _values(_best(compared.other)) | {"own_log_probability": round(compared.own_again, _DIGITS)}
+    return write_record(fields | {"override": other}, compared.own, several=several)
+
+
+def _best(translation: Translation) -> Candidate:
+    return translation.candidates[0] if translation.candidates else NO_TRANSLATION
+
+
+def _values(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "translation": candidate.text,
+        "score": round(candidate.score, _DIGITS),
+        "log_probability": round(candidate.log_probability, _DIGITS),
+    }
+
+
+def _line(fields: dict[str, Any]) -> str:
+    text = json.dumps(fields, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # half a surrogate pair in a field that is none of ours has no UTF-8
+        text = json.dumps(fields)
+    return f"{text}\n"
+
+
+def _record(line: str, where: str) -> Record:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SynmtError(f"is no JSON ({error})", where=where, do="Give an object on each line") from None
+    if not isinstance(fields, dict):
+        raise SynmtError("is no JSON object", where=where, do="Give an object with the field `source` on each line")
+    name = next((name for name in ("source", "text") if name in fields), None)
+    if name is None:
+        raise SynmtError("has no field `source`", where=where, allowed="`text` is taken for it")
+    return Record(fields, Request(_text(fields, name, where), _text(fields, "prefix", where)))
+
+
+def _text(fields: dict[str, Any], name: str, where: str) -> str:
+    value = fields.get(name, "")
+    if value is None and name == "prefix":
+        return ""
+    if not isinstance(value, str):
+        raise SynmtError(f"`{name}` is no text", where=where, allowed="a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise SynmtError(f"`{name}` has half a surrogate pair, which is no character", where=where) from None
+    return value

@@ -1,0 +1,221 @@
+"""`synmt score --model` as a person runs it."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import typer
+from small_run import PASCAL, TEXT, make_run
+from typer.testing import CliRunner
+
+from synmt import controlled
+from synmt.checkpoint import Run
+from synmt.cli.score_model import score_model
+from synmt.decode.pairs import score_pairs
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.flat import flat_parse
+
+APP = typer.Typer()
+DEFAULTS = {
+    "models": (),
+    "source": None,
+    "target": None,
+    "contrast": (),
+    "checkpoint": "final",
+    "parses": None,
+    "batch_size": None,
+    "device": "cpu",
+    "samples": 200,
+    "seed": 1,
+    "as_json": False,
+}
+SOURCES, TARGETS = [TEXT[0], "", TEXT[1]], [TEXT[3], "Ein Hund", TEXT[4]]
+
+
+@APP.command()
+def command(options: str) -> None:
+    given = json.loads(options, object_hook=lambda values: DEFAULTS | values)
+    score_model(**{name: given_as(name, value) for name, value in given.items()})
+
+
+def given_as(name, value):
+    if name == "models":
+        return [Path(one) for one in value]
+    return Path(value) if value and name in ("source", "target", "parses") else value
+
+
+def ask(**options):
+    """Run it; what it raises is raised."""
+    result = CliRunner().invoke(APP, [json.dumps(options, default=str)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("work")
+    make_run(place / "one", parser=False)
+    make_run(place / "two", PASCAL, parser=False)
+    write(place / "source.en", SOURCES)
+    write(place / "target.de", TARGETS)
+    for name, lines in (("src.en", [TEXT[0], TEXT[1]]), ("correct.de", [TEXT[3], TEXT[4]])):
+        write(place / "set" / name, lines)
+    write(place / "set" / "incorrect.de", [TEXT[3].replace("isst", "essen"), TEXT[4].replace("sieht", "sehen")])
+    return place
+
+
+def write(path, lines):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def trees(path, lines):
+    blocks = (format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1))
+    path.write_text("".join(blocks), encoding="utf-8")
+    return path
+
+
+def pairs_of(folder, run="one", **options):
+    return ask(models=[folder / run], source=folder / "source.en", target=folder / "target.de", **options)
+
+
+def test_each_pair_is_a_line_of_json_in_its_order(folder):
+    result = pairs_of(folder)
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(one["line"], one["source"], one["target"]) for one in found] == [
+        (number, *pair) for number, pair in enumerate(zip(SOURCES, TARGETS, strict=True), start=1)
+    ]
+    translator = Translator.load(Run(folder / "one"))
+    for one, score in zip(found, score_pairs(translator, SOURCES, TARGETS), strict=True):
+        assert one["log_probability"] == pytest.approx(score.log_probability)
+        assert (one["pieces"], len(one["tokens"])) == (score.pieces, score.pieces)
+        assert one["perplexity"] == pytest.approx(score.perplexity)
+    assert found[1]["log_probability"] is found[1]["perplexity"] is None
+    assert found[0]["tokens"][-1].keys() == {"text", "start", "end", "log_probability"}
+    assert "1 pairs are not in the summary" in result.stderr
+
+
+def test_the_summary_adds_up_what_the_pairs_say(folder):
+    lines = [json.loads(line) for line in pairs_of(folder).stdout.splitlines()]
+    report = json.loads(pairs_of(folder, as_json=True).stdout)
+    assert report["pairs"] == lines
+    summary, whole = report["summary"], [one for one in lines if one["tokens"]]
+    assert (summary["model"], summary["pairs"], summary["left_out"]) == ("one", 2, 1)
+    nats = sum(one["log_probability"] for one in whole)
+    assert summary["mean_log_probability"] == pytest.approx(nats / 2)
+    counts = {
+        "piece": sum(one["pieces"] for one in whole),
+        "word": sum(len(one["target"].split()) + 1 for one in whole),
+        "character": sum(len(one["target"]) + 1 for one in whole),
+    }
+    for unit, count in counts.items():
+        assert summary[f"{unit}s"] == count
+        assert summary[f"perplexity_by_{unit}"] == pytest.approx(math.exp(-nats / count))
+
+
+def test_the_table_of_the_summary_is_no_part_of_the_output(folder):
+    result = pairs_of(folder)
+    assert "perplexity by word" in result.stderr
+    assert "perplexity by word" not in result.stdout
+
+
+def test_what_is_too_long_is_named(folder):
+    if not (folder / "short").exists():
+        make_run(folder / "short", parser=False, max_pieces=6)
+    result = pairs_of(folder, "short")
+    assert "the source of line 1 has" in result.stderr
+    assert "the target of line 3 has" in result.stderr
+    assert "the model takes 6 (filters.max_pieces)" in result.stderr
+    assert json.loads(result.stdout.splitlines()[0])["dropped"]["source"] > 0
+
+
+def test_a_model_that_reads_trees_takes_those_that_are_given(folder):
+    given = trees(folder / "source.conllu", SOURCES)
+    found = pairs_of(folder, "two", parses=given).stdout.splitlines()
+    assert len(found) == 3
+    assert "--parses makes no difference" in pairs_of(folder, parses=given).stderr
+    with pytest.raises(SynmtError, match=r"--parses FILE\.conllu"):
+        pairs_of(folder, "two")
+
+
+def contrasts_of(folder, *models, **options):
+    return ask(models=[folder / model for model in models or ["one"]], contrast=[str(folder / "set")], **options)
+
+
+def test_contrasts_are_counted_by_phenomenon_and_altogether(folder):
+    report = json.loads(contrasts_of(folder, as_json=True).stdout)
+    assert report["models"] == ["one"]
+    won = sum(pair["models"][0]["won"] for pair in report["pairs"])
+    for row in [report["total"], report["tables"][0]["rows"][0]]:
+        assert row["pairs"] == 2
+        assert row["models"][0]["won"] == won
+        assert row["models"][0]["accuracy"] == won / 2
+    for pair in report["pairs"]:
+        [model] = pair["models"]
+        assert model["won"] == (model["log_probability"] > model["incorrect"][0]["log_probability"])
+    rows = [line.split() for line in contrasts_of(folder).stdout.splitlines()]
+    assert rows[0] == ["phenomenon", "pairs", "accuracy"]
+    assert rows[1][:3] == ["set", "2", f"{50 * won:.1f}"]
+    assert rows[2][0] == "all"
+
+
+def test_every_further_model_is_compared_with_the_first(folder):
+    given = trees(folder / "set.conllu", [TEXT[0], TEXT[1]])
+    report = json.loads(contrasts_of(folder, "one", "two", parses=given, as_json=True).stdout)
+    first, second = report["total"]["models"]
+    assert (first["model"], second["model"]) == ("one", "two")
+    assert second["comparison"]["difference"] == second["accuracy"] - first["accuracy"]
+    assert report["bootstrap"] == {"samples": 200, "seed": 1}
+    shown = contrasts_of(folder, "one", "two", parses=given).stdout
+    assert "difference to one in points, [95 %, 200 resamples of the sources, seed 1]; p: McNemar's exact test" in shown
+
+
+def test_a_model_of_gold_trees_reads_those_of_the_controlled_corpus(folder, monkeypatch):
+    few = controlled.generate(train=0, valid=0, test=28)
+    monkeypatch.setattr(controlled, "generate", lambda **_: few)
+    result = ask(models=[folder / "two"], contrast=["controlled"])
+    tables = [line.split()[0] for line in result.stdout.splitlines() if " pairs " in line]
+    assert tables[:3] == ["phenomenon", "attractors", "split"]
+
+
+def test_a_set_of_other_languages_is_remarked(folder):
+    other = folder / "french"
+    for name, text in (("src.fr", "Oui."), ("correct.de", "Ja."), ("incorrect.de", "Nein.")):
+        write(other / name, [text])
+    result = ask(models=[folder / "one"], contrast=[str(other)])
+    assert "translates en-de, but the contrastive set is fr-de" in result.stderr
+
+
+def test_pairs_that_are_the_same_are_remarked(folder):
+    write(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
+    result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
+    assert "1 pairs are left out" in result.stderr
+    assert "same.tsv: line 3" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"models": []}, "no model is named"),
+        ({}, "Give both `--source` and `--target`"),
+        ({"source": "a"}, "Give both `--source` and `--target`"),
+        ({"models": ["one", "two"], "source": "a", "target": "b"}, "one model at a time"),
+        ({"source": "-", "target": "-"}, "read only once"),
+        ({"contrast": ["set"], "source": "a"}, "brings its own texts"),
+        ({"contrast": ["set", "controlled"], "parses": "a"}, "trees belong to one contrastive set"),
+        ({"checkpoint": "beste"}, "Did you mean 'best'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, message):
+    with pytest.raises(UsageError, match=message):
+        ask(**{"models": ["one"], **options})
+
+
+def test_texts_of_different_length_are_refused_before_anything_is_scored(folder):
+    short = write(folder / "short.de", TARGETS[:2])
+    with pytest.raises(SynmtError, match=r"short.de: 2 lines, but .*source.en has 3"):
+        ask(models=[folder / "one"], source=folder / "source.en", target=short)

@@ -1,0 +1,225 @@
+"""`synmt translate` with JSON lines, prefixes, samples, ensembles, alignments and other trees."""
+
+import json
+
+import pytest
+from small_run import PASCAL, TEXT, make_run
+from test_cli_translate import start, synmt
+
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.flat import flat_parse
+
+LINES = [TEXT[0], "", TEXT[1]]
+INPUT = "".join(f"{line}\n" for line in LINES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("project") / "runs"
+    make_run(folder / "pascal", PASCAL)
+    make_run(folder / "plain", parser=False, max_pieces=40)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trees") / "flat.conllu"
+    path.write_text("".join(format_conllu(flat_parse(line), line, n) for n, line in enumerate(LINES, 1)))
+    return path
+
+
+def output(*arguments, text=INPUT):
+    done = synmt(*arguments, text=text)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().split("\n")[:-1]
+
+
+def objects(*arguments, records):
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    return [json.loads(line) for line in output("--jsonl", *arguments, text=text)]
+
+
+def test_objects_come_out_with_their_other_fields_in_order(runs):
+    records = [
+        {"id": 7, "source": TEXT[0], "z": [1, {"a": None}], "translation": "old", "half": "\ud800"},
+        {"text": ""},
+        {"source": TEXT[1], "text": "is not read", "prefix": None},
+    ]
+    plain = output("--run", runs / "plain", "--scores")
+    made = objects("--run", runs / "plain", records=records)
+    assert list(made[0]) == [*records[0], "score", "log_probability", "dropped", "degenerate"]
+    assert {name: made[0][name] for name in ("id", "z", "half")} == {n: records[0][n] for n in ("id", "z", "half")}
+    assert [f"{one['translation']}\t{one['score']:.4f}" for one in made] == plain
+    assert made[1] | {"text": ""} == made[1]
+    assert (made[1]["translation"], made[1]["score"], made[1]["degenerate"]) == ("", 0.0, None)
+    assert made[2]["text"] == "is not read"
+
+
+def test_several_translations_of_an_object_are_a_list(runs):
+    made = objects("--run", runs / "plain", "--n-best", 3, records=[{"source": TEXT[0]}, {"source": " "}])
+    assert [len(one["translations"]) for one in made] == [3, 1]
+    assert made[0]["translations"][0] == {n: made[0][n] for n in ("translation", "score", "log_probability")}
+    assert made[1]["translations"][0]["translation"] == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{broken", "line 3: is no JSON"),
+        ("", "line 3: is no JSON"),
+        ("[1]", "line 3: is no JSON object"),
+        ('{"src": "x"}', "line 3: has no field `source`"),
+        ('{"source": 3}', "line 3: `source` is no text"),
+        ('{"source": "x", "prefix": ["a"]}', "line 3: `prefix` is no text"),
+        ('{"source": "\\ud800"}', "line 3: `source` has half a surrogate pair"),
+        ("[" * 100000, "line 3: is no JSON"),
+    ],
+)
+def test_a_broken_object_is_told_when_all_before_it_is_out(runs, line, message):
+    good = '{"source": "A dog."}\n'
+    done = synmt("--run", runs / "plain", "--jsonl", text=good * 2 + line + "\n" + good)
+    assert done.returncode == 1
+    assert done.stdout.count(b"\n") == 2
+    assert f"standard input: {message}" in done.stderr.decode()
+    assert "Traceback" not in done.stderr.decode()
+
+
+def test_objects_stream(runs):
+    process = start("--run", runs / "plain", "--jsonl", "--alignments", "-")
+    process.stdin.write(b'{"source": "A dog."}\n')
+    first = json.loads(process.stdout.readline())
+    rest, _ = process.communicate(b'{"source": "A cat."}\n')
+    assert process.returncode == 0
+    assert first["alignment"]
+    assert rest.count(b"\n") == 1
+
+
+def test_prefixes_stand_beside_the_lines_or_in_the_objects(runs, tmp_path):
+    prefixes = ["Ein Hund", "Der", ""]
+    (tmp_path / "prefixes").write_text("".join(f"{prefix}\n" for prefix in prefixes))
+    lines = output("--run", runs / "plain", "--prefixes", tmp_path / "prefixes")
+    assert lines[0].startswith("Ein Hund")
+    assert lines[1] == ""
+    assert lines[2] == output("--run", runs / "plain")[2]
+    records = [{"source": line, "prefix": prefix} for line, prefix in zip(LINES, prefixes, strict=True)]
+    assert [one["translation"] for one in objects("--run", runs / "plain", records=records)] == lines
+
+
+@pytest.mark.parametrize(("count", "message"), [(2, "there are only 2 prefixes"), (4, "more prefixes")])
+def test_prefixes_and_lines_are_as_many(runs, tmp_path, count, message):
+    (tmp_path / "prefixes").write_text("Ein\n" * count)
+    done = synmt("--run", runs / "plain", "--prefixes", tmp_path / "prefixes", text=INPUT)
+    assert done.returncode == 1
+    assert message in done.stderr.decode()
+
+
+def test_alignments_are_a_line_for_each_line(runs, tmp_path):
+    lines = output("--run", runs / "plain", "--alignments", tmp_path / "a")
+    assert lines == output("--run", runs / "plain")
+    aligned = (tmp_path / "a").read_text().split("\n")
+    assert [bool(line) for line in aligned] == [True, False, True, False]
+    made = objects("--run", runs / "plain", "--alignments", "-", records=[{"source": line} for line in LINES])
+    assert " ".join(f"{s}-{t}" for s, t in made[0]["alignment"]) == aligned[0]
+    assert [TEXT[0][start:end] for start, end in made[0]["source_words"]] == TEXT[0].split()
+    assert [lines[0][start:end] for start, end in made[0]["target_words"]] == lines[0].split()
+    assert "alignment" not in made[1]
+
+
+def test_samples_are_the_same_for_the_same_seed(runs):
+    options = ("--run", runs / "plain", "--sample", "--temperature", 2, "--top-k", 50, "--top-p", 0.95)
+    assert output(*options, "--seed", 3) == output(*options, "--seed", 3, "--batch-size", 1)
+    assert output(*options, "--seed", 3) != output(*options, "--seed", 4)
+
+
+def test_diverse_beams_and_ensembles_translate(runs):
+    listed = output("--run", runs / "plain", "--beam-size", 4, "--n-best", 4, "--groups", 2, "--diversity", 9)
+    assert {row.split(" ||| ")[0] for row in listed} == {"0", "1", "2"}
+    both = output("--run", runs / "plain", "--run", runs / "pascal", "--no-repeat", 3)
+    assert [bool(line) for line in both] == [True, False, True]
+
+
+def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
+    done = synmt("--run", runs / "pascal", "--parse-override", flat, text=INPUT)
+    assert done.returncode == 0
+    rows = [line.split("\t") for line in done.stdout.decode().split("\n")[:-1]]
+    assert [row[0] for row in rows] == output("--run", runs / "pascal")
+    assert [row[1] for row in rows] == output("--run", runs / "pascal", "--parses", flat)
+    assert rows[1] == ["", "", "0.0000"]
+    changed = sum(row[0] != row[1] for row in rows)
+    assert f"under the other trees {changed} of 2 translations are others" in done.stderr.decode()
+    given = output("--run", runs / "pascal", "--parses", flat, "--parse-override", flat)
+    assert all(float(line.split("\t")[2]) == pytest.approx(0, abs=1e-3) for line in given)
+
+
+def test_another_tree_is_an_object_of_its_own(runs, flat):
+    records = [{"source": line} for line in LINES]
+    made = objects("--run", runs / "pascal", "--parse-override", flat, "--n-best", 2, records=records)
+    rows = [line.split("\t") for line in output("--run", runs / "pascal", "--parse-override", flat)]
+    for one, (own, other, difference) in zip(made, rows, strict=True):
+        assert (one["translation"], one["override"]["translation"]) == (own, other)
+        added = one["override"]["own_log_probability"] - one["log_probability"]
+        assert added == pytest.approx(float(difference), abs=1e-3)
+
+
+def test_trees_are_kept_for_the_next_run_unless_that_is_refused(runs, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    first = output("--run", runs / "pascal", "--no-parse-cache")
+    assert not (tmp_path / "cache" / "parses").exists()
+    assert output("--run", runs / "pascal") == first
+    assert len(list((tmp_path / "cache" / "parses").glob("*.sqlite"))) == 1
+    assert output("--run", runs / "pascal") == first
+
+
+def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
+    run = make_run(tmp_path / "words", parser=False).folder
+    from synmt.syntax.pieces import SPECIALS, Words
+
+    (run / "source.model").unlink()
+    Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(run, "source")
+    done = synmt("--run", run, text="w1 цат\nцат sees w2\n")
+    assert done.returncode == 0, done.stderr
+    assert b"no piece for what it met 3 times ('\xd1\x86\xd0\xb0\xd1\x82', 'sees')" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--top-k", "3"], "so --top-k would change nothing"),
+        (["--diversity", "1"], "Add --groups 2 or more"),
+        (["--groups", "3", "--beam-size", "4"], "a beam of 4 has no 3 groups"),
+        (["--sample", "--top-p", "2"], "--top-p cannot be 2.0"),
+        (["--sample", "--groups", "2"], "sampling knows no groups"),
+        (["--jsonl", "--scores"], "each object has the scores already"),
+        (["--jsonl", "--prefixes", "x"], "the field `prefix`"),
+        (["--alignments", "-"], "Name a file, or add --jsonl"),
+        (["--alignments", "same", "-o", "same"], "the alignments would replace the translations"),
+        (["--prefixes", "-"], "standard input cannot be both the text and its prefixes"),
+        (["--parse-override", "-"], "standard input cannot be both the text and its trees"),
+        (["--parse-override", "x.conllu", "--scores"], "Add --jsonl"),
+        (["--parse-override", "x.conllu", "--run", "runs/plain"], "the model reads no trees"),
+    ],
+)
+def test_what_cannot_be_together_is_one_clear_message(runs, arguments, message):
+    done = synmt(*arguments, text="x\n", cwd=runs.parent)
+    assert done.returncode == 2
+    assert message in done.stderr.decode()
+    assert done.stdout == b""
+
+
+def test_mistakes_are_told_all_at_once(runs):
+    done = synmt("--jsonl", "--scores", "--checkpoint", "bset", "--prefixes", "-", text="x\n", cwd=runs.parent)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 4
+
+
+def test_the_help_page_has_a_panel_for_each_kind_of_option():
+    shown = synmt("--help").stdout.decode()
+    places = [shown.index(f"─ {panel} ─") for panel in ("Options", "Search", "Sampling", "Trees", "Input and output")]
+    assert places == sorted(places)

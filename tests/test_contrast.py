@@ -1,0 +1,400 @@
+"""Contrastive sets of every form, agreement in the controlled corpus, and how models are judged by both."""
+
+import gzip
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from small_run import PASCAL, TEXT, make_run
+
+from synmt.analysis.contrast_table import Decision, decide, groupings, tabulate, total
+from synmt.contrast import Contrast, ContrastSet, read_contrasts
+from synmt.controlled import generate
+from synmt.controlled.contrast import agreement_pairs, finite_verbs
+from synmt.controlled.german import finite
+from synmt.controlled.lexicon import VERBS
+from synmt.decode.pairs import score_pairs
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.pieces import Words
+
+
+def write_set(
+    folder, *, source="The dog runs.\n", correct="Der Hund rennt.\n", incorrect="Der Hund rennen.\n", pack=False
+):
+    folder.mkdir(parents=True)
+    for name, text in (("src.en", source), ("correct.de", correct), ("incorrect.de", incorrect)):
+        if pack:
+            (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+        else:
+            (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def write(path, text):
+    path.write_text(text if isinstance(text, str) else json.dumps(text), encoding="utf-8")
+    return path
+
+
+LINGEVAL = [
+    {
+        "source": "The dog runs.",
+        "reference": "Der Hund rennt.",
+        "origin": "newstest2009.1",
+        "errors": [
+            {"type": "subj_verb_agreement", "contrastive": "Der Hund rennen.", "distance": 1, "frequency": 286},
+            {"type": "np_agreement", "contrastive": "Das Hund rennt.", "distance": 17, "frequency": 0},
+            {"type": "polarity", "contrastive": "Der Hund rennt nicht."},
+        ],
+    },
+    {"source": "Nothing\nto say.", "reference": "Nichts.", "errors": []},
+]
+CONTRAPRO = [
+    {
+        "src segment": "It is red.",
+        "ref segment": "Er ist rot.",
+        "src pronoun": "It",
+        "ref pronoun": "er",
+        "ante distance": 5,
+        "intrasegmental": False,
+        "errors": [{"contrastive": "Sie ist rot."}, {"contrastive": "Es ist rot."}],
+    }
+]
+
+
+@pytest.fixture(scope="module")
+def examples():
+    return generate(train=0, valid=0, test=400)["test"]
+
+
+@pytest.fixture
+def few(examples, monkeypatch):
+    """Let the controlled corpus be smaller."""
+    monkeypatch.setattr("synmt.controlled.generate", lambda **_: {"test": examples})
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_a_folder_is_read_line_by_line_and_named_by_its_phenomenon(tmp_path, pack):
+    folder = write_set(tmp_path / "agreement", source="a\nb\n", correct="c\nd\n", incorrect="e\nf\n", pack=pack)
+    found = read_contrasts([str(folder)])
+    assert found.sources == ["a", "b"]
+    assert [(one.source, one.correct, one.incorrect) for one in found.contrasts] == [(0, "c", ("e",)), (1, "d", ("f",))]
+    assert found.contrasts[1].groups == {"phenomenon": "agreement"}
+    assert found.contrasts[1].where.endswith("line 2")
+    assert found.languages == ("en", "de")
+
+
+def test_a_folder_of_folders_is_one_set(tmp_path):
+    for name in ("b", "a"):
+        write_set(tmp_path / name)
+    (tmp_path / "notes").mkdir()
+    found = read_contrasts([str(tmp_path)])
+    assert [one.groups["phenomenon"] for one in found.contrasts] == ["a", "b"]
+
+
+def test_several_sets_are_told_apart(tmp_path, few):
+    names = [str(write_set(tmp_path / name)) for name in ("one", "two")]
+    found = read_contrasts([*names, "controlled"])
+    assert [one.source for one in found.contrasts] == list(range(len(found.sources)))
+    assert Counter(one.groups["set"] for one in found.contrasts)[names[1]] == 1
+    assert found.languages == ("en", "de")
+    assert found.trees is None
+
+
+def test_a_table_groups_by_its_other_columns(tmp_path):
+    path = write(
+        tmp_path / "set.tsv",
+        "source\tkind\tincorrect\tcorrect\tdistance\tphenomenon\nA\tx\tC\tB\t3\tcase\r\nD\t\tF\tE\t16\tcase\n",
+    )
+    first, second = read_contrasts([str(path)]).contrasts
+    assert (first.correct, first.incorrect) == ("B", ("C",))
+    assert first.groups == {"phenomenon": "case", "kind": "x", "distance": "3"}
+    assert second.groups == {"phenomenon": "case", "distance": ">15"}
+    assert list(first.groups) == ["phenomenon", "kind", "distance"]
+    assert second.where.endswith("set.tsv: line 3")
+
+
+def test_each_error_of_lingeval_is_a_contrast(tmp_path):
+    found = read_contrasts([str(write(tmp_path / "lingeval97.json", LINGEVAL))])
+    assert found.sources == ["The dog runs.", "Nothing to say."]
+    assert [one.incorrect for one in found.contrasts] == [
+        ("Der Hund rennen.",),
+        ("Das Hund rennt.",),
+        ("Der Hund rennt nicht.",),
+    ]
+    assert [one.groups for one in found.contrasts] == [
+        {"phenomenon": "subj_verb_agreement", "distance": "1", "frequency": "100 to 999"},
+        {"phenomenon": "np_agreement", "distance": ">15", "frequency": "0"},
+        {"phenomenon": "polarity"},
+    ]
+
+
+def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
+    [found] = read_contrasts([str(write(tmp_path / "contrapro.json", CONTRAPRO))]).contrasts
+    assert found.incorrect == ("Sie ist rot.", "Es ist rot.")
+    assert found.groups == {
+        "phenomenon": "it:er",
+        "antecedent distance": ">3",
+        "antecedent in the sentence": "no",
+    }
+
+
+def test_pairs_that_are_the_same_but_for_blanks_are_left_out_and_named(tmp_path):
+    folder = write_set(tmp_path / "set", source="a\nb\nc\n", correct="x\ny\nz\n", incorrect="v\n y \nz\n")
+    found = read_contrasts([str(folder)])
+    assert [one.correct for one in found.contrasts] == ["x"]
+    assert found.identical == [f"{folder / 'incorrect.de'}: line {number}" for number in (2, 3)]
+
+
+BROKEN = [
+    ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
+    ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
+    ({"incorrect": "Der Hund rennt.\n"}, "no pair whose right and wrong translation differ"),
+]
+
+
+@pytest.mark.parametrize(("texts", "message"), BROKEN)
+def test_a_broken_folder_is_refused(tmp_path, texts, message):
+    with pytest.raises(SynmtError, match=message):
+        read_contrasts([str(write_set(tmp_path / "set", **texts))])
+
+
+def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
+    folder = write_set(tmp_path / "set")
+    (folder / "src.fr").write_text("x\n", encoding="utf-8")
+    with pytest.raises(SynmtError, match=r"one text src.LANGUAGE here, and there is src.en, src.fr"):
+        read_contrasts([str(folder)])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SynmtError, match="has no contrastive set"):
+        read_contrasts([str(tmp_path / "empty")])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("set.tsv", "source\tcorrect\nA\tB\n", "names no column incorrect"),
+        ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two of its columns"),
+        ("set.tsv", "source\tcorrect\tincorrect\nA\tB\n", r"set.tsv: line 2: 2 cells, but 3 columns"),
+        ("set.json", "{", "is no JSON"),
+        ("set.json", {"source": "A"}, "is no list of entries"),
+        ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: has no list 'errors'"),
+        ("set.json", [{"source": "A", "errors": []}], r"entry 1: has no text 'reference'"),
+        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: has no text 'contrastive'"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
+    with pytest.raises(SynmtError, match=message):
+        read_contrasts([str(write(tmp_path / name, text))])
+
+
+def test_a_set_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
+        read_contrasts([str(tmp_path / "nowhere")])
+
+
+def test_the_real_sets_are_read(data_folder):
+    found = read_contrasts([str(data_folder / "lingeval")])
+    counts = Counter(one.groups["phenomenon"] for one in found.contrasts)
+    assert counts == {"clause_omission": 1025, "polarity_particle_nicht_del": 888, "subj_verb_agreement": 2000}
+    assert found.identical == []
+
+
+# the controlled corpus
+
+
+@pytest.fixture(scope="module")
+def pairs(examples):
+    return list(agreement_pairs(examples))
+
+
+def test_exactly_one_word_differs_and_both_forms_are_one_verbs_in_one_tense(pairs):
+    tenses = ("present", "past", "pluperfect", "can", "must", "will", "could")
+    numbers = {(finite(verb, tense, False), finite(verb, tense, True)) for verb in VERBS for tense in tenses}
+    numbers |= {
+        tuple(verb.prefix + finite(verb, tense, plural) for plural in (False, True))
+        for verb in VERBS
+        for tense in tenses[:2]
+    }
+    for pair in pairs:
+        right, wrong = re.findall(r"\w+", pair.correct), re.findall(r"\w+", pair.incorrect)
+        assert [word for word, (one, other) in enumerate(zip(right, wrong, strict=True)) if one != other] == [pair.word]
+        assert {(right[pair.word], wrong[pair.word]), (wrong[pair.word], right[pair.word])} & numbers
+        # whatever stands between the words is the same
+        assert re.sub(r"\w+", "", pair.correct) == re.sub(r"\w+", "", pair.incorrect)
+
+
+def test_the_attractors_are_those_of_the_example(examples):
+    for example in examples:
+        assert max(verb.attractors for verb in finite_verbs(example.parse)) == example.attractors
+
+
+def test_nearly_every_example_has_a_pair_and_every_number_of_attractors_is_there(examples, pairs):
+    assert len(pairs) > 0.95 * len(examples)
+    sources = [example.source for example in examples]
+    assert sorted(sources.index(pair.source) for pair in pairs) == [sources.index(pair.source) for pair in pairs]
+    assert min(Counter(pair.attractors for pair in pairs)[count] for count in range(5)) > 20
+    assert len({pair.phenomenon for pair in pairs}) == 7
+    assert len({pair.split for pair in pairs}) == 4
+
+
+def test_the_verb_that_is_changed_is_the_one_with_the_attractors(pairs):
+    for pair in pairs:
+        hardest = [verb for verb in finite_verbs(pair.parse) if verb.attractors == pair.attractors]
+        right = re.findall(r"\w+", pair.correct)[pair.word]
+        assert any(right in verb.forms(plural=verb.plural) for verb in hardest)
+
+
+def test_the_controlled_set_brings_gold_trees(few):
+    found = read_contrasts(["controlled"])
+    assert found.trees is not None
+    assert len(found.trees) == len(found.sources) == len(found.contrasts)
+    assert set(groupings(found.contrasts)["attractors"]) == set("01234")
+    for source, parse in zip(found.sources, found.trees, strict=True):
+        assert [source[start:end] for start, end in parse.spans.tolist()] == parse.words
+
+
+# judging
+
+
+def some_set():
+    sources = [TEXT[0], TEXT[1], TEXT[0]]
+    contrasts = [
+        Contrast(0, TEXT[3], (TEXT[4], TEXT[5]), {"phenomenon": "b"}, "one"),
+        Contrast(1, TEXT[4], (TEXT[3],), {"phenomenon": "a"}, "two"),
+        Contrast(2, TEXT[5], (TEXT[3],), {"phenomenon": "a"}, "three"),
+        Contrast(1, "Ein Hund", ("Ein Affe",), {"phenomenon": "a"}, "four"),
+    ]
+    return ContrastSet(sources, contrasts)
+
+
+def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path):
+    translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
+    advanced = []
+    for contrast, decision in zip(given.contrasts, decide(translator, given, None, advanced.append), strict=True):
+        texts = [contrast.correct, *contrast.incorrect]
+        right, *wrong = score_pairs(translator, [given.sources[contrast.source]] * len(texts), texts)
+        assert decision.log_probability == pytest.approx(right.log_probability, abs=1e-3)
+        assert decision.pieces == right.pieces
+        assert [value for value, _ in decision.incorrect] == pytest.approx(
+            [one.log_probability for one in wrong], abs=1e-3
+        )
+        assert decision.won == all(right.log_probability > one.log_probability for one in wrong)
+        assert not decision.cut
+    # two sources, one of them in two contrasts
+    assert sum(advanced) == 2
+
+
+def test_given_trees_stand_beside_their_sources(tmp_path):
+    translator, given = Translator.load(make_run(tmp_path / "pascal", PASCAL)), some_set()
+    flat = [flat_parse(source) for source in given.sources]
+    parsed = decide(translator, given)
+    assert decide(translator, given, translator.parser.parse(given.sources))[1].log_probability == pytest.approx(
+        parsed[1].log_probability, abs=1e-4
+    )
+    assert abs(decide(translator, given, flat)[1].log_probability - parsed[1].log_probability) > 1e-4
+
+
+def test_what_is_cut_is_known(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=12))
+    assert all(one.cut for one in decide(translator, some_set())[:3])
+
+
+def test_what_the_vocabulary_does_not_know_is_known(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "words", parser=False))
+    translator.target = Words(["Ein", "Hund", "läuft"])
+    pairs = [("Ein Hund", "Ein Hund läuft"), ("Ein Hund", "Ein Affe")]
+    given = ContrastSet(["A dog"], [Contrast(0, right, (wrong,), {}, "") for right, wrong in pairs])
+    assert [one.unknown for one in decide(translator, given)] == [False, True]
+
+
+DECISIONS = [
+    (Decision(-2.0, 4, ((-3.0, 2),)), True, False, True),
+    (Decision(-2.0, 2, ((-3.0, 6),)), True, False, False),
+    (Decision(-2.0, 4, ((-3.0, 2), (-1.0, 4))), False, False, False),
+    (Decision(-2.0, 4, ((-2.0, 4), (-3.0, 4))), False, True, False),
+    (Decision(-2.0, 4, ((-2.0, 2),)), False, True, True),
+]
+
+
+@pytest.mark.parametrize(("decision", "won", "tied", "by_piece"), DECISIONS)
+def test_the_right_one_has_to_beat_all_wrong_ones_and_a_tie_is_lost(decision, won, tied, by_piece):
+    assert (decision.won, decision.tied, decision.won_by_piece) == (won, tied, by_piece)
+
+
+def drawn(seed, *, count=60):
+    """Draw contrasts of 30 sources in three groups, and what three models say."""
+    random = np.random.default_rng(seed)
+    contrasts = [
+        Contrast(int(random.integers(30)), "x", ("y",), {"phenomenon": str(random.integers(3))}, "")
+        for _ in range(count)
+    ]
+    values = random.integers(-3, 0, size=(3, count, 2)).tolist()
+    models = [[Decision(right, 2, ((wrong, 3),)) for right, wrong in rows] for rows in values]
+    return contrasts, models
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_accuracies_intervals_and_p_values_are_those_of_the_formulas(seed):
+    contrasts, models = drawn(seed)
+    [table] = tabulate(contrasts, models)
+    for row in [*table.rows, total(contrasts, models)]:
+        members = [n for n, one in enumerate(contrasts) if row.group in ("all", one.groups["phenomenon"])]
+        wins = [[decisions[n].log_probability > decisions[n].incorrect[0][0] for n in members] for decisions in models]
+        assert row.pairs == len(members)
+        for won, decisions, result in zip(wins, models, row.results, strict=True):
+            assert result.won == sum(won)
+            assert result.ties == sum(decisions[n].log_probability == decisions[n].incorrect[0][0] for n in members)
+            assert [result.accuracy, result.low, result.high] == pytest.approx(wilson(sum(won), len(won)))
+        for won, comparison in zip(wins[1:], row.comparisons, strict=True):
+            gained = sum(one and not first for first, one in zip(wins[0], won, strict=True))
+            lost = sum(first and not one for first, one in zip(wins[0], won, strict=True))
+            assert comparison.difference == pytest.approx((gained - lost) / len(members))
+            assert comparison.low <= comparison.difference <= comparison.high
+            assert comparison.p_value == pytest.approx(mcnemar(gained, lost))
+
+
+def wilson(won, count):
+    """Solve |p - won/count| = z √(p (1 - p) / count) for p."""
+    z, share = 1.959963984540054, won / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    reach = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return [share, middle - reach, middle + reach]
+
+
+def mcnemar(gained, lost):
+    """Add up the splits of the pairs that differ which are no likelier than the one that is there."""
+    both = gained + lost
+    tail = sum(math.comb(both, k) for k in range(min(gained, lost) + 1)) / 2**both
+    return min(1.0, 2 * tail)
+
+
+def test_a_model_does_not_differ_from_itself():
+    contrasts, models = drawn(7)
+    [comparison] = total(contrasts, [models[0], models[0]]).comparisons
+    assert [getattr(comparison, one.name) for one in fields(comparison)] == [0.0, 0.0, 0.0, 1.0]
+
+
+def test_the_interval_of_a_difference_is_that_of_resampled_sources():
+    contrasts, models = drawn(3)
+    wins = np.array([[one.won for one in decisions] for decisions in models[:2]], dtype=float)
+    places = sorted({one.source for one in contrasts})
+    members = [[n for n, one in enumerate(contrasts) if one.source == place] for place in places]
+    random, found = np.random.default_rng(1), []
+    for _ in range(4000):
+        chosen = [n for place in random.integers(len(places), size=len(places)) for n in members[place]]
+        found.append(wins[1, chosen].mean() - wins[0, chosen].mean())
+    [comparison] = total(contrasts, models[:2], samples=4000).comparisons
+    assert [comparison.low, comparison.high] == pytest.approx(np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02)
+
+
+def test_groups_stand_in_the_order_of_their_numbers_and_too_many_have_no_table():
+    values = [">15", "2", "10", "100 to 999", "b", "1,000 to 9,999", "a", "15"]
+    contrasts = [Contrast(n, "x", ("y",), {"distance": value, "id": str(n)}, "") for n, value in enumerate(values)]
+    assert groupings(contrasts)["distance"] == ["2", "10", "15", ">15", "100 to 999", "1,000 to 9,999", "a", "b"]
+    many = [Contrast(n, "x", ("y",), {"id": str(n)}, "") for n in range(41)]
+    assert list(tabulate(many, [[Decision(-1.0, 1, ((-2.0, 1),))] * 41])) == []

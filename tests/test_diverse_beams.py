@@ -1,0 +1,113 @@
+"""Diverse beam search: against loops, and where it is plain beam search."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+from searching import members_of, next_logs, plain_search, run, sharp
+from small import random_batch
+
+from synmt.decode.beam import is_done
+from synmt.decode.continuations import continuations, diverse_continuations
+from synmt.decode.hypotheses import Kept, Live
+from synmt.decode.length import length_penalty
+from synmt.decode.options import SearchOptions
+from synmt.syntax.pieces import EOS
+
+
+@pytest.mark.parametrize(
+    ("beam_size", "groups", "diversity", "no_repeat"), [(6, 2, 0.5, 0), (6, 3, 2.0, 2), (4, 4, 1.0, 0), (6, 2, 0.0, 0)]
+)
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_groups_find_what_groups_in_plain_python_find(architecture, beam_size, groups, diversity, no_repeat):
+    model = sharp(seed=7, architecture=architecture)
+    _, batch = random_batch(model, [5, 3, 9], seed=2)
+    prefixes = [[], [8], [6, 6]]
+    options = SearchOptions(beam_size, 0.6, beam_size, groups, diversity, no_repeat)
+    for row, hypotheses in enumerate(run(members_of(batch, model), options, 7, prefixes=prefixes)):
+        expected = plain_search(next_logs(members_of(batch, model, row=row)), options, 7, prefixes[row])
+        assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
+        assert [one.log_probability for one in hypotheses] == pytest.approx([log for _, log, _ in expected], abs=1e-4)
+        assert [one.score for one in hypotheses] == pytest.approx(
+            [one.log_probability / length_penalty(len(one.ids) + 1, 0.6) for one in hypotheses]
+        )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_diversity_every_group_is_the_same_smaller_beam(seed):
+    model = sharp(seed=seed)
+    _, batch = random_batch(model, [5, 3, 9, 6], seed=seed)
+    grouped = run(members_of(batch, model), SearchOptions(6, 0.6, 2, groups=3, diversity=0.0), 9)
+    plain = run(members_of(batch, model), SearchOptions(2, 0.6, 2), 9)
+    assert [[one.ids for one in found] for found in grouped] == [[one.ids for one in found] for found in plain]
+
+
+def test_how_many_are_asked_for_does_not_change_what_groups_find():
+    model = sharp(seed=3)
+    _, batch = random_batch(model, [5, 3, 9, 6, 2, 8], seed=3)
+    every = run(members_of(batch, model), SearchOptions(6, 0.6, 6, groups=3), 9)
+    for n_best in (1, 3):
+        some = run(members_of(batch, model), SearchOptions(6, 0.6, n_best, groups=3), 9)
+        assert [[one.ids for one in found] for found in some] == [
+            [one.ids for one in found[:n_best]] for found in every
+        ]
+
+
+def test_no_translation_comes_twice_and_the_best_comes_first():
+    model = sharp(seed=4)
+    _, batch = random_batch(model, [5, 3, 9, 6], seed=4)
+    for hypotheses in run(members_of(batch, model), SearchOptions(8, 0.6, 8, groups=4, diversity=0.1), 9):
+        assert len({tuple(one.ids) for one in hypotheses}) == len(hypotheses)
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_strong_diversity_makes_groups_begin_differently():
+    model = sharp(seed=5)
+    _, batch = random_batch(model, [5, 3, 9], seed=5)
+    for hypotheses in run(members_of(batch, model), SearchOptions(4, 0.6, 4, groups=4, diversity=1000.0), 9):
+        assert len({one.ids[0] for one in hypotheses}) == 4
+
+
+def test_each_group_loses_what_the_groups_before_it_have_chosen():
+    logs = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
+    logs[..., :EOS] = -math.inf
+    values = torch.randn(6, 2, generator=torch.Generator().manual_seed(3))
+    # the first group of the second sentence has stopped
+    values[3] = -math.inf
+    step = diverse_continuations(logs.clone(), values, 2, groups=3, diversity=0.7)
+    for sentence in range(2):
+        chosen = Counter()
+        for group in range(3):
+            row = 3 * sentence + group
+            every = [
+                (values[row, k].item() + logs[sentence, 2 * group + k, v].item(), k, v)
+                for k in range(2)
+                for v in range(EOS + 1, 12)
+            ]
+            best = sorted(every, key=lambda one: 0.7 * chosen[one[2]] - one[0])[:2]
+            if values[row, 0] == -math.inf:
+                continue
+            assert step.log_probabilities[row].tolist() == pytest.approx([value for value, *_ in best])
+            found = list(zip(step.beams[row].tolist(), step.pieces[row].tolist(), strict=True))
+            assert found == [(k, v) for _, k, v in best]
+            chosen.update(v for *_, v in best)
+
+
+def test_a_group_goes_on_as_long_as_any_of_its_hypotheses_can_win():
+    # the first one was chosen for its piece, the second is the likelier
+    live = Live(torch.full((1, 2, 3), 5), torch.tensor([[-5.0, -1.0]]), torch.tensor([9]), torch.zeros(1))
+    kept = Kept(torch.full((1, 1, 3), 5), torch.tensor([[-2.0]]), torch.tensor([[-2.0]]))
+    assert not is_done(live, kept, 2, 0.0)
+    assert is_done(replace(live, log_probabilities=torch.tensor([[-5.0, -3.0]])), kept, 2, 0.0)
+
+
+def test_one_group_is_the_plain_beam():
+    logs = torch.randn(2, 3, 12, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
+    values = torch.randn(2, 3, generator=torch.Generator().manual_seed(3))
+    plain = continuations(logs.clone(), values, 3)
+    grouped = diverse_continuations(logs.clone(), values, 3, groups=1, diversity=9.0)
+    assert torch.equal(plain.merits, grouped.merits)
+    assert torch.equal(plain.pieces, grouped.pieces)

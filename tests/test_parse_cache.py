@@ -1,0 +1,243 @@
+"""Trees kept between runs: the same to the last bit, for one parser, and never a reason to fail."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from synmt.cli.analyze_inputs import parse_lines
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse_cache import CachedParser, decode_parse, encode_parse
+from synmt.syntax.parsers import StanzaParser
+
+LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
+
+
+class Counting:
+    """A parser that says what it was asked; lines with `odd` fail."""
+
+    def __init__(self, name="counting"):
+        self.identity, self.fingerprint = {"name": name}, name
+        self.asked = []
+
+    def processes(self):
+        return 1
+
+    def parse(self, lines, *, on_failure=None):
+        self.asked += lines
+        for index, line in enumerate(lines):
+            if on_failure and "odd" in line:
+                on_failure(index, f"odd: {line}")
+        return [flat_parse(line) for line in lines]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def assert_same(one, other):
+    """Compare two trees field by field, types and bits."""
+    assert one == other
+    for part, another in ((one, other), (one.arcs, other.arcs)):
+        for field in fields(part) if part is not None else ():
+            value, expected = getattr(part, field.name), getattr(another, field.name)
+            assert type(value) is type(expected), field.name
+            if isinstance(value, np.ndarray):
+                assert (value.dtype, value.shape) == (expected.dtype, expected.shape)
+                assert value.tobytes() == expected.tobytes()
+                assert value.flags.writeable
+
+
+@pytest.mark.parametrize("arcs", [False, True])
+def test_a_remembered_tree_is_the_fresh_one_field_by_field(arcs, monkeypatch):
+    parser = StanzaParser("en", arcs=arcs)
+    fresh = CachedParser(parser).parse(LINES)
+    for one, other in zip(fresh, parser.parse(LINES), strict=True):
+        assert_same(one, other)
+    monkeypatch.setattr(StanzaParser, "_analyse", None)
+    for one, other in zip(CachedParser(parser).parse(LINES[::-1]), fresh[::-1], strict=True):
+        assert_same(one, other)
+    assert (fresh[0].arcs is not None) == arcs
+
+
+def test_trees_with_and_without_arcs_lie_apart():
+    parser = StanzaParser("en")
+    plain, sure = CachedParser(parser), CachedParser(parser.with_arcs())
+    assert plain.path != sure.path
+    assert plain.path.name == f"{parser.fingerprint}.sqlite"
+
+
+def test_a_known_line_is_never_parsed_again_and_other_parsers_know_nothing_of_it():
+    parser = Counting()
+    assert CachedParser(parser).parse(["a b", "c", "a b"]) == [flat_parse(line) for line in ("a b", "c", "a b")]
+    CachedParser(parser).parse(["c", "d", "a b"])
+    assert parser.asked == ["a b", "c", "d"]
+    other = Counting("other")
+    CachedParser(other).parse(["c"])
+    assert other.asked == ["c"]
+
+
+def test_a_failure_is_tried_and_told_again():
+    parser = Counting()
+    for _ in range(2):
+        told = []
+        CachedParser(parser).parse(["x", "odd", "y", "odd"], on_failure=lambda *args, told=told: told.append(args))
+        assert told == [(1, "odd: odd"), (3, "odd: odd")]
+    assert parser.asked == ["x", "odd", "y", "odd"]
+
+
+def test_the_file_holds_no_text():
+    cached = CachedParser(Counting())
+    cached.parse(["unmistakable words"])
+    with sqlite3.connect(cached.path) as database:
+        [[tree]] = database.execute("SELECT tree FROM parses").fetchall()
+    database.close()
+    assert decode_parse(tree, "unmistakable words") == flat_parse("unmistakable words")
+    assert all(b"unmistakable" not in path.read_bytes() for path in cached.path.parent.iterdir())
+
+
+def trees(seed):
+    random = np.random.default_rng(seed)
+    words = random.integers(1, 9)
+    line = " ".join("abcdefgh"[:words])
+    flat = flat_parse(line)
+    count = int(random.integers(1, 20))
+    arcs = Arcs(
+        np.sort(random.integers(0, words, count)),
+        random.integers(0, words, count),
+        random.integers(0, 3, count),
+        random.random(count, dtype=np.float32),
+        ("nsubj", "a:b", "ü"),
+    )
+    return line, Parse(flat.words, flat.spans, random.integers(0, words, words), ["x"] * words, ["_"] * words, arcs)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_tree_goes_into_bytes_and_back_whole(seed):
+    line, parse = trees(seed)
+    tree = encode_parse(parse, line)
+    assert_same(decode_parse(tree, line), parse)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_damaged_bytes_are_no_tree(seed):
+    line, parse = trees(seed)
+    tree = encode_parse(parse, line)
+    random = np.random.default_rng(seed)
+    place = int(random.integers(len(tree)))
+    damaged = tree[:place] + bytes([tree[place] ^ (1 << int(random.integers(8)))]) + tree[place + 1 :]
+    assert decode_parse(damaged, line) in (None, parse)
+    assert decode_parse(tree[:place], line) is None
+
+
+def test_a_tree_whose_words_do_not_stand_in_the_line_is_not_kept():
+    assert encode_parse(flat_parse("a b"), "a c") is None
+
+
+def test_a_damaged_entry_is_made_anew():
+    parser, path = Counting(), CachedParser(Counting()).path
+    CachedParser(parser).parse(["a", "b"])
+    database = sqlite3.connect(path)
+    database.execute("UPDATE parses SET tree = x'0102' WHERE number = 1")
+    database.commit()
+    database.close()
+    assert CachedParser(parser).parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
+    assert parser.asked == ["a", "b", "a"]
+    CachedParser(parser).parse(["a", "b"])
+    assert parser.asked == ["a", "b", "a"]
+
+
+def test_the_oldest_trees_make_room():
+    parser = Counting()
+    lines = [f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)]
+    largest = 40 << 10
+    for first in range(0, 300, 20):
+        CachedParser(parser, largest=largest).parse(lines[first : first + 20])
+    cached = CachedParser(parser, largest=largest)
+    with sqlite3.connect(cached.path) as database:
+        size, pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
+    database.close()
+    assert size * pages < 3 * largest
+    parser.asked.clear()
+    cached.parse(lines)
+    assert lines[-1] not in parser.asked
+    assert lines[0] in parser.asked
+
+
+def broken(path):
+    path.write_bytes(b"no database, and long enough to be seen as none" * 30)
+
+
+def folder(path):
+    path.mkdir()
+
+
+@pytest.mark.parametrize("make", [broken, folder])
+def test_a_cache_that_cannot_be_used_is_told_once_and_changes_nothing(make):
+    parser, remarks = Counting(), []
+    cached = CachedParser(parser, remark=remarks.append)
+    cached.path.parent.mkdir(parents=True)
+    make(cached.path)
+    for _ in range(2):
+        assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
+    assert parser.asked == ["a", "b"] * 2
+    assert len(remarks) == 1
+    assert f"trees are not kept between runs: {cached.path}: " in remarks[0]
+
+
+def test_a_cache_where_nothing_can_be_written_is_no_error(cache):
+    cache.write_text("a file, where a folder was expected")
+    remarks = []
+    assert CachedParser(Counting(), remark=remarks.append).parse(["a"]) == [flat_parse("a")]
+    assert len(remarks) == 1
+
+
+def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch):
+    monkeypatch.setattr("synmt.syntax.parse_cache._PATIENCE", 0.01)
+    parser, remarks = Counting(), []
+    cached = CachedParser(parser, remark=remarks.append)
+    cached.parse(["a"])
+    other = sqlite3.connect(cached.path)
+    other.execute("BEGIN EXCLUSIVE")
+    assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
+    other.close()
+    assert parser.asked == ["a", "b"]
+    assert "locked" in remarks[0]
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {tests!r})
+from test_parse_cache import Counting, CachedParser
+from synmt.syntax.flat import flat_parse
+remarks = []
+for first in range(0, 60, 3):
+    lines = [f"line {{number}}" for number in range(first, first + 10)]
+    assert CachedParser(Counting(), remark=remarks.append).parse(lines) == [flat_parse(line) for line in lines]
+assert not remarks, remarks
+"""
+
+
+def test_processes_write_at_once():
+    code = WRITER.format(tests=str(Path(__file__).parent))
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    running = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
+    assert [process.wait(60) for process in running] == [0, 0, 0]
+    parser = Counting()
+    CachedParser(parser).parse([f"line {number}" for number in range(60)])
+    assert parser.asked == []
+
+
+def test_what_is_analysed_is_remembered_too():
+    parser = Counting()
+    for _ in range(2):
+        assert parse_lines(parser, ["a", "b"]) == [flat_parse("a"), flat_parse("b")]
+    assert parser.asked == ["a", "b"]

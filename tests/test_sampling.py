@@ -1,0 +1,209 @@
+"""Sampling: frequencies against probabilities, the same draws in any batch, what is cut off against loops."""
+
+import itertools
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from searching import keep_pieces, log_probability, members_of, next_logs, run, sharp
+from small import random_batch, small_model
+
+from synmt.decode import sampling as module
+from synmt.decode.length import length_penalty
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.decode.randomness import uniform
+from synmt.decode.sampling import drawn_at, masses
+from synmt.syntax.pieces import EOS
+
+MASK = (1 << 64) - 1
+
+
+def drawing(n_best=1, no_repeat=0, **sampling):
+    return SearchOptions(1, 0.6, n_best, no_repeat=no_repeat, sampling=Sampling(**sampling))
+
+
+def ids_of(found):
+    return [[one.ids for one in hypotheses] for hypotheses in found]
+
+
+def blunt(seed=0, size=7, **options):
+    """Make a model of three pieces that is sure of nothing."""
+    model = small_model(seed=seed, **options).eval()
+    keep_pieces(model, size)
+    return model
+
+
+@pytest.mark.parametrize(("architecture", "temperature"), [("transformer", 1.0), ("lstm", 1.0), ("transformer", 0.5)])
+def test_translations_come_as_often_as_they_are_probable(architecture, temperature):
+    model = blunt(seed=3, architecture=architecture)
+    _, batch = random_batch(model, [4, 2], seed=1)
+    count = 4000
+    found = run(members_of(batch, model), drawing(count, temperature=temperature, seed=5), 3)
+    for row, hypotheses in enumerate(found):
+        logs = next_logs(members_of(batch, model, row=row))
+        probabilities = {
+            pieces: math.prod(_share(logs, pieces, place, temperature) for place in range(len(pieces) + 1))
+            for length in (1, 2)
+            for pieces in itertools.product([4, 5, 6], repeat=length)
+        }
+        assert sum(probabilities.values()) == pytest.approx(1.0)
+        counts = Counter(tuple(one.ids) for one in hypotheses)
+        assert set(counts) <= set(probabilities)
+        square = sum((counts[ids] - count * p) ** 2 / (count * p) for ids, p in probabilities.items())
+        # chi-square with 11 degrees of freedom passes 31.3 once in a thousand times
+        assert square < 31.3
+
+
+def _share(logs, pieces, place, temperature):
+    """Compute the probability with which a piece, or EOS, is drawn at a place of a translation of at most two."""
+    if place == 2:
+        return 1.0
+    weights = {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in ([EOS] if place else [])}
+    weights |= {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in (4, 5, 6)}
+    return weights[(*pieces, EOS)[place]] / sum(weights.values())
+
+
+@pytest.mark.parametrize("options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-300}, {"top_p": 1e-9}])
+@pytest.mark.parametrize("architecture", ["transformer", "lstm"])
+def test_where_only_the_likeliest_piece_is_left_sampling_is_greedy(architecture, options):
+    model = sharp(seed=2, architecture=architecture)
+    _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
+    members, prefixes = members_of(batch, model), [[], [9, 9], [], [12]]
+    greedy = run(members, SearchOptions(1, 0.6, no_repeat=2), 10, prefixes=prefixes)
+    for found, expected in zip(
+        run(members, drawing(2, no_repeat=2, **options), 10, prefixes=prefixes), greedy, strict=True
+    ):
+        assert [one.ids for one in found] == [expected[0].ids] * 2
+        assert [one.score for one in found] == pytest.approx([expected[0].score] * 2, abs=1e-5)
+
+
+@pytest.mark.parametrize("system", ["transformer", "both"])
+def test_a_sentence_gets_the_same_samples_in_any_batch_and_order(system):
+    models = [sharp(seed=1), sharp(seed=2, architecture="lstm")][: 2 if system == "both" else 1]
+    words = torch.randint(1, 12, (16,), generator=torch.Generator().manual_seed(5)).tolist()
+    _, batch = random_batch(models[0], words)
+    numbers = [1000 + 7 * row for row in range(16)]
+    options = drawing(3, temperature=1.2, top_p=0.9, no_repeat=3)
+    together = run(members_of(batch, *models), options, 9, numbers=numbers)
+    assert len({len(one.ids) for found in together for one in found}) > 3
+    for row in reversed(range(16)):
+        [single] = run(members_of(batch, *models, row=row), options, 9, numbers=numbers[row : row + 1])
+        assert [one.ids for one in single] == [one.ids for one in together[row]]
+        assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
+
+
+def test_samples_do_not_depend_on_how_many_are_drawn_together(monkeypatch):
+    model = blunt()
+    _, batch = random_batch(model, [4, 2, 3])
+    members = members_of(batch, model)
+    expected = ids_of(run(members, drawing(10), 6))
+    assert [sorted(ids) for ids in expected] != [sorted(ids) for ids in ids_of(run(members, drawing(10, seed=2), 6))]
+    monkeypatch.setattr(module, "_LOGITS", 7 * 3 * 4)
+    assert [sorted(ids) for ids in ids_of(run(members, drawing(10), 6))] == [sorted(ids) for ids in expected]
+    [first] = [Counter(map(tuple, ids)) for ids in ids_of(run(members, drawing(3), 6))[:1]]
+    assert first <= Counter(map(tuple, expected[0]))
+
+
+def test_sentences_with_other_numbers_get_other_samples():
+    model = blunt(size=40)
+    _, batch = random_batch(model, [4])
+    members = members_of(batch, model)
+    found = [ids_of(run(members, drawing(), 8, numbers=[number])) for number in range(20)]
+    assert len({str(ids) for ids in found}) == 20
+    assert found == [ids_of(run(members, drawing(), 8, numbers=[number])) for number in range(20)]
+
+
+def test_a_sample_goes_on_in_the_same_way_behind_its_own_beginning():
+    model = blunt(seed=1, size=40)
+    _, batch = random_batch(model, [4, 7, 2, 9])
+    members = members_of(batch, model)
+    drawn = run(members, drawing(), 12)
+    prefixes = [found[0].ids[:length] for length, found in zip((0, 1, 2, 3), drawn, strict=True)]
+    assert ids_of(run(members, drawing(), 12, prefixes=prefixes)) == ids_of(drawn)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 3}, {"temperature": 2.0, "top_p": 0.7}])
+def test_log_probabilities_are_the_models_own_and_the_best_comes_first(options):
+    models = [sharp(seed=3), sharp(seed=4, architecture="lstm")]
+    _, batch = random_batch(models[0], [5, 2])
+    for row, found in enumerate(run(members_of(batch, *models), drawing(6, **options), 8, prefixes=[[], [9, 8]])):
+        logs = next_logs(members_of(batch, *models, row=row))
+        assert len(found) == 6
+        for one in found:
+            expected = log_probability(logs, one.ids)
+            assert one.log_probability == pytest.approx(expected, abs=1e-4)
+            assert one.score == pytest.approx(expected / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4)
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_no_special_piece_is_drawn_and_no_sample_is_empty():
+    model = small_model().eval()
+    with torch.no_grad():
+        model.output_weight[: EOS + 1] = 30 * model.output_weight[5]
+    _, batch = random_batch(model, [1, 5, 9])
+    for hypotheses in run(members_of(batch, model), drawing(20), 6):
+        assert all(1 <= len(one.ids) <= 5 and min(one.ids) > EOS for one in hypotheses)
+
+
+@pytest.mark.parametrize("few", [3, 256])
+@pytest.mark.parametrize("top_k", [0, 1, 4, 50])
+@pytest.mark.parametrize("top_p", [1.0, 0.8, 0.3, 1e-9])
+def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few):
+    monkeypatch.setattr(module, "_FEW", few)
+    logs = torch.randn(3, 2, 20, generator=torch.Generator().manual_seed(1)).mul(2).log_softmax(-1)
+    logs[..., [0, 7]] = -math.inf
+    found = masses(logs, Sampling(top_k, top_p, temperature=0.8))
+    for row, weights in zip(logs.view(-1, 20).tolist(), found.view(-1, 20), strict=True):
+        ranked = sorted(((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True)
+        ranked = ranked[: top_k or None]
+        total, kept = sum(weight for weight, _ in ranked), []
+        while sum(weight for weight, _ in kept) < top_p * total * (1 - 1e-12):
+            kept.append(ranked[len(kept)])
+        mass = sum(weight for weight, _ in kept)
+        expected = np.zeros(20)
+        expected[[piece for _, piece in kept]] = [weight / mass for weight, _ in kept]
+        assert (weights / weights.sum()).tolist() == pytest.approx(expected.tolist())
+
+
+def test_a_piece_is_drawn_where_the_sum_passes_the_number():
+    mass = torch.tensor([[0.0, 2.0, 0.0, 1.0, 1.0, 0.0]])
+    for number, piece in [(0.001, 1), (0.499, 1), (0.501, 3), (0.749, 3), (0.751, 4), (1 - 2.0**-53, 4)]:
+        assert drawn_at(torch.tensor([number], dtype=torch.float64), mass).tolist() == [piece]
+
+
+def test_random_numbers_are_those_of_integers_without_a_sign():
+    numbers, samples = torch.tensor([[0], [3], [1 << 40]]), torch.tensor([[0, 1]])
+    found = uniform(9, numbers, samples, 4)
+    for row, column in itertools.product(range(3), range(2)):
+        state = _hashed(9)
+        for name in (int(numbers[row, 0]), column, 4):
+            state = _hashed(state ^ name)
+        assert found[row, column].item() == ((state >> 12) + 0.5) / 2**52
+
+
+def _hashed(value):
+    z = (value + 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def test_random_numbers_are_even_and_independent_of_their_neighbours():
+    found = uniform(1, torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25))
+    # the chi-square of 100 cells passes 149 once in a thousand times
+    counts = torch.histc(found, 100, 0.0, 1.0)
+    assert ((counts - 200) ** 2 / 200).sum() < 149
+    other = uniform(2, torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25))
+    pairs = [
+        (found, other),
+        *(
+            (found.narrow(axis, 0, found.size(axis) - 1), found.narrow(axis, 1, found.size(axis) - 1))
+            for axis in range(3)
+        ),
+    ]
+    for one, two in pairs:
+        joint = torch.stack((one.flatten(), two.flatten()))
+        # four standard deviations of the correlation of independent numbers
+        assert torch.corrcoef(joint)[0, 1].abs() < 4 / math.sqrt(joint.size(1))

@@ -1,0 +1,382 @@
+"""The pages of docs/systems: options, recipe lines, links, figures, and the numbers that are worked out on them."""
+
+import inspect
+import math
+import re
+from itertools import product
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+import torch
+from small import MONKEY, MONKEY_WORD_OF
+
+from synmt.model.build import build, variant_class, variant_names
+from synmt.model.matrix_tree import tree_marginals
+from synmt.needs import check_variants
+from synmt.recipe import Recipe
+from synmt.recipe_data import ParserRecipe, TasksRecipe
+from synmt.recipe_file import check_recipe, load_recipe
+from synmt.recipe_model import ModelRecipe
+from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.controls import Control
+from synmt.syntax.parse import Arcs
+from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
+from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
+from synmt.syntax.trees import linearise
+from synmt.tasks import PARSING, tagged
+from synmt.yaml import load_yaml, parse_yaml_value
+
+ROOT = Path(__file__).parents[1]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]}
+SYSTEMS = ROOT / "docs" / "systems"
+PAGES = {path.stem: text for path, text in TEXTS.items() if path.parent == SYSTEMS and path.stem != "README"}
+RECIPES = sorted((ROOT / "recipes").rglob("*.yaml"))
+LEAST = {"name": "page", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+SECTIONS = [
+    "The equation",
+    "Words and pieces",
+    "What it needs",
+    "Paper",
+    "Recipe",
+    "What the paper reports",
+    "Released code, and what was left open",
+    "What we measured",
+    "Look inside",
+]
+PIECES = ["▁The", "▁mon", "key", "▁eats", "▁a", "▁ban", "ana", "</s>"]
+PLACES = list(range(8))
+WITH_EOS = np.append(MONKEY_WORD_OF, -1)
+
+
+def page_of(variant):
+    return PAGES[variant.replace("_", "-")]
+
+
+def section(text, title):
+    return re.split(rf"^## {title}$", text, flags=re.MULTILINE)[1].split("\n## ")[0]
+
+
+def table_rows(text):
+    """Cells of the rows of all tables; a bar inside a cell is escaped."""
+    lines = [line.strip() for line in text.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+def defaults_on(text):
+    return {row[0].strip("`"): row[2].strip("`") for row in table_rows(section(text, "Recipe"))}
+
+
+def as_plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+# options
+
+
+@pytest.mark.parametrize("name", variant_names())
+def test_the_page_of_a_variant_names_every_option_with_its_default(name):
+    text, kind = page_of(name), variant_class(name)
+    found = defaults_on(text)
+    options = [p for p in inspect.signature(kind).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    expected = {option.name: as_plain(option.default) for option in options}
+    expected["layers"] = as_plain(kind.default_layers)
+    if kind.edits_attention():
+        expected["heads"] = kind.default_heads
+    if kind.learns:
+        expected["loss_weight"] = kind.loss_weight
+    given = {option: parse_yaml_value(cell) for option, cell in found.items() if option in expected}
+    assert given == expected
+    assert found.keys() - expected.keys() <= {"option", "---", "side"}
+
+
+@pytest.mark.parametrize("name", variant_names())
+def test_the_page_of_a_variant_names_every_choice_of_an_option(name):
+    hints = get_type_hints(variant_class(name).__init__)
+    rows = {row[0].strip("`"): " ".join(row) for row in table_rows(section(page_of(name), "Recipe"))}
+    for option, hint in hints.items():
+        for kind in (hint, *get_args(hint)):
+            choices = get_args(kind) if str(get_origin(kind)).endswith("Literal") else ()
+            for choice in choices:
+                assert f"`{choice}`" in rows[option]
+
+
+def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
+    sections = {
+        "lstm": ModelRecipe.model_validate({"architecture": "lstm"}),
+        "controls": ParserRecipe(),
+        "multi-task": TasksRecipe(),
+    }
+    for page, values in sections.items():
+        found = {key.removeprefix("tasks."): cell for key, cell in defaults_on(PAGES[page]).items()}
+        found = {key: parse_yaml_value(cell) for key, cell in found.items() if key in type(values).model_fields}
+        assert found
+        assert found == {key: getattr(values, key) for key in found}
+
+
+# the pages
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls"}))
+def test_every_page_answers_the_same_questions_in_the_same_order(page):
+    assert re.findall(r"^## (.*)$", PAGES[page], flags=re.MULTILINE) == SECTIONS
+
+
+def test_every_page_is_in_the_index_and_every_variant_has_one():
+    linked = set(re.findall(r"\]\(([a-z-]+)\.md[)#]", TEXTS[SYSTEMS / "README.md"]))
+    assert linked == PAGES.keys()
+    assert {name.replace("_", "-") for name in variant_names()} <= PAGES.keys()
+
+
+def slug(heading):
+    """As GitHub makes the anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", TEXTS[path]):
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", TEXTS[there], flags=re.MULTILINE)
+            assert anchor in [slug(heading) for heading in headings], target
+
+
+# recipes
+
+
+def expanded(pattern):
+    """All spellings of a name with {one,or,another} in it."""
+    parts = [part.split(",") for part in re.split(r"[{}]", pattern)]
+    return ["".join(parts) for parts in product(*parts)]
+
+
+def named_recipes(text):
+    """The shipped recipes that a text names, each name with those that it stands for."""
+    names = re.findall(r"recipes/[\w./*{},!\[\]-]+?\.yaml", text)
+    return {name: set(ROOT.glob(name)) for pattern in names for name in expanded(pattern)}
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_recipe_that_is_named_is_shipped(path):
+    missing = [name for name, found in named_recipes(TEXTS[path]).items() if not found]
+    assert not missing
+
+
+def pages_about(recipe: Recipe):
+    """The pages of the systems that a recipe puts together."""
+    yield from (variant.name.replace("_", "-") for variant in recipe.syntax.variants)
+    if recipe.tasks.parsing != "none":
+        yield "multi-task"
+    if recipe.parser.control != "none" or recipe.parser.rewire:
+        yield "controls"
+    if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
+        yield "lstm"
+
+
+def test_every_shipped_recipe_is_named_on_the_pages_of_its_systems():
+    named = {page: set().union(*named_recipes(text).values()) for page, text in PAGES.items()}
+    named["pascal"] |= named["controls"]
+    wanted = {page: set() for page in PAGES}
+    for path in RECIPES:
+        for page in pages_about(load_recipe(path)):
+            wanted[page].add(path)
+    for page, paths in wanted.items():
+        assert paths <= named[page], page
+
+
+def recipe_blocks():
+    """Yield page and text of every recipe on a page of the systems."""
+    for path, text in TEXTS.items():
+        if path.parent == SYSTEMS:
+            yield from ((path.stem, block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.DOTALL))
+
+
+def builds(values):
+    recipe = check_recipe({**LEAST, **values}, where="page")
+    check_variants(recipe)
+    # no memory is filled: the parameters have shapes only
+    with torch.device("meta"):
+        build(recipe.model, recipe.syntax, source_pieces=40, target_pieces=40)
+    return recipe
+
+
+@pytest.mark.parametrize(("page", "block"), list(recipe_blocks()), ids=lambda value: value.split("\n")[0])
+def test_every_recipe_on_a_page_is_accepted_and_builds(page, block, tmp_path):
+    path = tmp_path / "page.yaml"
+    path.write_text(block, encoding="utf-8")
+    recipe = builds(load_yaml(path))
+    assert page in {"README", "controls", *pages_about(recipe)}
+
+
+def test_the_index_says_rightly_which_systems_translate_with_a_parser():
+    checked = 0
+    for _, variants, parser in (row for row in table_rows(TEXTS[SYSTEMS / "README.md"]) if "{name:" in row[1]):
+        for line in re.findall(r"\{name: [^}]*\}", variants):
+            variant = parse_yaml_value(line)
+            lstm = variant["name"] == "latent_tree"
+            model = {"architecture": "lstm"} if lstm else {"encoder_heads": [16, 8, 8, 8, 8, 8]}
+            recipe = builds({"model": model, "syntax": {"variants": [variant]}})
+            assert check_variants(recipe)["source"].to_run == (parser == "yes"), line
+            checked += 1
+    assert checked > len(variant_names())
+
+
+# figures
+
+
+def reported():
+    """What docs/recipes.md gives as reported, by recipe."""
+    rows = table_rows(TEXTS[ROOT / "docs" / "recipes.md"])
+    return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls", "tree-attention"}))
+def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
+    known, (head, _, *rows) = reported(), table_rows(section(PAGES[page], "What the paper reports"))
+    for first, *cells in rows:
+        name = first.strip("`")
+        if name in known:
+            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            assert cells[-2:] == [known[base], known[name]], name
+        else:
+            assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
+    assert rows
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_what_we_measured_stands_in_the_results(page):
+    sources = TEXTS[ROOT / "docs" / "results.md"] + TEXTS[ROOT / "docs" / "controlled.md"]
+    numbers = re.findall(r"\d[\d,]*\.\d+|\d+,\d{3}(?:,\d{3})*", section(PAGES[page], "What we measured"))
+    assert numbers
+    assert not [number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", sources)]
+
+
+# numbers worked out on the pages, each from its equation
+
+
+def on_page(page, label, values, form="{}"):
+    """Tell whether a page has a row with this label and these values."""
+    written = " ".join([label, *(form.format(value) for value in values)])
+    return written in re.sub(r"[ \n]+", " ", PAGES[page])
+
+
+def density(steps):
+    """Of a Gaussian of variance 1, so many steps from its middle."""
+    return math.exp(-(steps**2) / 2) / math.sqrt(2 * math.pi)
+
+
+def test_pascal_s_rows_are_densities_around_the_parents_middles():
+    assert on_page("pascal", "piece", PIECES)
+    middles = [1.5, 3, 3, 3, 5.5, 3, 3, 7]
+    assert on_page("pascal", "p_t", middles, "{:.1f}")
+    assert parent_middle(MONKEY, WITH_EOS).tolist() == middles
+    assert on_page("pascal", "D ▁The", [density(j - 1.5) for j in PLACES], "{:.3f}")
+    assert on_page("pascal", "D ▁mon", [density(j - 3) for j in PLACES], "{:.3f}")
+
+
+def test_lisa_s_parents_are_the_first_pieces_and_uniform_weights_cost_their_logarithm():
+    first = {"monkey": 1, "eats": 3, "banana": 5}
+    parents = [first[word] for word in ("monkey", "eats", "eats", "eats", "banana", "eats", "eats")]
+    assert on_page("lisa", "parent", [*parents, "–"])
+    assert parent_first(MONKEY, WITH_EOS).tolist() == [*parents, 7]
+    assert f"{math.log(8):.3f} nats, {7 * math.log(8):.3f} in all" in PAGES["lisa"]
+
+
+def test_dbsa_s_chain_goes_through_a_word_to_its_parent_and_two_pieces_look_back():
+    parents = [1, 2, 3, 3, 5, 6, 3]
+    assert on_page("dbsa", "parent", [*parents, "–"])
+    assert parent_chain(MONKEY, WITH_EOS).tolist() == [*parents, 7]
+    teaching = [PIECES[place] for place, parent in enumerate(parents) if parent <= place]
+    assert "Only {} and {} would".format(*(f"`{piece}`" for piece in teaching)) in " ".join(PAGES["dbsa"].split())
+
+
+def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
+    edges = [(word, parent) for word, parent in enumerate(MONKEY.parents.tolist()) if word != parent]
+    steps = np.full((5, 5), 9) - 9 * np.eye(5, dtype=int)
+    for word, parent in edges:
+        steps[word, parent] = steps[parent, word] = 1
+    for between, one, other in product(range(5), repeat=3):
+        steps[one, other] = min(steps[one, other], steps[one, between] + steps[between, other])
+    beyond = steps.max() + 1
+    assert on_page("deps-san", "▁The", [*steps[0, MONKEY_WORD_OF], beyond])
+    assert on_page("deps-san", "▁eats", [*steps[2, MONKEY_WORD_OF], beyond])
+    assert on_page("deps-san", "</s>", [beyond] * 7 + [0])
+    np.testing.assert_array_equal(distance(MONKEY, WITH_EOS)[:7, :7], steps[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)])
+    assert on_page("deps-san", "D", [density(edges) for edges in range(6)], "{:.3f}")
+    assert 5.5e-9 < density(6) < 6.5e-9
+
+
+def test_localness_favours_what_is_near_the_centre_of_eight_pieces():
+    for window in (10, 4):
+        bias = [-((j - 4) ** 2) / (2 * (window / 2) ** 2) + 0.0 for j in PLACES]
+        assert on_page("localness", f"window {window}", bias, "{:.2f}")
+
+
+def test_context_adds_as_many_weights_as_its_page_says():
+    joined = {"global": [1] * 4, "deep": [0, 1, 2, 3], "deep_global": [1, 2, 3, 4]}
+    counts = [sum(2 * (n * 32**2 + 2 * 32) for n in layers if n) for layers in joined.values()]
+    assert "{:,}, {:,} and {:,}".format(*counts) in PAGES["context"]
+
+
+def test_relative_rows_are_clipped_distances():
+    assert on_page("relative", "j - i", [j - 3 for j in PLACES])
+    assert on_page("relative", "row", [min(max(j - 3, -2), 2) + 2 for j in PLACES])
+
+
+def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
+    assert on_page("tag-embedding", "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"])
+    assert "(71: those" in PAGES["tag-embedding"]
+    assert len(KNOWN) == 71
+    assert "73 rows of 10, 730 weights" in PAGES["tag-embedding"]
+
+
+def test_the_parse_to_be_learnt_is_the_tree_in_brackets():
+    source = tagged("The monkey eats a banana", PARSING)
+    assert f"{source}    {linearise(MONKEY)}\n" in PAGES["multi-task"]
+
+
+def test_distributions_of_the_monkey():
+    doubts = Arcs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([0.75, 0.25], np.float32), ("det",))
+    parse = MONKEY.__class__(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, arcs=doubts)
+    for label, split in (("ldd", False), ("split", True)):
+        table = arcs(UNIVERSAL_GROUPS, split=split).compute(parse, WITH_EOS)
+        assert on_page("dependency-distribution", label, table[12, 0], "{:.2f}")
+    best = tree_arcs(UNIVERSAL_GROUPS).compute(MONKEY, WITH_EOS)[:, :-1]
+    assert (np.flatnonzero(best.any((1, 2))) + 1).tolist() == [1, 4, 6, 13]
+    uniform = [uniform_arcs(groups).compute(MONKEY, WITH_EOS)[0, 0, 0] for groups in (UNIVERSAL_GROUPS, None)]
+    np.testing.assert_allclose(uniform, [1 / 80, 1 / 5], rtol=1e-6)
+
+
+def test_marginals_of_two_pieces_and_of_equal_scores():
+    likely = math.exp(2) / (math.exp(2) + 1)
+    assert on_page("latent-tree", "monkey", [1 - likely, likely], "{:.3f}")
+    assert on_page("latent-tree", "eats", [1 - likely, likely], "{:.3f}")
+    scores, real = torch.tensor([[0.0, 2.0], [0.0, 0.0]]), torch.ones(2, dtype=torch.bool)
+    expected = torch.tensor([[1 - likely, likely]] * 2)
+    torch.testing.assert_close(tree_marginals(scores, torch.zeros(2), real), expected)
+    even = tree_marginals(torch.zeros(5, 5), torch.zeros(5), torch.ones(5, dtype=torch.bool))
+    torch.testing.assert_close(even, torch.full((5, 5), 0.2))
+    assert "625 trees of five pieces" in PAGES["latent-tree"]
+    assert 5**4 == 625
+
+
+def test_tree_attention_of_equal_scores_is_even_among_words():
+    words = torch.tensor([True] * 7 + [False])
+    even = tree_marginals(torch.zeros(8, 8), torch.zeros(8), words)
+    assert on_page("tree-attention", "▁mon", even[1].tolist(), "{:.3f}")
+    assert on_page("tree-attention", "</s>", [0.0] * 7 + [1.0], "{:.3f}")
+
+
+def test_controls_of_the_monkey_and_what_pascal_reads():
+    for kind in ("none", "left", "right"):
+        tree = Control(kind).apply(MONKEY, b"")
+        label = "parser" if kind == "none" else kind
+        parents = [
+            "root" if word == parent else MONKEY.words[parent] for word, parent in enumerate(tree.parents.tolist())
+        ]
+        assert on_page("controls", label, parents)
+        assert on_page("controls", label, parent_middle(tree, WITH_EOS), "{:.1f}")

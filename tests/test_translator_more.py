@@ -1,0 +1,240 @@
+"""Ensembles, prefixes, samples, alignments, other trees: what a translator does when more is asked of it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from small_run import LSTM, PASCAL, TEXT, make_run
+
+from synmt.batch import collate
+from synmt.decode.alignment import blank_words
+from synmt.decode.forced import force
+from synmt.decode.options import Sampling
+from synmt.decode.override import check_override, compare_windows
+from synmt.decode.requests import Request
+from synmt.decode.source import cut
+from synmt.decode.translation import piece_spans
+from synmt.decode.translator import Translator
+from synmt.decode.wanted import Wanted
+from synmt.decode.written import write_again
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parsers import StanzaParser
+from synmt.syntax.pieces import SPECIALS, UNK, Words
+
+LINES = [*TEXT[:3], "", "A dog."]
+LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "plain": make_run(folder / "plain", parser=False),
+        "lstm": make_run(folder / "lstm", parser=False, model=LSTM),
+        "pascal": make_run(folder / "pascal", PASCAL),
+        "other": make_run(folder / "other", PASCAL, max_pieces=9),
+    }
+
+
+def found(translator, lines=LINES):
+    return [[(one.text, round(one.score, 3)) for one in t.candidates] for t in translator.translate(lines)]
+
+
+def test_a_model_twice_is_the_model_alone_and_order_does_not_matter(runs):
+    alone = found(Translator.load(runs["pascal"]))
+    assert found(Translator.load(runs["pascal"], others=[runs["pascal"]])) == alone
+    both = found(Translator.load(runs["plain"], others=[runs["lstm"], runs["pascal"]]))
+    assert both == found(Translator.load(runs["lstm"], others=[runs["pascal"], runs["plain"]]))
+    assert both != alone
+
+
+def test_an_ensemble_parses_once_for_each_parser_and_takes_what_all_take(runs, monkeypatch):
+    calls = []
+    parse = StanzaParser.parse
+    monkeypatch.setattr(StanzaParser, "parse", lambda self, *args, **kw: calls.append(1) or parse(self, *args, **kw))
+    wanted = Wanted(parse_cache=False)
+    translator = Translator.load(runs["pascal"], others=[runs["plain"], runs["other"]], wanted=wanted)
+    assert translator.max_pieces == 9
+    assert any(t.dropped for t in translator.translate(LINES))
+    assert len(calls) == 1
+    trees = translator._own_trees.of(LINES)
+    assert trees[0] is trees[2]
+    assert trees[1] == [None] * len(LINES)
+
+
+def test_runs_with_other_vocabularies_are_no_ensemble(runs, tmp_path):
+    other = make_run(tmp_path / "words", parser=False)
+    (other.folder / "target.model").unlink()
+    Words(["a"]).save(other.folder, "target")
+    with pytest.raises(UsageError, match="vocabulary of the target is not that of"):
+        Translator.load(runs["plain"], others=[other])
+
+
+@pytest.mark.parametrize("name", ["plain", "lstm"])
+def test_every_translation_begins_with_its_prefix(runs, name):
+    translator = Translator.load(runs[name], wanted=Wanted(n_best=2))
+    prefixes = ["Ein Hund", "", "Der", "Ein", " "]
+    requests = [Request(line, prefix) for line, prefix in zip(LINES, prefixes, strict=True)]
+    [translations] = translator.translate_all([requests])
+    for request, translation in zip(requests, translations, strict=True):
+        assert all(one.text.startswith(request.prefix.strip()) for one in translation.candidates)
+        assert len(translation.candidates) == (2 if request.text else 0)
+    plain = list(translator.translate(LINES))
+    assert [translations[k].text for k in (1, 4)] == [plain[k].text for k in (1, 4)]
+
+
+def test_a_prefix_with_an_unknown_piece_names_its_line(runs):
+    translator = Translator.load(runs["plain"])
+    translator.target = Words([f"w{number}" for number in range(len(translator.target) - len(SPECIALS))])
+    with pytest.raises(SynmtError, match="line 8: the target vocabulary has no piece for a part of the prefix 'w1 x'"):
+        translator.translate_requests([Request("A dog.", "w1 x")], 8)
+
+
+def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(runs):
+    wanted = Wanted(n_best=3, sampling=Sampling(temperature=2.0, seed=4))
+    whole = found(Translator.load(runs["plain"], wanted=wanted))
+    assert found(Translator.load(runs["plain"], wanted=wanted, batch_size=1)) == whole
+    translator = Translator.load(runs["plain"], wanted=wanted)
+    [last] = translator.translate_requests([Request(LINES[4])], 5)
+    assert [one.text for one in last.candidates] == [text for text, _ in whole[4]]
+    [first] = translator.translate_requests([Request(LINES[4])], 1)
+    assert [one.text for one in first.candidates] != [text for text, _ in whole[4]]
+
+
+def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
+    translator = Translator.load(runs["plain"], wanted=Wanted(no_repeat=1))
+    for translation in translator.translate(TEXT):
+        pieces = translation.candidates[0].pieces
+        assert len(pieces) == len(set(pieces))
+
+
+@pytest.mark.parametrize("others", [[], ["lstm"]])
+def test_writing_a_translation_again_gives_the_log_probability_of_the_search(runs, others):
+    translator = Translator.load(runs["pascal"], others=[runs[name] for name in others])
+    translations = list(translator.translate(LINES))
+    again = write_again(translator, LINES, translator._own_trees.of(LINES), translations)
+    assert sorted(again) == [0, 1, 2, 4]
+    for index, written in again.items():
+        assert written.log_probability == pytest.approx(translations[index].candidates[0].log_probability, abs=1e-3)
+
+
+def test_pieces_add_their_characters_and_the_last_byte_has_the_character(runs):
+    vocabulary = Translator.load(runs["plain"]).target
+    ids = tuple(vocabulary.encode_ids("A 🙈 dog."))
+    text = vocabulary.decode(ids)
+    spans = piece_spans(ids, vocabulary)
+    assert spans[0, 0] == 0
+    assert spans[-1, 1] == len(text) == 8
+    assert np.array_equal(spans[1:, 0], spans[:-1, 1])
+    last = next(k for k, (start, end) in enumerate(spans.tolist()) if "🙈" in text[start:end])
+    assert vocabulary.pieces(ids[last - 3 : last + 1]) == ["<0xF0>", "<0x9F>", "<0x99>", "<0x88>"]
+    assert (spans[last - 3 : last, 0] == spans[last - 3 : last, 1]).all()
+    assert piece_spans((), vocabulary).shape == (0, 2)
+
+
+def slow_alignment(translator, line, translation):
+    """Align by loops: mean of the heads of layer 1 of 2, sums over source words, means over target words."""
+    one = cut(0, line, None, translator.source, 512)
+    best = translation.candidates[0]
+    example = replace(one.example, target=np.array(best.pieces, dtype=np.int32))
+    [forced] = force(translator.model, collate([example]), attention=True)
+    heads = [weights for (layer, _), weights in forced.cross.items() if layer == 1]
+    cross = sum(heads) / len(heads)
+    sides = (piece_spans(best.pieces, translator.target), best.text), (one.spans, line)
+    owners = []
+    for spans, text in sides:
+        words = blank_words(text).tolist()
+        owners.append([next((w for w, (_, end) in enumerate(words) if end > s), len(words) - 1) for s, _ in spans])
+    pairs = []
+    for target in range(len(blank_words(best.text))):
+        rows = [t for t, word in enumerate(owners[0]) if word == target]
+        weights = [0.0] * len(blank_words(line))
+        for row in rows:
+            for column, word in enumerate(owners[1]):
+                weights[word] += cross[row, column] / len(rows)
+        if rows and max(weights) > 0:
+            pairs.append((weights.index(max(weights)), target))
+    return pairs
+
+
+def test_alignments_are_those_of_the_pieces_that_were_found(runs):
+    translator = Translator.load(runs["plain"], wanted=Wanted(alignment=True))
+    translations = list(translator.translate(LINES))
+    for line, translation in zip(LINES, translations, strict=True):
+        if not line:
+            assert translation.aligned is None
+            continue
+        aligned = translation.aligned
+        assert aligned.pairs == slow_alignment(translator, line, translation) != []
+        assert np.array_equal(aligned.source_words, blank_words(line))
+        assert np.array_equal(aligned.target_words, blank_words(translation.text))
+
+
+def test_an_lstm_and_an_ensemble_align_too(runs):
+    for first, others in (("lstm", []), ("plain", ["lstm"])):
+        translator = Translator.load(runs[first], others=[runs[n] for n in others], wanted=Wanted(alignment=True))
+        assert all(t.aligned.pairs for t in translator.translate(TEXT))
+
+
+def test_another_tree_gives_what_that_tree_gives(runs):
+    translator = Translator.load(runs["pascal"])
+    requests = [Request(line, other_tree=flat_parse(line)) for line in LINES]
+    [compared] = compare_windows(translator, [requests])
+    own, flat = list(translator.translate(LINES)), list(translator.translate(LINES, map(flat_parse, LINES)))
+    assert [(one.own.text, one.other.text) for one in compared] == [
+        (a.text, b.text) for a, b in zip(own, flat, strict=True)
+    ]
+    again = write_again(translator, LINES, [[flat_parse(line) for line in LINES]], own)
+    for index, one in enumerate(compared):
+        expected = again[index].log_probability - own[index].candidates[0].log_probability if index in again else 0.0
+        assert one.difference == pytest.approx(expected, abs=1e-4)
+    assert compared[3].difference == 0
+    assert any(one.changed for one in compared)
+
+
+def test_the_own_tree_once_more_changes_nothing(runs):
+    translator = Translator.load(runs["pascal"])
+    trees = translator.trees(LINES)
+    requests = [Request(line, other_tree=tree) for line, tree in zip(LINES, trees, strict=True)]
+    [compared] = compare_windows(translator, [requests])
+    assert not any(one.changed for one in compared)
+    assert [one.difference for one in compared] == pytest.approx([0] * len(LINES), abs=1e-3)
+
+
+def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "labelled", LABELLED))
+    [compared] = compare_windows(translator, [[Request(TEXT[0], other_tree=flat_parse(TEXT[0]))]])
+    assert len(compared) == 1
+    assert compared[0].other.text
+
+
+def test_a_model_that_reads_no_trees_has_no_other_ones(runs):
+    with pytest.raises(UsageError, match="reads no trees"):
+        check_override(Translator.load(runs["plain"]))
+
+
+def test_what_the_vocabulary_does_not_know_is_told_with_its_characters(runs):
+    vocabulary = Words(["A", "dog"])
+    source = cut(0, "A цат sees dog", None, vocabulary, 512)
+    assert source.example.source.tolist() == [4, UNK, UNK, 5]
+    assert source.unknown == ("цат", "sees")
+    plain = Translator.load(runs["plain"])
+    assert next(iter(plain.translate(["A цат 🙈"]))).unknown == ()
+
+
+def test_a_translation_that_fills_its_limit_is_told(runs):
+    translator = Translator.load(runs["plain"])
+    with torch.no_grad():
+        # EOS is never the best
+        translator.model.output_weight[3].zero_()
+    for translation in translator.translate(TEXT):
+        assert translation.degenerate in ("loop", "limit")
