@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -10,8 +11,10 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 import pytest
 import torch
+import typer
 from small import MONKEY, MONKEY_WORD_OF
 
+from synmt import cli
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.needs import check_variants
@@ -24,7 +27,7 @@ from synmt.syntax.controls import Control
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
-from synmt.syntax.trees import linearise
+from synmt.syntax.trees import is_tree, linearise
 from synmt.tasks import PARSING, tagged
 from synmt.yaml import load_yaml, parse_yaml_value
 
@@ -143,6 +146,13 @@ def test_every_relative_link_leads_somewhere(path):
         if anchor:
             headings = re.findall(r"^#+ (.*)$", TEXTS[there], flags=re.MULTILINE)
             assert anchor in [slug(heading) for heading in headings], target
+
+
+@pytest.mark.parametrize("path", [path for path in TEXTS if path.parent == SYSTEMS], ids=lambda path: path.stem)
+def test_every_option_of_a_command_on_a_page_is_one(path):
+    commands: Any = vars(typer.main.get_command(cli.app))["commands"].values()
+    options = {name for command in commands for parameter in command.params for name in parameter.opts}
+    assert set(re.findall(r"(?<=[ `])--[a-z][a-z-]*", TEXTS[path])) <= options
 
 
 # recipes
@@ -341,7 +351,7 @@ def test_the_parse_to_be_learnt_is_the_tree_in_brackets():
 
 def test_distributions_of_the_monkey():
     doubts = Arcs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([0.75, 0.25], np.float32), ("det",))
-    parse = MONKEY.__class__(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, arcs=doubts)
+    parse = replace(MONKEY, arcs=doubts)
     for label, split in (("ldd", False), ("split", True)):
         table = arcs(UNIVERSAL_GROUPS, split=split).compute(parse, WITH_EOS)
         assert on_page("dependency-distribution", label, table[12, 0], "{:.2f}")
@@ -361,7 +371,7 @@ def test_marginals_of_two_pieces_and_of_equal_scores():
     even = tree_marginals(torch.zeros(5, 5), torch.zeros(5), torch.ones(5, dtype=torch.bool))
     torch.testing.assert_close(even, torch.full((5, 5), 0.2))
     assert "625 trees of five pieces" in PAGES["latent-tree"]
-    assert 5**4 == 625
+    assert sum(is_tree(np.array(parents)) for parents in product(range(5), repeat=5)) == 625
 
 
 def test_tree_attention_of_equal_scores_is_even_among_words():
