@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -75,7 +76,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
     with stream:
         try:
             yield io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[misc]
-        except (gzip.BadGzipFile, EOFError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise SynmtError(f"not a complete gzip file ({error})", where=str(path)) from None
         except IsADirectoryError:
             raise SynmtError("is a folder, a file was expected", where=str(path)) from None

@@ -206,5 +206,11 @@ def looks_tokenized(lines: Sequence[str]) -> bool:
     return sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines)
 
 
+def looks_unspaced(lines: Sequence[str]) -> bool:
+    """Tell whether most lines of some length have no space, as in languages that put none between words."""
+    long = [words for words in map(str.split, lines) if sum(map(len, words)) > 10]
+    return sum(len(words) == 1 for words in long) * 2 > len(long)
+
+
 def _named(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)

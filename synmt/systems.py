@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -119,9 +120,9 @@ def _by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
 
 
 def _without_seed(path: Path) -> str:
-    """Take out the part that names the seed; else what is behind the last dot."""
+    """Take out the part that names the seed; else what is behind the last dot, that of `.gz` aside."""
     name, found = _SEED.subn("", str(path))
-    return name if found else str(path.with_suffix(""))
+    return name if found else os.path.splitext(str(path).removesuffix(".gz"))[0]
 
 
 def _find(paths: Sequence[Path], test: str | None) -> list[_Place]:
@@ -173,4 +174,5 @@ def _name_systems(groups: Sequence[tuple[str, list[tuple[_Place, list[str]]]]]) 
 
 
 def _spoken(path: Path | str) -> str:
-    return "standard input" if str(path) == "-" else str(path)
+    # a file may have a name that is not UTF-8; output is
+    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -92,6 +93,33 @@ def test_text_cut_into_words_earns_a_warning_on_stderr(files):
     assert "cut.de looks tokenised" in result.stderr
     assert "tokenised" not in result.stdout
     assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "--tokenize", "none").stderr
+    # RIBES wants words that are cut apart
+    assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "-m", "ribes").stderr
+
+
+@pytest.mark.parametrize(
+    ("metrics", "tokenize", "warned"),
+    [
+        ("bleu", "13a", ["BLEU needs `--tokenize` zh, ja-mecab, ko-mecab or char"]),
+        ("bleu,chrf,ribes,ter", "zh", ["; ribes, ter would need them"]),
+        ("bleu,chrf", "char", []),
+    ],
+)
+def test_a_language_without_spaces_earns_a_warning_of_what_needs_them(files, metrics, tokenize, warned):
+    (files / "ref.ja").write_text(
+        "猿がバナナを一本食べています。\n彼は今日とても長く寝ています。\nはい。\n", encoding="utf-8"
+    )
+    result = run("-r", files / "ref.ja", files / "ref.ja", "-m", metrics, "--tokenize", tokenize)
+    said = [line for line in result.stderr.splitlines() if "no spaces between words" in line]
+    assert len(said) == len(warned)
+    assert all(line.endswith(end) for line, end in zip(said, warned, strict=True))
+
+
+def test_a_few_sentences_earn_a_warning_about_intervals(files):
+    assert "fewer than 30 sentences" in run("-r", files / "ref.de", files / "one.de").stderr
+    for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST)):
+        (files / name).write_text("\n".join(lines * 10) + "\n", encoding="utf-8")
+    assert "fewer than 30 sentences" not in run("-r", files / "ref.de", files / "one.de").stderr
 
 
 def test_systems_named_alike_are_told_apart_by_their_paths(files):
@@ -154,6 +182,21 @@ def test_seeds_are_one_system_by_a_pattern_or_by_their_names(files, how):
     assert "seeds" not in base
 
 
+def test_packed_seeds_are_told_by_what_stands_before_gz(files):
+    for number, lines in (("1", FIRST), ("2", SECOND)):
+        (files / f"pascal.{number}.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    given = [files / "pascal.1.gz", files / "pascal.2.gz", "--seeds"]
+    [system] = json.loads(run("-r", files / "ref.de", *given, "-m", "chrf", "--json").stdout)["systems"]
+    assert (system["system"], len(system["seeds"])) == ("pascal", 2)
+
+
+@pytest.mark.parametrize("folder", [".", "..", "/"])
+def test_a_folder_without_a_name_is_no_seed_and_no_run(files, monkeypatch, folder):
+    monkeypatch.chdir(files)
+    result = run("-r", "ref.de", folder, "--seeds")
+    assert f"{folder}: is no run folder" in str(result.exception)
+
+
 def test_two_equal_seeds_score_as_one(files):
     for number in "12":
         (files / f"again.{number}").write_text("\n".join(SECOND))
@@ -207,7 +250,7 @@ def test_a_run_brings_its_reference_its_source_and_its_scoring(tmp_path, monkeyp
     assert given.exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl"])
+@pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl", "all.tsv.jsonl"])
 def test_sentences_are_a_row_for_each_segment(files, name):
     result = run(
         "-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "bleu,ter", "--sentences", files / name
@@ -339,6 +382,27 @@ def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
     assert widths[3:6] == [8, 10, 8]
     whole, _ = fit(COLUMNS, [[name, *ROW]], None)
     assert whole[0] == max(len(name), len("system"))
+
+
+def test_a_name_in_wide_characters_has_the_room_that_it_takes():
+    # a Japanese character is as wide as two letters
+    assert fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (":smile:.de", ":smile:.de"),
+        ("[red]one.de", "[red]one.de"),
+        ("日本語の基準モデル.de", "日本語の基準モデル.de"),
+        (os.fsdecode(b"latin-\xe9.de"), r"latin-\xe9.de"),
+    ],
+)
+def test_a_name_is_shown_as_it_is_in_one_piece(files, name, shown):
+    (files / name).write_text("\n".join(FIRST))
+    result = run("-r", files / "ref.de", files / name, "-m", "chrf")
+    assert result.exit_code == 0, result.output
+    assert any(line.startswith(f"{shown} ") for line in result.stdout.splitlines())
 
 
 def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files):

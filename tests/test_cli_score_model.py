@@ -158,9 +158,12 @@ def test_contrasts_are_counted_by_phenomenon_and_altogether(folder):
         [model] = pair["models"]
         assert model["won"] == (model["log_probability"] > model["incorrect"][0]["log_probability"])
     rows = [line.split() for line in contrasts_of(folder).stdout.splitlines()]
-    assert rows[0] == ["phenomenon", "pairs", "accuracy"]
+    assert rows[0] == ["phenomenon", "pairs", "accuracy", "by", "piece"]
     assert rows[1][:3] == ["set", "2", f"{50 * won:.1f}"]
     assert rows[2][0] == "all"
+    by_piece = 100 * report["total"]["models"][0]["accuracy_by_piece"]
+    assert rows[2][-1] == f"{by_piece:.1f}"
+    assert f"does not favour the shorter: one {by_piece:.1f}\n" in contrasts_of(folder).stdout
 
 
 def test_every_further_model_is_compared_with_the_first(folder):

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -134,6 +134,15 @@ def test_each_error_of_lingeval_is_a_contrast(tmp_path):
     ]
 
 
+def test_numbers_beyond_all_bounds_and_broken_characters_are_groups_of_their_own(tmp_path):
+    error = {"type": "a\ud800", "contrastive": "Ein", "distance": int("9" * 400), "frequency": int("8" * 400)}
+    [found] = read_contrasts([str(write(tmp_path / "set.json", [{**LINGEVAL[0], "errors": [error]}]))]).contrasts
+    assert found.groups == {"phenomenon": "a?", "distance": "9" * 400, "frequency": "8" * 400}
+    # more digits than Python makes a number of
+    table = f"source\tcorrect\tincorrect\tdistance\nA\tB\tC\t{'9' * 5000}\nA\tB\tC\t2\n"
+    assert groupings(read_contrasts([str(write(tmp_path / "set.tsv", table))]).contrasts)["distance"][0] == "2"
+
+
 def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     [found] = read_contrasts([str(write(tmp_path / "contrapro.json", CONTRAPRO))]).contrasts
     assert found.incorrect == ("Sie ist rot.", "Es ist rot.")
@@ -182,6 +191,11 @@ def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
         ("set.tsv", "source\tcorrect\tincorrect\nA\tB\n", r"set.tsv: line 2: 2 cells, but 3 columns"),
         ("set.json", "{", "is no JSON"),
         ("set.json", {"source": "A"}, "is no list of entries"),
+        ("set.json", "[" * 100_000, "lists too deep"),
+        ("set.json", [], "set.json: the contrastive set is empty"),
+        ("set.tsv", "source\tcorrect\tincorrect\n", "set.tsv: the contrastive set is empty"),
+        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half a character"),
+        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half a character"),
         ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: has no list 'errors'"),
         ("set.json", [{"source": "A", "errors": []}], r"entry 1: has no text 'reference'"),
         ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: has no text 'contrastive'"),
@@ -390,6 +404,16 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
         found.append(wins[1, chosen].mean() - wins[0, chosen].mean())
     [comparison] = total(contrasts, models[:2], samples=4000).comparisons
     assert [comparison.low, comparison.high] == pytest.approx(np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02)
+
+
+def test_a_group_that_no_resample_has_may_differ_by_anything():
+    contrasts, models = drawn(1, count=3)
+    contrasts = [replace(one, source=n, groups={"kind": str(n)}) for n, one in enumerate(contrasts)]
+    [table] = tabulate(contrasts, models[:2], samples=1)
+    ends = [(row.comparisons[0].low, row.comparisons[0].high) for row in table.rows]
+    # three draws from three sources, two of which come twice or not at all
+    assert (-1.0, 1.0) in ends
+    assert not np.isnan(ends).any()
 
 
 def test_groups_stand_in_the_order_of_their_numbers_and_too_many_have_no_table():

@@ -225,6 +225,16 @@ def test_broken_weights_are_no_probabilities(folder):
         list(score_pairs(translator, TEXT[:1], TEXT[3:4]))
 
 
+def test_no_pairs_and_a_perplexity_beyond_all_numbers_are_null_in_json():
+    totals = Totals()
+    assert totals.as_json()["perplexity_by_word"] is totals.as_json()["mean_log_probability"] is None
+    # 1,600 nats over one word, as Chinese has no spaces, and its end
+    totals.add(PairScore(1, "a", "x" * 98, np.full(100, -16.0), np.zeros((100, 2), np.int64)))
+    assert totals.perplexity("word") == math.inf
+    assert totals.as_json()["perplexity_by_word"] is None
+    assert totals.as_json()["perplexity_by_piece"] == pytest.approx(math.exp(16))
+
+
 def test_totals_are_those_of_the_pairs_that_were_scored_in_full():
     totals = Totals()
     spans = np.zeros((3, 2), np.int64)

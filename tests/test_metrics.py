@@ -8,7 +8,16 @@ import sacrebleu
 
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
-from synmt.metrics import METRICS, MetricOptions, looks_tokenized, make_metric, read_aligned, score, score_system
+from synmt.metrics import (
+    METRICS,
+    MetricOptions,
+    looks_tokenized,
+    looks_unspaced,
+    make_metric,
+    read_aligned,
+    score,
+    score_system,
+)
 from synmt.significance import bootstrap_differences, paired_bootstrap
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
@@ -258,6 +267,16 @@ def test_an_empty_file_and_two_standard_inputs_are_refused(tmp_path):
         read_aligned([tmp_path / "empty", tmp_path / "empty"])
     with pytest.raises(UsageError, match="only once"):
         read_aligned(["-", "-"])
+
+
+def test_text_without_spaces_between_words_is_recognised():
+    assert looks_unspaced(["猿がバナナを一本食べています。", "はい"])
+    assert looks_unspaced(
+        ["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"]
+    )
+    assert not looks_unspaced(["원숭이가 바나나를 먹고 있습니다.", "Ja."])
+    assert not looks_unspaced(["Ja.", "Nein."])
+    assert not looks_unspaced(["", " "])
 
 
 def test_text_cut_into_words_is_recognised():

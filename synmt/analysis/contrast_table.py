@@ -9,6 +9,7 @@ and the interval comes from resamples of the sources, each with all its contrast
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -198,12 +199,19 @@ def _intervals(
     samples: int,
     seed: int,
 ) -> list[tuple[float, float]]:
-    """Resample the sources: differences (N,), sources (N,) and members (N, G) -> G intervals."""
+    """Resample the sources: differences (N,), sources (N,) and members (N, G) -> G intervals.
+
+    A group that no resample has may differ by anything: its interval is [-1, 1].
+    """
     places, rows = np.unique(sources, return_inverse=True)
     above, below = (np.zeros((len(places), members.shape[1])) for _ in range(2))  # (S, G) both
     np.add.at(above, rows, differences[:, None] * members)
     np.add.at(below, rows, members.astype(np.float64))
-    return ratio_intervals(above, below, samples=samples, seed=seed)
+    with warnings.catch_warnings():
+        # numpy says so where a group is in no resample
+        warnings.simplefilter("ignore", RuntimeWarning)
+        found = ratio_intervals(above, below, samples=samples, seed=seed)
+    return [(-1.0, 1.0) if np.isnan(low) else (low, high) for low, high in found]
 
 
 def _order(group: str) -> tuple[bool, float, bool, str]:

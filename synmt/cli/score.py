@@ -23,6 +23,15 @@ _FOR_TEXTS = (
 )
 _FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device")
 
+_FEW = 30
+"""A bootstrap of fewer sentences says little; of one, that its score is certain."""
+
+_AT_SPACES, _UNSPACED = ("13a", "intl", "none"), "zh, ja-mecab, ko-mecab or char"
+"""Tokenisations of BLEU that find no words where there are no spaces, and those for such languages."""
+
+_OF_WORDS = ("chrf++", "ter", "ribes")
+"""Metrics whose words are always what stands between spaces."""
+
 
 def score(
     context: typer.Context,
@@ -76,8 +85,9 @@ def score(
     plan = _plan(contest, tests, samples, seed)
     wanted = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
     chosen = replace(contest.scoring, **{name: value for name, value in wanted.items() if value is not None})
-    scores = _score_all(contest, _make(_split(metrics), chosen, contest))
-    _warn(contest, chosen.tokenize)
+    made = _make(_split(metrics), chosen, contest)
+    scores = _score_all(contest, made)
+    _warn(contest, list(made), chosen.tokenize)
     if sentences:
         score_sentences.write_sentences(sentences, contest, scores)
     show = score_tables.print_json if as_json else score_tables.print_tables
@@ -164,12 +174,20 @@ def _make(names: list[str], chosen: MetricOptions, contest: Contest) -> dict[str
     return made
 
 
-def _warn(contest: Contest, tokenize: str) -> None:
+def _warn(contest: Contest, metrics: list[str], tokenize: str) -> None:
     """Say what may be wrong with the texts."""
-    from synmt.metrics import looks_tokenized
+    from synmt.metrics import looks_tokenized, looks_unspaced
 
+    if len(contest.reference.lines) < _FEW:
+        console.warn(f"with fewer than {_FEW} sentences, intervals and p-values are not to be relied on")
+    bleu = any(name.startswith("bleu") for name in metrics)
+    if looks_unspaced(contest.reference.lines):
+        if bleu and tokenize in _AT_SPACES:
+            console.warn(f"{contest.reference.name} has no spaces between words; BLEU needs `--tokenize` {_UNSPACED}")
+        if words := [name for name in metrics if name in _OF_WORDS]:
+            console.warn(f"{contest.reference.name} has no spaces between words; {', '.join(words)} would need them")
     for text in (contest.reference, *(text for system in contest.systems for text in system.seeds)):
-        if tokenize != "none" and looks_tokenized(text.lines):
+        if bleu and tokenize != "none" and looks_tokenized(text.lines):
             console.warn(f"{text.name} looks tokenised; BLEU expects plain text, or `--tokenize none`")
         empty = sum(not line.strip() for line in text.lines)
         if empty and text is not contest.reference:

@@ -106,6 +106,8 @@ def _print_tables(
     if many:
         print(f"no table of {', '.join(many)}: more than {MOST_GROUPS} groups")
     print("accuracy: pairs whose right translation has the higher log-probability, in percent, [95 %, Wilson]")
+    by_piece = (f"{name} {100 * one.accuracy_by_piece:.1f}" for name, one in zip(names, whole.results, strict=True))
+    print(f"by piece, by the mean of the pieces, which does not favour the shorter: {', '.join(by_piece)}")
     if ties := [f"{name} {one.ties:,}" for name, one in zip(names, whole.results, strict=True) if one.ties]:
         print(f"ties, which count as lost: {', '.join(ties)}")
     if len(names) > 1:
@@ -116,13 +118,18 @@ def _print_tables(
 
 
 def _columns(names: Sequence[str]) -> list[str]:
-    first, *others = names if len(names) > 1 else ["accuracy"]
+    if len(names) == 1:
+        return ["accuracy", "", "by piece"]
+    first, *others = names
     return [first, "", *(column for name in others for column in (name, "", "difference", "", "p"))]
 
 
 def _cells(row: Row) -> list[str]:
     first, *others = row.results
     cells = [row.group, f"{row.pairs:,}", *_accuracy(first)]
+    # with several models there is no room for it
+    if not others:
+        cells.append(f"{100 * first.accuracy_by_piece:.1f}")
     for result, comparison in zip(others, row.comparisons, strict=True):
         cells += [*_accuracy(result), *_comparison(comparison)]
     return cells

@@ -151,13 +151,15 @@ def _write_all(scores: Iterable[PairScore], kept: list[dict[str, Any]] | None) -
 
 
 def _values(score: PairScore) -> dict[str, Any]:
+    from synmt.decode.pairs import finite
+
     values = {
         "line": score.line,
         "source": score.source,
         "target": score.target,
         "log_probability": score.log_probability,
         "pieces": score.pieces,
-        "perplexity": score.perplexity,
+        "perplexity": finite(score.perplexity),
         "tokens": [asdict(token) for token in score.tokens],
     }
     dropped = {"source": score.source_dropped, "target": score.target_dropped}

@@ -115,7 +115,9 @@ Contrast = Annotated[
         metavar="PATH|controlled",
         rich_help_panel=_MODEL,
         help="Pairs of a right and a wrong translation: a folder with src.XX, correct.YY, incorrect.YY, or a folder of "
-        "such folders; .tsv; .json of LingEval97 or ContraPro; or those of the controlled corpus (again for more).",
+        "such folders; .tsv; .json of LingEval97 or ContraPro; or those of the controlled corpus (again for more). "
+        "The log-probability favours the shorter text of a pair, its mean over the pieces does not: --json has the "
+        "accuracy of each group by both.",
     ),
 ]
 Checkpoint = Annotated[

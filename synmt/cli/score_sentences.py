@@ -35,7 +35,8 @@ def write_sentences(path: Path, contest: Contest, scores: Mapping[str, Sequence[
         name: [[score.metric.segment_scores(score.statistics).tolist() for score in seeds] for seeds in systems]
         for name, systems in scores.items()
     }
-    rows = _table(contest, by_segment) if ".tsv" in path.suffixes else _objects(contest, by_segment)
+    as_table = path.name.removesuffix(".gz").endswith(".tsv")
+    rows = _table(contest, by_segment) if as_table else _objects(contest, by_segment)
     with console.written("scores of sentences", path), write_atomically(path) as out:
         out.writelines(f"{row}\n" for row in rows)
 

@@ -152,20 +152,22 @@ def _table(columns: list[str], rows: list[list[str]]) -> None:
         shown.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
     for row in rows:
         shown.add_row(*row)
-    Console(width=sum(widths) + gap * len(widths), highlight=False, markup=False).print(shown)
+    Console(width=sum(widths) + gap * len(widths), highlight=False, markup=False, emoji=False).print(shown)
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
     """Find the width of each column, and the gap between them, so that a table fits into a terminal.
 
     Columns after the first are narrowed before the name of a system is broken, and never below their longest word: a
-    table too wide all the same is left to the terminal.
+    table too wide all the same is left to the terminal. A Chinese character is as wide as two letters.
     """
+    from rich.cells import cell_len
+
     cells = [[column, *(row[index] for row in rows)] for index, column in enumerate(columns)]
-    whole = [max(map(len, column)) for column in cells]
+    whole = [max(map(cell_len, column)) for column in cells]
     if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
         return whole, 2
-    words = [max((len(word) for cell in column for word in cell.split()), default=1) for column in cells]
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
     widths = [whole[0], *words[1:]]
     for gap in (2, 1):
         left = room - sum(widths) - gap * (len(widths) - 1)

@@ -24,6 +24,8 @@ CONTROLLED = "controlled"
 
 _LONGEST = 15
 """Longer distances are one group, as in LingEval97."""
+_MOST_DIGITS = 18
+"""Whoever writes a longer number does not count with it."""
 _NEEDED = ("source", "correct", "incorrect")
 
 
@@ -87,6 +89,8 @@ def _usable(read: ContrastSet, name: str) -> ContrastSet:
     same = [one for one in read.contrasts if any(one.correct.split() == wrong.split() for wrong in one.incorrect)]
     left = {id(one) for one in same}
     kept = [one for one in read.contrasts if id(one) not in left]
+    if not read.contrasts:
+        raise SynmtError("the contrastive set is empty", where=name)
     if not kept:
         raise SynmtError("there is no pair whose right and wrong translation differ", where=name)
     return replace(read, contrasts=kept, identical=[one.where for one in same])
@@ -208,8 +212,9 @@ def _of_entries(entries: Iterator[Entry]) -> ContrastSet:
 
 def _label(name: str, value: object) -> str:
     """Name the group of a value: long distances are one, frequencies are told apart by their number of digits."""
-    text = str(value)
-    if not text.isdecimal():
+    # half a character, which JSON can spell, cannot be printed
+    text = str(value).encode(errors="replace").decode()
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         return text
     if name.endswith("distance") and int(text) > _LONGEST:
         return f">{_LONGEST}"

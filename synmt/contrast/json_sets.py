@@ -45,6 +45,10 @@ def read_entries(path: Path) -> Iterator[Entry]:
     with open_binary(path) as stream:
         try:
             entries = json.load(stream)
+        except RecursionError:
+            raise SynmtError(
+                "is no JSON of a contrastive set: its lists stand in lists too deep", where=str(path)
+            ) from None
         except ValueError as error:
             raise SynmtError(f"is no JSON ({error})", where=str(path)) from None
     if not isinstance(entries, list):
@@ -84,8 +88,15 @@ def _text(values: dict[str, Any], name: str, where: str) -> str:
     text = values.get(name)
     if not isinstance(text, str):
         raise _wrong(f"has no text '{name}'", where)
+    if not _is_unicode(text):
+        raise _wrong(f"the text '{name}' has half a character, such as \\ud83d without its other half", where)
     # a line end would be one more sentence for a parser
     return " ".join(text.splitlines())
+
+
+def _is_unicode(text: str) -> bool:
+    """Tell whether a text can be written; escapes of JSON may spell half of a pair of surrogates."""
+    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _wrong(what: str, where: str) -> SynmtError:

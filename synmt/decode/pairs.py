@@ -20,9 +20,9 @@ import torch
 from synmt.batch import collate
 from synmt.bootstrap import DoubleArray
 from synmt.decode.forced import force_again
+from synmt.decode.requests import batches
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
-from synmt.decode.windows import batches
 from synmt.errors import SynmtError
 from synmt.syntax.parse import IntArray, Parse
 from synmt.syntax.pieces import UNK, IdArray
@@ -152,14 +152,15 @@ class Totals:
         return _perplexity(self.log_probability, max(1, self.units[unit]))
 
     def as_json(self) -> dict[str, Any]:
-        """Write all of it as plain values."""
+        """Write all of it as plain values; None where there are no pairs, or for a perplexity beyond all numbers."""
+        perplexities = {unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units}
         return {
             "pairs": self.pairs,
             "left_out": self.left_out,
             "unknown_pieces": self.unknown,
-            "mean_log_probability": self.mean,
+            "mean_log_probability": self.mean if self.pairs else None,
             **{f"{unit}s": count for unit, count in self.units.items()},
-            **{f"perplexity_by_{unit}": self.perplexity(unit) for unit in self.units},
+            **{f"perplexity_by_{unit}": value for unit, value in perplexities.items()},
         }
 
 
@@ -230,6 +231,11 @@ def _scored(empty: PairScore, source: Source, written: _Written, values: DoubleA
 def _perplexity(log_probability: float, units: int) -> float:
     mean = -log_probability / units
     return math.exp(mean) if mean < 700 else math.inf
+
+
+def finite(value: float | None) -> float | None:
+    """Give None for what JSON has no number for."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _side_by_side(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
