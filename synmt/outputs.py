@@ -72,7 +72,7 @@ def from_files(hypotheses: Path, references: Path, source: Path | None = None) -
 
 def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
     """Read what another run or a file of translations has for the same test sentences."""
-    if baseline.is_file() or str(baseline) == "-":
+    if str(baseline) == "-" or (baseline.exists() and not baseline.is_dir()):
         hypothesis = list(read_lines(baseline))
         if len(hypothesis) != len(outputs.reference):
             raise SynmtError(

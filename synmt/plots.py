@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,14 @@ FORMATS = ("png", "svg", "pdf")
 
 # two colours of Okabe and Ito (2008); they also differ in lightness, for a grey print
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
+
+FONTS = (
+    *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "IPAexGothic"),
+    *("WenQuanYi Micro Hei", "Hiragino Sans", "PingFang SC", "Apple SD Gothic Neo", "Yu Gothic", "Microsoft YaHei"),
+    *("Malgun Gothic", "Arial Unicode MS", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Thai"),
+    *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Symbols2", "Noto Emoji"),
+)
+"""Those of them that are installed spell the letters that matplotlib's own font has not."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -56,26 +66,55 @@ def check_matplotlib() -> None:
         ) from None
 
 
-def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> None:
-    """Draw a figure in the common style and write it as the file's ending says; `grid` is the axis with lines."""
+def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> str:
+    """Draw a figure in the common style, write it as the file's ending says, and give the letters that no font has.
+
+    An SVG has all letters: it keeps its text, and the program that shows it finds the fonts.
+    grid: the axis with lines.
+    """
     check_plot(path)
     kind = path.suffix.lstrip(".").lower()
-    drawn = _render(draw, kind, grid)
+    drawn, missing = _render(draw, kind, grid)
     with write_atomically(path, binary=True) as stream:
         stream.write(drawn)
+    return "" if kind == "svg" else missing
 
 
 def svg_of(draw: Callable[[], Figure], *, grid: str = "y") -> str:
     """Draw a figure in the common style as SVG."""
     check_matplotlib()
-    return _render(draw, "svg", grid).decode("utf-8")
+    return _render(draw, "svg", grid)[0].decode("utf-8")
 
 
-def _render(draw: Callable[[], Figure], kind: str, grid: str) -> bytes:
+def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:
+    """Draw a figure into a file; gives also the letters that it has no font for."""
     import matplotlib
 
     metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
     drawn = BytesIO()
-    with matplotlib.rc_context({**STYLE, "axes.grid.axis": grid}):
+    style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
+    with warnings.catch_warnings(record=True) as said, matplotlib.rc_context(style):
+        warnings.filterwarnings("always", message=_MISSING)
         draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
-    return drawn.getvalue()
+    return drawn.getvalue(), _missing(said)
+
+
+_MISSING = r"Glyph (\d+) .*missing from"
+
+
+def _missing(said: Sequence[warnings.WarningMessage]) -> str:
+    """Give the letters that matplotlib misses, and pass on what else it says."""
+    letters: dict[str, None] = {}
+    for one in said:
+        if found := re.match(_MISSING, str(one.message)):
+            letters[chr(int(found[1]))] = None
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return "".join(letters)
+
+
+def _fonts() -> list[str]:
+    from matplotlib.font_manager import fontManager
+
+    there = set(fontManager.get_font_names())
+    return ["DejaVu Sans", *(name for name in FONTS if name in there)]

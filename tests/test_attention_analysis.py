@@ -60,6 +60,7 @@ def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
     assert [(one.name, one.offset, one.parent.value) for one in found.baselines] == [
         ("previous word", -1, 0),
         ("next word, best offset", 1, 0.75),
+        ("itself", 0, 0),
     ]
 
 
@@ -85,7 +86,7 @@ def test_on_the_target_a_piece_sees_bos_and_what_is_before_it():
     assert (found.words, found.visible) == (1, 1 / 4)
     assert found.rows[0].weight == pytest.approx((1 / 7 + 1 / 8) / 2)
     assert found.rows[0].share == pytest.approx(1)
-    assert [one.name for one in found.baselines] == ["previous word", "best offset"]
+    assert [one.name for one in found.baselines] == ["previous word", "itself", "best offset"]
 
 
 def slowly(weights, owners, parse, *, causal):
@@ -392,3 +393,15 @@ def test_a_grid_names_pieces_at_its_edges_only_and_one_small_head_shows_numbers(
     one = draw_maps(shown_map(4, 1), system="system")
     assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]
     assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts
+
+
+def test_wide_letters_have_room_beside_the_panels():
+    pytest.importorskip("matplotlib")
+    figures = [draw_maps(replace(shown_map(4, 1), rows=[letter * 8] * 4), system="system") for letter in "m猿"]
+    narrow, wide = (figure.axes[0].get_position().x0 * figure.get_figwidth() for figure in figures)
+    # eight letters of 8 points have twice the width, in inches
+    assert wide - narrow == pytest.approx(8 * 0.62 * 8 / 72)
+
+
+def test_the_end_of_a_line_is_no_letter_of_a_label():
+    assert spell(["▁line\u2028sep", "▁\x85"]) == ["line sep", " "]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import synmt
 
+from synmt.checkpoint import Run
 from synmt.decode.translator import Translator
+from synmt.errors import SynmtError
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.parsers import StanzaParser
 
 ENGLISH = [*TEXT[:3], ""]
 GERMAN = [*TEXT[3:], ""]
@@ -212,3 +217,77 @@ def test_a_model_of_probabilities_is_told_the_same_trees_for_certain(tmp_path, m
     assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
     # another parser's trees come with probabilities; here it is the same parser
     assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)
+
+
+def test_a_model_of_gold_trees_is_measured_under_trees_that_are_given(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    run = write_run(tmp_path / "gold", GERMAN, PASCAL)
+    translator = Translator.load(Run(run), device="cpu")
+    trees = StanzaParser("en").parse(ENGLISH)
+    blocks = [
+        format_conllu(tree, line, number) for number, (tree, line) in enumerate(zip(trees, ENGLISH, strict=True), 1)
+    ]
+    (tmp_path / "test.conllu").write_text("".join(blocks[:3]))
+    own = [one.text for one in translator.translate(ENGLISH, trees)]
+    write_lines(run / "tests" / "test" / "hypothesis.txt", own)
+    info = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(info | {"parser": None}))
+    code, _, said = analyze("--robustness", "--run", run, "--shares", "1")
+    assert code == 2
+    assert "does not say which parser makes them. Give the trees of the test set by `--parses FILE.conllu`" in said
+    given = ("--parses", tmp_path / "test.conllu")
+    code, printed, said = analyze(
+        "--robustness", "--run", run, "--shares", "1", *given, "--parser", "compact", "--json"
+    )
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)
+    assert [one["name"] for one in found["conditions"]][-1] == "Stanza (compact, en)"
+    assert found["conditions"][-1]["uas"] == 1
+    # other analyses may be asked for with it
+    assert analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)[0] == 0
+    code, _, said = analyze("--by-length", "--run", run, *given)
+    assert code == 2
+    assert "trees were given, but not asked for. Add `--by-depth`" in said
+
+
+def test_trees_and_alignments_are_made_only_where_they_are_shown(runs, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise SynmtError("nothing is to be parsed")
+
+    monkeypatch.setattr("synmt.cli.analyze_compare.find_words", refuse)
+    assert analyze("--compare", *runs)[0] == 0
+    # what fails for the page fails before anything is printed
+    for shown in (["--json"], ["--html", tmp_path / "page.html"]):
+        code, printed, said = analyze("--compare", *runs, *shown)
+        assert (code, printed) == (1, "")
+        assert "nothing is to be parsed" in said
+
+
+def test_a_picture_without_a_font_for_a_letter_says_so_and_an_svg_needs_none(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("synmt.plots.FONTS", ())
+    run = shutil.copytree(runs[0], tmp_path / "猿")
+    for ending, warns in (("png", True), ("svg", False)):
+        plot = tmp_path / f"plot.{ending}"
+        code, _, said = analyze("--by-length", "--run", run, "--plot", plot)
+        assert code == 0
+        assert (f"warning: {plot}: no font that is installed has 猿; install one" in said) is warns
+
+
+@pytest.mark.parametrize("arguments", [("--compare", "-", "-"), ("--compare", "a", "-", "--references", "-")])
+def test_standard_input_is_read_only_once(arguments):
+    code, printed, said = analyze(*arguments)
+    assert (code, printed) == (2, "")
+    assert "--compare" in said
+    assert "standard input can be read only once. Give files for the others." in said
+
+
+def test_given_trees_without_the_probabilities_that_a_model_reads_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    run = write_run(tmp_path / "udd", GERMAN, {"name": "dependency_distribution", "kind": "udd", "layers": [1]})
+    trees = StanzaParser("en").parse(ENGLISH)
+    blocks = [format_conllu(tree, line, 1) for tree, line in zip(trees[:3], ENGLISH[:3], strict=True)]
+    (tmp_path / "test.conllu").write_text("".join(blocks))
+    code, printed, said = analyze("--robustness", "--run", run, "--parses", tmp_path / "test.conllu")
+    assert (code, printed) == (1, "")
+    assert "line 1: the tree has no probabilities of arcs, and a variant reads them. Parse the text again" in said

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
+from datetime import date
 
 import pytest
 import typer
 from pages import Reader
 from typer.testing import CliRunner
 
+from synmt import __version__
 from synmt.cli.analyze import analyze
 from synmt.metrics import make_metric, score_system
 from synmt.recipe_data import VocabularyRecipe
@@ -186,7 +190,8 @@ def test_each_table_is_a_part_of_the_page_with_its_figure(place):
     assert result.exit_code == 0, result.exception
     read = Reader((place / "page.html").read_text(encoding="utf-8"))
     assert read.text["h2", ""] == ["BLEU by source tree depth", "BLEU by source relation"]
-    assert read.tags.count("table") == read.tags.count("img") == 2
+    # and one of what the runs are
+    assert (read.tags.count("table"), read.tags.count("img")) == (3, 2)
     faint = read.text["p", "faint"]
     assert "trees: gold.conllu" in faint
     assert "share: of the sentences; share of words: of their text" in faint
@@ -218,7 +223,6 @@ def test_several_tables_are_drawn_into_one_file(place):
         ),
         (["--by-depth", *FILES[:4]], "lengths and trees are those of the source, which was not given"),
         (["--by-depth", "--side", "target", *FILES], "files do not say in which language their target is"),
-        (["--by-depth", "--parser", "official", *FILES], "give the trees by `--parses FILE.conllu`"),
     ],
 )
 def test_wrong_usage_is_said_in_one_message(place, arguments, message):
@@ -260,3 +264,47 @@ def test_the_figure_of_the_pascal_paper_comes_out(data_folder, tmp_path, monkeyp
     gains = [row["difference"]["score"] for row in found["rows"]]
     assert sum(gains[:3]) / 3 < 0.5 < 1.5 < sum(gains[3:]) / 3
     assert [row["group"] for row in found["rows"]] == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
+
+
+def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkeypatch):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "none"))
+    error = run("--by-depth", "--parser", "official", *FILES).exception
+    assert "model for 'en' not found" in str(error)
+    assert str(error).endswith("give the trees by `--parses FILE.conllu`")
+    write(place / "source.de.gz", [])
+    (place / "source.de").write_text((place / "source.en").read_text())
+    error = run("--by-depth", *FILES[:-1], "source.de").exception
+    assert "no compact model for the language 'de'" in str(error)
+
+
+def test_empty_buckets_at_the_end_are_shown_only_where_they_were_asked_for(place):
+    def groups(*arguments):
+        return [row["group"] for row in report("--by-length", *arguments)["tables"][0]["rows"]]
+
+    assert groups() == ["1-10"]
+    assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
+    # one in the middle says something
+    assert groups("--buckets", "1,2,4,5") == ["1", "2", "3-4", "5", ">5"]
+
+
+def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/synmt", "analyze", "--html", "a <b> 'c'.html"])
+    assert run("--by-length", "--baseline", "runs/plain", "--html", "a <b> 'c'.html").exit_code == 0
+    read = Reader((place / "a <b> 'c'.html").read_text(encoding="utf-8"))
+    assert read.text["caption", ""][0] == "Runs"
+    assert read.text["th", ""][:4] == ["run", "pascal", "plain", "recipe"]
+    assert read.text["td", ""][:4] == ["any", "any", "en → de", "en → de"]
+    # the page tells whoever is sent it how to make it again
+    [command] = read.text["code", ""]
+    assert shlex.split(command) == ["synmt", "analyze", "--html", "a <b> 'c'.html"]
+    assert f"Made by synmt {__version__} on {date.today().isoformat()}:" in read.text["p", "faint"]
+    # files are no runs
+    assert run("--by-length", *FILES, "--html", "files.html").exit_code == 0
+    assert "Runs" not in (place / "files.html").read_text(encoding="utf-8")
+
+
+def test_without_matplotlib_a_page_with_figures_is_refused_before_anything_is_read(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("--by-length", "--run", "nowhere", "--html", "page.html")
+    assert "plots need matplotlib" in str(result.exception)
+    assert run("--compare", "good.de", "poor.de", "--references", "reference.de", "--html", "page.html").exit_code == 0

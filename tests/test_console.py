@@ -107,7 +107,7 @@ _FIRST = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
-    (tmp_path / "text").write_text("A dog.\n")
+    (tmp_path / "text").write_text("A dog.\n" * 40)
     module, function, arguments = _FIRST[name]
     script = _WAITING.format(module=module, function=function, arguments=arguments)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
@@ -124,7 +124,7 @@ def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
 
 
 def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
-    (tmp_path / "text").write_text("A dog.\n" * 3)
+    (tmp_path / "text").write_text("A dog.\n" * 40)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
         [sys.executable, "-m", "synmt", "score", "-r", "text", "text"],

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from pages import HOSTILE, Reader, contrast
 
-from synmt.analysis.page import Section, check_page, figure, make_page, paragraph, picture, table
+from synmt.analysis.page import Section, check_page, code, figure, make_page, paragraph, picture, table
 from synmt.errors import UsageError
 
 SECTIONS = [
@@ -72,3 +72,23 @@ def test_a_page_has_the_ending_of_a_page(tmp_path, name):
     check_page(tmp_path / "out.HTML")
     with pytest.raises(UsageError, match=r"names no web page. Endings: \.html, \.htm"):
         check_page(tmp_path / name)
+
+
+def test_a_chart_becomes_smaller_with_the_screen_until_it_scrolls_and_a_tree_does_not():
+    def images(html):
+        return [given for tag, given in Reader(html).attributes if tag == "img"]
+
+    # 4 inches are 288 points
+    [chart] = images(figure(lambda: Figure(figsize=(4, 1)), caption="one"))
+    assert (chart["class"], chart["style"]) == ("chart", "min-width: 173pt")
+    [heat_map] = images(figure(lambda: Figure(figsize=(4, 1)), caption="one", shrinks=False))
+    [tree] = images(picture('<svg width="288.0pt"></svg>', caption="one"))
+    assert "class" not in heat_map | tree
+
+
+def test_what_stands_around_the_sections_is_there_where_it_is_given():
+    around = {"about": paragraph("A run."), "made_by": code("synmt analyze > x")}
+    read = Reader(make_page("sa", SECTIONS, **around))
+    assert read.text["p", ""][0] == "A run."
+    assert read.text["footer", ""] == ["\nsynmt analyze > x\n"]
+    assert "footer" not in Reader(make_page("sa", SECTIONS)).tags

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.attention_plot import colour_map, frame, write_values
+from synmt.analysis.drawing import columns
 from synmt.errors import UsageError
 from synmt.plots import save_figure
+from synmt.syntax.blanks import without_breaks
 from synmt.syntax.pieces import SPECIALS, is_punctuation
 
 if TYPE_CHECKING:
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
 
     from synmt.analysis.attention_heads import Head
     from synmt.analysis.attention_map import AttentionMap
-
-FONTS = ("Noto Sans CJK JP", "Noto Sans CJK SC", "IPAexGothic", "Noto Sans Arabic", "Noto Sans Hebrew")
-"""Those of them that are installed spell the letters that matplotlib's own font has not."""
 
 LEAST_BIAS = -10.0
 """Where the scale of biases begins: already there a weight is divided by 22,000."""
@@ -106,7 +105,7 @@ class _Sheet:
 
 def _longest(labels: list[str]) -> float:
     """Estimate the length of the longest label, in widths of an m."""
-    return 0.62 * max(map(len, spell(labels)))
+    return 0.62 * max(map(columns, spell(labels)))
 
 
 def spell(pieces: list[str]) -> list[str]:
@@ -124,12 +123,13 @@ def _going_on(piece: str) -> str:
 
 
 def _short(label: str) -> str:
+    label = without_breaks(label)
     return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
 
-def save_maps(shown: AttentionMap, path: Path, *, system: str) -> None:
-    """Draw heat maps and write them as the file's ending says."""
-    save_figure(lambda: draw_maps(shown, system=system), path)
+def save_maps(shown: AttentionMap, path: Path, *, system: str) -> str:
+    """Draw heat maps, write them as the file's ending says, and give the letters that no font has."""
+    return save_figure(lambda: draw_maps(shown, system=system), path)
 
 
 def is_legible(shown: AttentionMap) -> bool:
@@ -185,22 +185,14 @@ def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
     shown = sheet.shown
     axes.set_xticks([])
     axes.set_yticks([])
-    fonts = _fonts()
     if not any(other.layer == head.layer and other.number < head.number for other in shown.panels):
-        axes.set_yticks(range(len(shown.rows)), spell(shown.rows), fontsize=sheet.font, fontfamily=fonts)
+        axes.set_yticks(range(len(shown.rows)), spell(shown.rows), fontsize=sheet.font)
     if not any(other.number == head.number and other.layer > head.layer for other in shown.panels):
         labels = spell(shown.columns)
-        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font, fontfamily=fonts)
+        axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font)
     axes.tick_params(pad=1.5)
     if sheet.several:
         axes.set_title(head.name.removeprefix("head "), fontsize=7, pad=2.5)
-
-
-def _fonts() -> list[str]:
-    from matplotlib.font_manager import fontManager
-
-    there = set(fontManager.get_font_names())
-    return ["DejaVu Sans", *(name for name in FONTS if name in there)]
 
 
 def _name_all(figure: Figure, sheet: _Sheet, system: str) -> None:

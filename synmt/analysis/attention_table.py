@@ -4,7 +4,7 @@
     agreement of offset k = words whose parent stands k words further / words
 
 The best offset is the one that reaches most, over all words or over those of one relation; like the best head, it is
-chosen on these very words. To look at oneself never agrees: a root, which has no parent, does not count.
+chosen on these very words. To look at oneself, the offset 0, never agrees: a root, which has no parent, does not count.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def report_attention(found: ModelLooks, about: About, *, lines: int) -> Attentio
         raise SynmtError("no word has a parent in sight: all are punctuation, roots or before their parents")
     right = joined.choices == joined.parents  # (S, M)
     baselines = _baselines(joined) if words else []
-    flags = np.stack([*right, *(joined.parents == one for _, one in baselines)]) if words else right  # (S + 3, M)
+    flags = np.stack([*right, *(joined.parents == one for _, one in baselines)]) if words else right  # (S + 4, M)
     shares = _shares(flags, joined)
     heads = len(found.heads)
     return AttentionReport(
@@ -165,8 +165,9 @@ def _join(looks: Sequence[Looks]) -> _Joined:
 
 
 def _baselines(joined: _Joined) -> list[tuple[str, int]]:
-    """Name the offsets to compare with: the words before and after, where they can be seen, and the best one."""
-    named = [("previous word", -1)] + [("next word", 1)] * bool((joined.parents > 0).any())
+    """Name the offsets to compare with: the word before, after (where it can be seen), itself, and the best one."""
+    nexts = [("next word", 1)] * bool((joined.parents > 0).any())
+    named = [("previous word", -1), *nexts, ("itself", 0)]
     best = best_offset(joined.parents)
     if best not in dict(named).values():
         return [*named, ("best offset", best)]

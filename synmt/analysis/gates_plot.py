@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from synmt.analysis.gates_table import GateTable, TagRow
 
 
-def save_gates_plot(table: GateTable, path: Path, *, system: str) -> None:
-    """Draw the table and write it as the file's ending says."""
-    save_figure(lambda: draw_gates(table, system=system), path, grid="x")
+def save_gates_plot(table: GateTable, path: Path, *, system: str) -> str:
+    """Draw the table, write it as the file's ending says, and give the letters that no font has."""
+    return save_figure(lambda: draw_gates(table, system=system), path, grid="x")
 
 
 def draw_gates(table: GateTable, *, system: str) -> Figure:

@@ -85,6 +85,12 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     return Grouping(f"{CALLED[side]} relation", "", ordered, chosen, _words(parses), about=about)
 
 
+def without_empty_end(grouping: Grouping) -> Grouping:
+    """Leave out buckets beyond the last sentence; the first one always stays."""
+    last = max(np.flatnonzero(grouping.chosen.any(1)).tolist(), default=0)
+    return replace(grouping, names=grouping.names[: last + 1], chosen=grouping.chosen[: last + 1])
+
+
 def without_rare(grouping: Grouping, fewest: int = FEW) -> tuple[Grouping, list[str]]:
     """Leave out groups of fewer sentences, unless all groups are such, and name those left out."""
     frequent = grouping.chosen.sum(1) >= fewest  # (G,)

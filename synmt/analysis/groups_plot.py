@@ -32,9 +32,9 @@ def check_number(names: Sequence[str], path: Path) -> None:
         )
 
 
-def save_groups_plot(tables: Sequence[Table], path: Path, *, system: str, baseline: str | None = None) -> None:
-    """Draw tables and write them as the file's ending says."""
-    save_figure(lambda: draw_groups(tables, system=system, baseline=baseline), path)
+def save_groups_plot(tables: Sequence[Table], path: Path, *, system: str, baseline: str | None = None) -> str:
+    """Draw tables, write them as the file's ending says, and give the letters that no font has."""
+    return save_figure(lambda: draw_groups(tables, system=system, baseline=baseline), path)
 
 
 def draw_groups(tables: Sequence[Table], *, system: str, baseline: str | None = None) -> Figure:

@@ -2,10 +2,10 @@
 
     UAS(trees) = words of the model's own trees that have the same parent in these / words of the model's own trees
 
-The own trees are those that the model reads when it translates: of the parser it was trained with, under its recipe's
-control. The other ones are made of them by `synmt.syntax.controls`, as `parser.control` and `parser.rewire` make those
-that a model is trained on, or by another parser. Words are the same where they stand at the same place in the line;
-punctuation counts.
+The own trees are those that the model reads when it translates: of the parser it was trained with, or given, under its
+recipe's control. The other ones are made of them by `synmt.syntax.controls`, as `parser.control` and `parser.rewire`
+make those that a model is trained on, or by another parser. Words are the same where they stand at the same place in
+the line; punctuation counts.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class OwnTrees:
         return any(tree.arcs is not None for tree in self.trees)
 
 
-def check_translator(translator: Translator, where: str) -> None:
-    """Refuse a model that reads no trees, or whose parser is not known."""
+def check_translator(translator: Translator, where: str, *, given: bool = False) -> None:
+    """Refuse a model that reads no trees, or whose parser is not known and whose trees are not given."""
     if not translator.reads_trees:
         raise UsageError(
             "the model reads no trees, so that other trees change nothing",
@@ -88,11 +88,11 @@ def check_translator(translator: Translator, where: str) -> None:
             allowed="--robustness takes a run with a variant that reads trees, such as pascal",
             do="See which trees its weights have learnt, by `synmt analyze --trees`",
         )
-    if translator.parser_identity is None:
+    if translator.parser_identity is None and not given:
         raise UsageError(
             "the model reads trees, and its run does not say which parser makes them",
             where=where,
-            do="Take a run that was trained on the trees of a parser",
+            do="Give the trees of the test set by `--parses FILE.conllu`",
         )
 
 

@@ -22,9 +22,9 @@ _MARKERS = "s^vDPX<>h*"
 """Shapes of what is no rewired tree: colours alone would not tell ten points apart."""
 
 
-def save_robustness_plot(outcomes: Sequence[Outcome], metric: Metric, path: Path, *, system: str) -> None:
-    """Draw outcomes and write the figure as the file's ending says."""
-    save_figure(lambda: draw_robustness(outcomes, metric, system=system), path)
+def save_robustness_plot(outcomes: Sequence[Outcome], metric: Metric, path: Path, *, system: str) -> str:
+    """Draw outcomes, write the figure as the file's ending says, and give the letters that no font has."""
+    return save_figure(lambda: draw_robustness(outcomes, metric, system=system), path)
 
 
 def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Figure:

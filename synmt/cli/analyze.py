@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import typer
 
+from synmt import __version__
 from synmt.cli import analyze_options as options
 from synmt.cli import console
 from synmt.cli.analyze_attention import analyze_attention
@@ -23,11 +28,17 @@ from synmt.errors import UsageError
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of analysis: the options that ask for it, the function that finds it, and that function's options."""
+    """One kind of analysis.
+
+    asked_by: the options that ask for it.
+    find: finds it, given `options`.
+    figures: whether its part of a page has figures by matplotlib.
+    """
 
     asked_by: tuple[str, ...]
     find: Callable[..., Finding]
     options: tuple[str, ...]
+    figures: bool = True
 
     @property
     def name(self) -> str:
@@ -36,6 +47,8 @@ class _Kind:
 
 
 _GROUPED = ("by_length", "by_depth", "by_distance", "by_relation", "by_label")
+_READING = ("by_depth", "by_distance", "by_relation", "robustness")
+"""What takes trees that are given."""
 _FILES = ("hypotheses", "references", "source")
 _SCORED = ("metric", "tokenize", "lowercase")
 _TEST = ("run", "test")
@@ -51,11 +64,11 @@ _KINDS = (
             *("labels", "label", "where", "baseline", "buckets", "unit", "side", "parser", "parses", "plot"),
         ),
     ),
-    _Kind(("trees",), analyze_trees, (*_TEST, "parser", "gold", "head", "side", "draw", "plot")),
-    _Kind(("gates",), analyze_gates, (*_TEST, "parser", "plot")),
+    _Kind(("trees",), analyze_trees, (*_TEST, "parser", "gold", "head", "side", "draw", "plot"), figures=False),
+    _Kind(("gates",), analyze_gates, (*_TEST, "parser", "plot"), figures=False),
     _Kind(("attention",), analyze_attention, (*_TEST, "parser", "head", "side", "sentence", "what", "plot")),
-    _Kind(("compare",), analyze_compare, ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top")),
-    _Kind(("robustness",), analyze_robustness, (*_TEST, *_SCORED, "parser", "shares", "seed", "plot")),
+    _Kind(("compare",), analyze_compare, ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top"), figures=False),
+    _Kind(("robustness",), analyze_robustness, (*_TEST, *_SCORED, "parser", "parses", "shares", "seed", "plot")),
 )
 
 
@@ -112,7 +125,9 @@ def analyze(
     """
     # each kind of analysis takes the options of its own, by name
     given = dict(locals())
-    kinds = _kinds(_typed(context))
+    typed = _typed(context)
+    kinds = _kinds(typed)
+    _check_input({shown: given[name] for name, shown in typed.items()})
     _check_files(kinds, plot, page)
     findings = {kind.asked_by[0]: kind.find(**{name: given[name] for name in kind.options}) for kind in kinds}
     _tell(findings, page, as_json=as_json)
@@ -138,10 +153,22 @@ def _kinds(typed: dict[str, str]) -> list[_Kind]:
             several = len(owners) > 1 or len(owners[0].asked_by) > 1
             add = "Add one of them" if several else "Add it"
             raise UsageError(f"{shown} belongs to {' or '.join(kind.name for kind in owners)}", do=add)
+    if "parses" in typed and not any(name in typed for name in _READING):
+        *names, last = ("`--" + name.replace("_", "-") + "`" for name in _READING)
+        raise UsageError("trees were given, but not asked for", do=f"Add {', '.join(names)} or {last}")
     if not asked:
         names = [kind.name for kind in _KINDS]
         raise UsageError("no analysis was asked for", do=f"Ask for {', '.join(names[:-1])} or {names[-1]}")
     return asked
+
+
+def _check_input(given: dict[str, Any]) -> None:
+    """Refuse to read standard input twice; `given` is what was typed, by the option's name."""
+    values = ((name, one) for name, value in given.items() for one in (value if name == "--compare" else [value]))
+    piped = [name for name, value in values if str(value) == "-"]
+    if len(piped) > 1:
+        both = " and ".join(dict.fromkeys(piped))
+        raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
 
 
 def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -> None:
@@ -151,31 +178,48 @@ def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -
         from synmt.analysis.page import check_page
 
         check_page(page)
+        if any(kind.figures for kind in kinds):
+            from synmt.plots import check_matplotlib
+
+            check_matplotlib()
 
 
 def _tell(findings: dict[str, Finding], page: Path | None, *, as_json: bool) -> None:
-    _print(findings, as_json=as_json)
-    if page:
-        _write_page(list(findings.values()), page)
-
-
-def _print(findings: dict[str, Finding], *, as_json: bool) -> None:
-    if as_json:
-        values = {name: finding.values for name, finding in findings.items()}
+    # what may still fail comes before anything is printed
+    made = _make_page(list(findings.values())) if page else ""
+    values = {name: finding.values() for name, finding in findings.items()} if as_json else {}
+    if values:
         shown = values if len(values) > 1 else next(iter(values.values()))
         print(json.dumps(shown, ensure_ascii=False, indent=2))
-        return
-    for number, finding in enumerate(findings.values()):
+    else:
+        _print(list(findings.values()))
+    if page:
+        from synmt.files import write_atomically
+
+        with console.written("page", page), write_atomically(page) as out:
+            out.write(made)
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    for number, finding in enumerate(findings):
         if number:
             print()
         finding.show()
 
 
-def _write_page(findings: Sequence[Finding], path: Path) -> None:
-    from synmt.analysis.page import make_page
-    from synmt.files import write_atomically
+def _make_page(findings: Sequence[Finding]) -> str:
+    from synmt.analysis.page import code, make_page, paragraph, table
+    from synmt.analysis.run_facts import facts_table
+    from synmt.checkpoint import Run
 
     sections = [section for finding in findings for section in finding.sections()]
     systems = ", ".join(dict.fromkeys(finding.system for finding in findings))
-    with console.written("page", path), write_atomically(path) as out:
-        out.write(make_page(systems, sections))
+    runs = {folder.resolve(): Run(folder) for finding in findings for folder in finding.runs}
+    columns, rows = facts_table(list(runs.values()))
+    made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
+    return make_page(
+        systems,
+        sections,
+        about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
+        made_by=made_by + code(shlex.join(["synmt", *sys.argv[1:]])),
+    )

@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.analyze_inputs import (
+    check_name,
+    check_recorded,
+    name_parser,
+    parse_texts,
+    parser_of,
+    read_test,
+    save_plot,
+    say_left_out,
+)
 from synmt.cli.finding import Finding
 from synmt.errors import UsageError
 
@@ -52,24 +61,18 @@ def analyze_attention(
     say_left_out(too_long=report.too_long, empty=report.empty)
     return Finding(
         outputs.system,
-        as_json(report, shown),
+        lambda: as_json(report, shown),
         lambda: print_tables(report),
         lambda: [make_section(report, shown)],
+        (opened.folder,),
     )
 
 
 def _check_request(side: str, what: str, plot: Path | None) -> None:
     from synmt.analysis.attention_heads import check_what
     from synmt.corpus import SIDES
-    from synmt.errors import did_you_mean
 
-    if side not in SIDES:
-        raise UsageError(
-            f"there is no side '{side}'",
-            where="--side",
-            allowed=f"Sides: {', '.join(SIDES)}",
-            do=did_you_mean(side, SIDES),
-        )
+    check_name(side, SIDES, "side")
     check_what(what)
     if plot:
         from synmt.plots import check_plot
@@ -118,12 +121,7 @@ class _Asked:
         """Read the matrices of one sentence."""
         from synmt.analysis.attention_map import read_map
 
-        if self.translator.reads_trees and self.translator.parser_identity is None:
-            raise UsageError(
-                "the model reads dependency trees, and its run does not say which parser makes them",
-                where=str(self.run.folder),
-                do="Take a run that says so",
-            )
+        check_recorded(self.translator, self.run.folder)
         source, target, text = self.outputs.source, self.target, self.text
         return read_map(
             self.translator, self.heads, self.place, what, sentence, source=source, target=target, text=text
@@ -147,18 +145,14 @@ class _Asked:
         source, target = self.outputs.source, self.target
         if self.place == "cross":
             return Texts("target", source, target, []), ""
-        own = self.place == "source" and parser is None and self.translator.parser_identity is not None
-        made_by = self.translator.parser if own else find_parser(self.run.recipe(), self.place, parser, to="parse")
+        made_by = parser_of(self.translator, self.run.recipe(), self.place, parser)
         console.remark(f"compared with: {self.text} parsed by {name_parser(made_by)}")
-        parses = parse_lines(made_by, source if target is None else target)
-        reads_these = own and self.translator.reads_trees
-        texts = Texts(self.place, source, target, parses, parses if reads_these else None)
-        return texts, name_parser(made_by) + ", as the model reads it" * reads_these
+        texts = parse_texts(self.translator, made_by, self.place, source, target, named=parser is not None)
+        return texts, name_parser(made_by) + ", as the model reads it" * (texts.read is not None)
 
 
 def _draw(shown: AttentionMap, path: Path, system: str) -> None:
     from synmt.analysis.attention_map_plot import check_legible, save_maps
 
     check_legible(shown)
-    with console.written("plot", path):
-        save_maps(shown, path, system=system)
+    save_plot(path, lambda: save_maps(shown, path, system=system))

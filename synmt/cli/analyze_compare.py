@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +50,18 @@ def analyze_compare(
     chosen, ranking = make_metric(metric, options), ranking_metric(metric, options)
     scores, ranks = ((scored(one, pair.a, pair.run_a), scored(one, pair.b, pair.run_b)) for one in (chosen, ranking))
     compared = compare_systems(pair.a, pair.b, scores, ranks, top=top)
-    words = find_words(compared.sentences, (pair.run_a, pair.run_b), source, parser)
+    runs = (pair.run_a, pair.run_b)
+
+    @cache  # trees and alignments take long, and the text shows none
+    def words() -> Words:
+        return find_words(compared.sentences, runs, source, parser)
+
     return Finding(
         f"{compared.a} and {compared.b}",
-        _values(compared, words),
+        lambda: _values(compared, words()),
         lambda: _show(compared),
-        lambda: [_section(compared, words)],
+        lambda: [_section(compared, words())],
+        tuple(run for run in runs if run),
     )
 
 

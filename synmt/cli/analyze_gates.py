@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
 from synmt.cli.finding import Finding
 
 if TYPE_CHECKING:
@@ -52,14 +52,14 @@ def analyze_gates(
     if plot:
         from synmt.analysis.gates_plot import save_gates_plot
 
-        with console.written("plot", plot):
-            save_gates_plot(table, plot, system=about.system)
+        save_plot(plot, lambda: save_gates_plot(table, plot, system=about.system))
     facts = {"system": about.system, "test": about.test, "of": "reference", "tagger": about.tagger}
     return Finding(
         about.system,
-        facts | as_json(table, gates),
+        lambda: facts | as_json(table, gates),
         lambda: _show(table, about),
         lambda: [make_section(table, gates.sentences, about)],
+        (opened.folder,),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
+from synmt.cli.analyze_inputs import check_name, save_plot
 from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import Finding
 from synmt.cli.grouped_inputs import (
@@ -21,10 +22,9 @@ from synmt.cli.grouped_inputs import (
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from synmt.analysis.buckets import Edges
     from synmt.analysis.groups import Grouping, Table
+    from synmt.cli.grouped_tables import Shown
     from synmt.corpus import Side
 
 TOO_MANY = 50
@@ -84,7 +84,7 @@ def analyze_groups(
 ) -> Finding:
     """Score every group of test sentences, by length, tree or label, and compare with a baseline."""
     from synmt.analysis.groups import tabulate
-    from synmt.cli.grouped_tables import Shown, as_sections, as_values, print_tables
+    from synmt.cli.grouped_tables import Shown
     from synmt.metrics import make_metric
 
     names = tuple(label or ())
@@ -104,7 +104,20 @@ def analyze_groups(
         _draw(tables, plot, about)
     other = about.baseline.outputs.system if about.baseline else None
     shown = Shown(tables, chosen, system.outputs.system, other, system.outputs.test, about.where, whose)
-    return Finding(shown.system, as_values(shown), lambda: print_tables(shown), lambda: as_sections(shown))
+    return _finding(shown, about)
+
+
+def _finding(shown: Shown, about: Sentences) -> Finding:
+    from synmt.cli.grouped_tables import as_sections, as_values, print_tables
+
+    runs = [one.run for one in (about.system, about.baseline) if one and one.run]
+    return Finding(
+        shown.system,
+        lambda: as_values(shown),
+        lambda: print_tables(shown),
+        lambda: as_sections(shown),
+        tuple(run.folder for run in runs),
+    )
 
 
 def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Path | None) -> None:
@@ -113,29 +126,13 @@ def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Pa
 
     if not asked.label and (asked.labels or (labels and not where)):
         raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
-    if asked.parses and not asked.trees:
-        raise UsageError(
-            "trees were given, but not asked for", do="Add `--by-depth`, `--by-distance` or `--by-relation`"
-        )
-    _check_name(asked.unit, UNITS, "unit")
-    _check_name(asked.side, SIDES, "side")
+    check_name(asked.unit, UNITS, "unit")
+    check_name(asked.side, SIDES, "side")
     _check_buckets(asked)
     if plot:
         from synmt.plots import check_plot
 
         check_plot(plot)
-
-
-def _check_name(name: str, names: Sequence[str], what: str) -> None:
-    from synmt.errors import did_you_mean
-
-    if name not in names:
-        raise UsageError(
-            f"there is no {what} '{name}'",
-            where=f"--{what}",
-            allowed=f"{what.capitalize()}s: {', '.join(names)}",
-            do=did_you_mean(name, names),
-        )
 
 
 def _check_buckets(asked: _Asked) -> None:
@@ -172,7 +169,7 @@ def _of_paper(asked: _Asked) -> bool:
 
 def _groupings(asked: _Asked, about: Sentences, plot: Path | None) -> tuple[list[Grouping], str]:
     """Make all groupings, those first that need no parser; and say whose trees they have, if any."""
-    from synmt.analysis.groupings import by_length
+    from synmt.analysis.groupings import by_length, without_empty_end
 
     labelled = _by_labels(asked, about) if asked.label else []
     if plot:
@@ -180,7 +177,9 @@ def _groupings(asked: _Asked, about: Sentences, plot: Path | None) -> tuple[list
     found = []
     if asked.length:
         counts = lengths(about, asked.side, asked.unit)
-        found.append(by_length(counts, side=asked.side, unit=asked.unit, edges=_edges(asked, length=True)))
+        grouping = by_length(counts, side=asked.side, unit=asked.unit, edges=_edges(asked, length=True))
+        # buckets that were asked for by name are shown, even empty ones
+        found.append(grouping if asked.buckets else without_empty_end(grouping))
     whose = ""
     if asked.trees:
         parsed, whose = _by_trees(asked, about)
@@ -250,8 +249,7 @@ def _draw(tables: list[Table], plot: Path, about: Sentences) -> None:
     rest = restriction(about.where)
     named = [replace(table, grouping=_called(table.grouping, rest)) for table in tables]
     baseline = about.baseline.outputs.system if about.baseline else None
-    with console.written("plot", plot):
-        save_groups_plot(named, plot, system=about.system.outputs.system, baseline=baseline)
+    save_plot(plot, lambda: save_groups_plot(named, plot, system=about.system.outputs.system, baseline=baseline))
 
 
 def _called(grouping: Grouping, rest: str) -> Grouping:

@@ -1,16 +1,18 @@
-"""What several kinds of `synmt analyze` take in: the test set of a run, and trees of its lines."""
+"""What several kinds of `synmt analyze` share: the test set of a run, trees of its lines, how a figure is written."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from synmt.cli import console
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
+    from synmt.analysis.induced import Texts
     from synmt.corpus import Side
+    from synmt.decode.translator import Translator
     from synmt.outputs import Outputs
     from synmt.recipe import Recipe
     from synmt.syntax.parse import Parse
@@ -18,6 +20,23 @@ if TYPE_CHECKING:
 
 _LINES = 256
 """So many lines are parsed between two steps of the progress."""
+
+_FILES_ARE = "en"
+"""What a source file is in, unless its name ends in a language."""
+
+_LETTERS = 12
+"""So many of the letters that cannot be drawn are named."""
+
+
+def check_name(name: str, names: Sequence[str], what: str) -> None:
+    """Refuse a value of the option `--what` that is none of its names."""
+    if name not in names:
+        raise UsageError(
+            f"there is no {what} '{name}'",
+            where=f"--{what}",
+            allowed=f"{what.capitalize()}s: {', '.join(names)}",
+            do=did_you_mean(name, names),
+        )
 
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
@@ -46,6 +65,48 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
         ) from None
 
 
+def file_language(source: Path | None) -> str:
+    """Read the language of a file off its name, `test.de` or `test.de.gz`; without one, say what it is taken for."""
+    ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
+    if len(ending) == 2 and ending.isalpha() and ending.islower():
+        return ending
+    console.remark(f"the name of the source has no language, as that of test.de has: it is parsed as '{_FILES_ARE}'")
+    return _FILES_ARE
+
+
+def parser_of(translator: Translator, recipe: Recipe, side: Side, named: str | None) -> StanzaParser:
+    """Find the parser that was named, else the run's own where it records one for the side, else its recipe's."""
+    own = named is None and side == "source" and translator.parser_identity is not None
+    return translator.parser if own else find_parser(recipe, side, named, to="parse")
+
+
+def parse_texts(
+    translator: Translator,
+    parser: StanzaParser,
+    side: Side,
+    source: Sequence[str],
+    target: Sequence[str] | None,
+    *,
+    named: bool,
+) -> Texts:
+    """Parse one side; the model reads these trees too where it reads any, unless another parser was named."""
+    from synmt.analysis.induced import Texts
+
+    parses = parse_lines(parser, source if target is None else target)
+    own = not named and side == "source" and translator.parser_identity is not None
+    return Texts(side, source, target, parses, parses if own and translator.reads_trees else None)
+
+
+def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run that says so") -> None:
+    """Refuse a model that reads trees of nobody knows which parser."""
+    if translator.reads_trees and translator.parser_identity is None:
+        raise UsageError(
+            "the model reads dependency trees, and its run does not say which parser makes them",
+            where=str(run),
+            do=do,
+        )
+
+
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
     from synmt.syntax.parse_cache import CachedParser
@@ -69,6 +130,19 @@ def name_parser(parser: StanzaParser) -> str:
     """Name a parser for people; a model in a folder is called as the folder."""
     model = parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
     return f"Stanza ({model}, {parser.language})"
+
+
+def save_plot(path: Path, save: Callable[[], str]) -> None:
+    """Write a figure, say where it is, and warn of letters that no font has, which `save` gives."""
+    with console.written("plot", path):
+        missing = save()
+    if missing:
+        shown = "".join(letter if letter.isprintable() else f" U+{ord(letter):04X}" for letter in missing[:_LETTERS])
+        more = " …" if len(missing) > _LETTERS else ""
+        console.warn(
+            f"{path}: no font that is installed has {shown}{more}; install one, such as Noto Sans CJK, or draw an "
+            ".svg, which keeps its text"
+        )
 
 
 def say_left_out(*, too_long: int, empty: int) -> None:

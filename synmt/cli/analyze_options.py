@@ -78,8 +78,7 @@ Parses = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.conllu",
-        rich_help_panel=_SCORES,
-        help="Trees for --by-depth, --by-distance and --by-relation; else the text is parsed.",
+        help="Trees of the test set, for --by-depth, --by-distance, --by-relation and --robustness; else it is parsed.",
     ),
 ]
 Trees = Annotated[

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test
+from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot
 from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import Finding
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from synmt.decode.translator import Translator
     from synmt.metrics import Metric
     from synmt.outputs import Outputs
-    from synmt.recipe import Recipe
+    from synmt.syntax.parse import Parse
+    from synmt.syntax.parsers import StanzaParser
 
 _COLUMNS = ["trees", "UAS", "score", "difference", "95 %", "p", "changed"]
 
@@ -27,7 +28,7 @@ _COLUMNS = ["trees", "UAS", "score", "difference", "95 %", "p", "changed"]
 class _Report:
     """All that is shown.
 
-    parser: the name of what made the own trees.
+    parser: the name of what made the own trees, or of the file that they are from.
     differing: translations under the own trees that are not those which the run has kept.
     """
 
@@ -48,6 +49,7 @@ def analyze_robustness(
     tokenize: str | None,
     lowercase: bool | None,
     parser: str | None,
+    parses: Path | None,
     shares: str,
     seed: int,
     plot: Path | None,
@@ -57,7 +59,7 @@ def analyze_robustness(
         from synmt.plots import check_plot
 
         check_plot(plot)
-    from synmt.analysis.robustness import check_translator, parse_shares
+    from synmt.analysis.robustness import check_translator, conditions, parse_shares
     from synmt.checkpoint import find_run
     from synmt.decode.translator import Translator
     from synmt.metrics import make_metric
@@ -67,8 +69,11 @@ def analyze_robustness(
     outputs = read_test(opened.folder, test)
     chosen = make_metric(metric, scoring(outputs, tokenize, lowercase))
     translator = Translator.load(opened, remark=console.warn)
-    check_translator(translator, str(opened.folder))
-    own, made, name = _trees(translator, opened.recipe(), outputs, parser, wanted, seed)
+    check_translator(translator, str(opened.folder), given=parses is not None)
+    # a parser that cannot be had is better known before anything is parsed
+    other = find_parser(opened.recipe(), "source", parser, to="parse") if parser else None
+    own, name = _own_trees(translator, outputs, parses)
+    made = list(conditions(own, wanted, seed=seed, others=_others(translator, own, other)))
     if own.with_arcs:
         console.remark("the model reads probabilities of arcs: those of the own trees are the parser's, others certain")
     outcomes = _measured(translator, own, made, chosen, outputs)
@@ -78,27 +83,38 @@ def analyze_robustness(
         console.warn(f"{differing:,} of {count:,} translations under the own trees are not those kept in the run")
     report = _Report(outputs, chosen, outcomes, name, seed, own.with_arcs, differing)
     if plot:
-        from synmt.analysis.robustness_plot import save_robustness_plot
+        _draw(report, plot)
+    return Finding(
+        outputs.system,
+        lambda: _values(report),
+        lambda: _show(report),
+        lambda: [_section(report)],
+        (opened.folder,),
+    )
 
-        with console.written("plot", plot):
-            save_robustness_plot(outcomes, chosen, plot, system=_title(outputs))
-    return Finding(outputs.system, _values(report), lambda: _show(report), lambda: [_section(report)])
+
+def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[OwnTrees, str]:
+    """Read the trees of the test set, or parse it, and name whose they are."""
+    from synmt.analysis.robustness import read_trees
+    from synmt.syntax.conllu import read_parses
+
+    lines = outputs.source
+    if parses is None:
+        return read_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(translator.parser)
+    given = list(read_parses(parses, lines))
+    # refuses trees without the probabilities that a model reads
+    translator.trees(lines, given)
+    return read_trees(translator, lines, given), parses.name
 
 
-def _trees(
-    translator: Translator, recipe: Recipe, outputs: Outputs, parser: str | None, shares: Sequence[float], seed: int
-) -> tuple[OwnTrees, list[Condition], str]:
-    """Parse the test set, and make all the trees of it: own ones, others, and the name of the parser."""
-    from synmt.analysis.robustness import conditions, read_trees
+def _others(translator: Translator, own: OwnTrees, parser: StanzaParser | None) -> list[tuple[str, list[Parse]]]:
+    """Parse the test set by another parser, if there is one."""
+    from synmt.analysis.robustness import read_trees
 
-    # a parser that cannot be had is better known before anything is parsed
-    other = find_parser(recipe, "source", parser, to="parse") if parser else None
-    own = read_trees(translator, outputs.source, parse_lines(translator.parser, outputs.source))
-    others = []
-    if other:
-        parses = parse_lines(other.with_arcs() if own.with_arcs else other, outputs.source)
-        others = [(name_parser(other), read_trees(translator, outputs.source, parses).trees)]
-    return own, list(conditions(own, shares, seed=seed, others=others)), name_parser(translator.parser)
+    if parser is None:
+        return []
+    parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
+    return [(name_parser(parser), read_trees(translator, own.lines, parses).trees)]
 
 
 def _measured(
@@ -109,6 +125,13 @@ def _measured(
     lines = len(outputs.source) * (len(made) + 1)
     with console.progress("translating", lines, "lines") as advance:
         return list(measure(translator, own, made, metric, outputs.reference, advance))
+
+
+def _draw(report: _Report, plot: Path) -> None:
+    from synmt.analysis.robustness_plot import save_robustness_plot
+
+    title = _title(report.outputs)
+    save_plot(plot, lambda: save_robustness_plot(report.outcomes, report.metric, plot, system=title))
 
 
 def _title(outputs: Outputs) -> str:
@@ -166,9 +189,9 @@ def _notes(report: _Report) -> list[str]:
     lower = "" if report.metric.higher_is_better else f"; {report.metric.title}: lower is better"
     notes = [
         f"own: the trees that the model reads, by {report.parser}",
-        "rewired: so many words, drawn at random, have another parent; left, right: every word hangs on the one after "
-        "or before it; random: any tree; shuffled: the same tree on shuffled words; flat: every word hangs on the "
-        "first, as in a line that no parser can read",
+        "rewired: so many words, drawn at random and never the root, have another parent; left, right: every word "
+        "hangs on the one after or before it; random: any tree; shuffled: the same tree on shuffled words; flat: every "
+        "word hangs on the first, as in a line that no parser can read",
         "UAS: words that keep the parent of the own trees; difference: to the score under the own trees, with its 95 % "
         f"interval and p-value by paired bootstrap{lower}",
         "changed: translations that are another text than under the own trees",

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, say_left_out
+from synmt.cli.analyze_inputs import (
+    check_name,
+    check_recorded,
+    name_parser,
+    parse_texts,
+    parser_of,
+    read_test,
+    say_left_out,
+)
 from synmt.cli.finding import Finding
 from synmt.errors import SynmtError, UsageError
 
@@ -53,20 +61,19 @@ def analyze_trees(
     drawn = _drawn(report, trees, texts, draw)
     if drawn:
         _save(drawn, report, plot or _picture(opened.folder, report))
-    return Finding(report.system, as_json(report), lambda: _show(report, drawn), lambda: [_section(report, drawn)])
+    return Finding(
+        report.system,
+        lambda: as_json(report),
+        lambda: _show(report, drawn),
+        lambda: [_section(report, drawn)],
+        (opened.folder,),
+    )
 
 
 def _check_request(side: str, test: str | None, gold: Path | None, draw: int, plot: Path | None) -> Side:
     from synmt.corpus import SIDES
-    from synmt.errors import did_you_mean
 
-    if side not in SIDES:
-        raise UsageError(
-            f"there is no side '{side}'",
-            where="--side",
-            allowed=f"Sides: {', '.join(SIDES)}",
-            do=did_you_mean(side, SIDES),
-        )
+    check_name(side, SIDES, "side")
     if test and gold and side == "source":
         raise UsageError("`--gold` brings its own sentences, in place of a test set", do="Leave one of the two out")
     if plot and not draw:
@@ -85,12 +92,10 @@ def _texts(
     translator: Translator, run: Run, side: Side, test: str | None, gold: Path | None, parser: str | None
 ) -> tuple[Texts, Gold]:
     """Find what the model reads and writes, the trees to compare with, and whose these are."""
-    if translator.reads_trees and translator.parser_identity is None and (gold is None or side == "target"):
-        raise UsageError(
-            "the model reads dependency trees, and its run does not say which parser makes them",
-            where=str(run.folder),
-            do="Give text and trees, by `--gold FILE.conllu`" if side == "source" else "Take a run that says so",
-        )
+    if side == "target":
+        check_recorded(translator, run.folder)
+    elif gold is None:
+        check_recorded(translator, run.folder, do="Give text and trees, by `--gold FILE.conllu`")
     if gold and side == "source":
         return _treebank(translator, gold)
     outputs = read_test(run.folder, test)
@@ -124,24 +129,17 @@ def _given(outputs: Outputs, gold: Path) -> tuple[Texts, Gold]:
 
 def _parsed(translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None) -> tuple[Texts, Gold]:
     """Parse the test set; the model reads the trees too where it reads any of this side, and its own parser's."""
-    from synmt.analysis.induced import Texts
     from synmt.analysis.tree_report import Gold
 
-    lines, target = outputs.source, outputs.reference if side == "target" else None
+    target = outputs.reference if side == "target" else None
     parser = _parser(translator, run, side, model)
-    parses = parse_lines(parser, lines if target is None else target)
-    # those of a parser that was named are only compared with
-    reads_these = translator.reads_trees and side == "source" and model is None
-    texts = Texts(side, lines, target, parses, parses if reads_these else None)
-    return texts, Gold(outputs.test, parser=name_parser(parser), read=reads_these)
+    texts = parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
+    return texts, Gold(outputs.test, parser=name_parser(parser), read=texts.read is not None)
 
 
 def _parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:
-    """Find the parser that was named, else the run's own where it records one for the side, else its recipe's."""
-    if model is None and side == "source" and translator.parser_identity is not None:
-        return translator.parser
     try:
-        return find_parser(run.recipe(), side, model, to="parse")
+        return parser_of(translator, run.recipe(), side, model)
     except SynmtError as error:
         do = f"{error.do}, or give trees by `--gold FILE.conllu`"
         raise type(error)(error.what, allowed=error.allowed, do=do) from None

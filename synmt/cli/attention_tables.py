@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from synmt.cli import console
-from synmt.errors import SynmtError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from synmt.analysis.attachment import Share
     from synmt.analysis.attention_map import AttentionMap
     from synmt.analysis.attention_table import AttentionReport, HeadRow
@@ -69,15 +66,16 @@ def make_section(report: AttentionReport, shown: AttentionMap) -> Section:
 
 def _agreement_figure(report: AttentionReport) -> str:
     from synmt.analysis.attention_plot import draw_agreement
+    from synmt.analysis.page import figure
 
     owners = sorted({row.head.variant for row in report.rows} - {""})
     framed = f" Framed: heads of {', '.join(owners)}." if owners else ""
-    return _figure(lambda: draw_agreement(report), f"Choices that are the parent, by layer and head.{framed}")
+    return figure(lambda: draw_agreement(report), caption=f"Choices that are the parent, by layer and head.{framed}")
 
 
 def _map_figure(report: AttentionReport, shown: AttentionMap) -> str:
     from synmt.analysis.attention_map_plot import draw_maps, is_legible
-    from synmt.analysis.page import paragraph
+    from synmt.analysis.page import figure, paragraph
 
     which = f"Sentence {shown.sentence} ({shown.text})"
     if not is_legible(shown) and len(shown.panels) > 1:
@@ -92,17 +90,7 @@ def _map_figure(report: AttentionReport, shown: AttentionMap) -> str:
         f"{which}. Rows are the pieces {rows}, columns those that are looked at; a dot continues a word. "
         "All heads share one scale."
     )
-    return _figure(lambda: draw_maps(shown, system=report.about.system), caption)
-
-
-def _figure(draw: Callable[[], Figure], caption: str) -> str:
-    from synmt.analysis.page import figure, paragraph
-
-    try:
-        return figure(draw, caption=caption)
-    except SynmtError as error:
-        # the page is worth having without its figures
-        return paragraph(f"{caption} {error}", faint=True)
+    return figure(lambda: draw_maps(shown, system=report.about.system), caption=caption, shrinks=False)
 
 
 def _title(report: AttentionReport) -> str:
@@ -169,7 +157,8 @@ def _legend(report: AttentionReport) -> Iterator[str]:
         yield "weight: what a word gives to its parent, the mean, 0 to 1"
         yield "mostly at: where the highest weight stands most often, and in how many percent;"
         yield "  in words: -1 is the word before, 0 the word itself"
-        yield "previous, next word, best offset: words whose parent stands just there"
+        yield "previous, next word, itself, best offset: words whose parent stands just there;"
+        yield "  itself is no word's parent, since roots do not count"
         if about.parser:
             yield f"parents are what a parser says, and parsers err: {about.parser}"
         if len(report.rows) > 1:

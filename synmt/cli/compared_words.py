@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines
+from synmt.cli.analyze_inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.errors import SynmtError
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from synmt.recipe import Recipe
     from synmt.syntax.parse import IntArray, Parse
     from synmt.syntax.parsers import StanzaParser
-
-_FILES_ARE = "en"
-"""What a source file is in, unless its name ends in a language."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +123,9 @@ def _parser(
     from synmt.syntax.parsers import StanzaParser
 
     if recipe is None:
-        return StanzaParser(_language(source), model=named or "compact")
+        return StanzaParser(file_language(source), model=named or "compact")
     own = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
     return own[-1].parser if own and named is None else find_parser(recipe, "source", named, to="parse")
-
-
-def _language(source: Path | None) -> str:
-    """Read the language of a file off its name, `test.de` or `test.de.gz`; without one, say what it is taken for."""
-    ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
-    if len(ending) == 2 and ending.isalpha() and ending.islower():
-        return ending
-    console.remark(f"the name of the source has no language, as that of test.de has: it is parsed as '{_FILES_ARE}'")
-    return _FILES_ARE
 
 
 def _attention(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,12 +16,14 @@ class Finding:
     """The result of one kind of analysis.
 
     system: the run or file that it is about.
-    values: all of it, as plain values for JSON.
+    values: gives all of it, as plain values for JSON.
     show: prints it for people, on stdout.
     sections: gives it as parts of a page.
+    runs: the folders of the runs that it is about.
     """
 
     system: str
-    values: dict[str, Any]
+    values: Callable[[], dict[str, Any]]
     show: Callable[[], None]
     sections: Callable[[], Sequence[Section]]
+    runs: tuple[Path, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test
+from synmt.cli.analyze_inputs import file_language, find_parser, name_parser, parse_lines, read_test
 from synmt.cli.analyze_scoring import scored
 from synmt.errors import SynmtError, UsageError
 
@@ -29,10 +29,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class System:
-    """One system's translations, and the run that they are of; None for files."""
+    """One system's translations, and the run that they are of; None for files, whose source may be one."""
 
     outputs: Outputs
     run: Run | None
+    source: Path | None = None
 
     def lines(self, side: Side) -> list[str]:
         """Give the test set on one side; the target is the reference."""
@@ -83,7 +84,7 @@ def read_system(
         raise UsageError("a run and `--hypotheses` exclude each other", do="Give one of them")
     if references is None:
         raise UsageError("translations need their references", do="Give them as `--references`")
-    return System(from_files(hypotheses, references, source), None)
+    return System(from_files(hypotheses, references, source), None, source)
 
 
 def read_baseline(system: System, baseline: Path | None) -> System | None:
@@ -153,7 +154,11 @@ def trees(about: Sentences, side: Side, parser: str | None, parses: Path | None)
     lines = about.system.lines(side)
     if parses:
         return about.only(list(read_parses(parses, lines))), parses.name
-    found = _run_parser(about.system.run, side, parser) if about.system.run else _file_parser(side, parser)
+    found = (
+        _run_parser(about.system.run, side, parser)
+        if about.system.run
+        else _file_parser(side, about.system.source, parser)
+    )
     console.remark(f"trees of the {side}: {name_parser(found)}")
     return parse_lines(found, about.only(lines)), name_parser(found)
 
@@ -172,13 +177,17 @@ def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
         raise type(error)(error.what, allowed=error.allowed, do=do) from None
 
 
-def _file_parser(side: Side, model: str | None) -> StanzaParser:
+def _file_parser(side: Side, source: Path | None, model: str | None) -> StanzaParser:
     from synmt.syntax.parsers import StanzaParser
 
-    if side == "target" or model not in (None, "compact"):
+    do = "Parse it with `synmt parse --lang … --model …`, and give the trees by `--parses FILE.conllu`"
+    if side == "target":
         raise UsageError(
-            f"files do not say in which language their {side} is",
-            allowed="Without trees, the source is parsed as English by the compact model",
-            do="Parse it with `synmt parse --lang … --model …`, and give the trees by `--parses FILE.conllu`",
+            "files do not say in which language their target is",
+            allowed="Without trees, only the source is parsed",
+            do=do,
         )
-    return StanzaParser("en")
+    try:
+        return StanzaParser(file_language(source), model=model or "compact")
+    except SynmtError as error:
+        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=do) from None

@@ -1,0 +1,61 @@
+"""What a run is, in words for a page: its recipe, model, variants, steps and parser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from synmt.checkpoint import Run
+from synmt.recipe import Recipe, VariantRecipe
+from synmt.recipe_model import ModelRecipe
+
+_NONE = "–"
+
+
+def run_facts(run: Run) -> dict[str, str]:
+    """Say what a run is: values by their names, for people."""
+    recipe, info = run.recipe(), run.info()
+    steps = info.get("steps")
+    return {
+        "recipe": recipe.name,
+        "languages": f"{recipe.source} → {recipe.target}",
+        "corpus": recipe.corpus.name or str(recipe.corpus.folder or "files of its own"),
+        "model": _model(recipe.model),
+        "variants": "; ".join(map(_variant, recipe.syntax.variants)) or "none",
+        "parser": _parser(recipe, info.get("parser")),
+        "steps": f"{steps:,}" if isinstance(steps, int) else _NONE,
+        "finished": str(info.get("finished_at") or _NONE)[:10],
+    }
+
+
+def facts_table(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
+    """Lay out the facts of runs: the columns, one for each run, and the rows; nothing for no runs."""
+    facts = [run_facts(run) for run in runs]
+    rows = [[name, *(one[name] for one in facts)] for name in facts[0]] if facts else []
+    return ["run", *(run.folder.resolve().name for run in runs)], rows
+
+
+def _model(model: ModelRecipe) -> str:
+    heads = "" if model.architecture == "lstm" else f", {model.heads} heads"
+    layers = f"{model.encoder_layers} + {model.decoder_layers} layers"
+    return f"{model.architecture}, {layers}, width {model.model_dim}{heads}"
+
+
+def _variant(one: VariantRecipe) -> str:
+    parts = [one.side]
+    if one.layers == "all":
+        parts.append("all layers")
+    elif one.layers is not None:
+        parts.append(f"layer{'s' * (len(one.layers) != 1)} {', '.join(map(str, one.layers))}")
+    if one.heads is not None:
+        parts.append(f"{one.heads} head{'s' * (one.heads != 1)}")
+    parts += [f"{name} {value}" for name, value in one.options.items()]
+    return f"{one.name} ({', '.join(parts)})"
+
+
+def _parser(recipe: Recipe, identity: dict[str, object] | None) -> str:
+    """Name what makes the trees that the model reads, and what has been done to them."""
+    section = recipe.parser
+    changed = [f"{section.control} trees"] * (section.control != "none")
+    changed += [f"{100 * section.rewire:g} % rewired"] * (section.rewire > 0)
+    name = f"Stanza ({identity.get('model')}, {identity.get('language')})" if identity else ""
+    return ", ".join([part for part in [name, *changed] if part]) or _NONE
