@@ -100,7 +100,7 @@ _FIRST = {
     "prepare": ("synmt.recipe_file", "load_recipe", ["prepare", "x.yaml"]),
     "train": ("synmt.recipe_file", "load_recipe", ["train", "x.yaml"]),
     "translate": ("synmt.checkpoint", "find_run", ["translate"]),
-    "score": ("synmt.metrics", "score", ["score", "-r", "text", "text"]),
+    "score": ("synmt.segments", "kept_score", ["score", "-r", "text", "text"]),
     "analyze": ("synmt.checkpoint", "find_run", ["analyze", "--by-length"]),
 }
 

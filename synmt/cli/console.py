@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from synmt.errors import SynmtError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 INTERRUPTED = 130
 
@@ -132,7 +135,6 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     """Print a table; columns after the first are right-aligned."""
     if _settings.quiet and not to_stdout:
         return
-    from rich.console import Console
     from rich.table import Table
 
     # rich takes 80 columns for a pipe; a table that is cut there is no data
@@ -142,10 +144,17 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
         shown.add_column(name, justify="left" if index == 0 else "right")
     for row in rows:
         shown.add_row(*row)
-    out = Console(stderr=not to_stdout, width=wide, highlight=False, markup=False)
+    printer(wide, to_stdout=to_stdout).print(shown)
+
+
+def printer(width: int | None, *, to_stdout: bool) -> Console:
+    """Make what prints tables, so many columns wide, or as wide as the terminal."""
+    from rich.console import Console
+
+    out = Console(stderr=not to_stdout, width=width, highlight=False, markup=False, emoji=False)
     # rich would leave with 1 by itself; `run` knows what a closed pipe is
     out.on_broken_pipe = _raise_again
-    out.print(shown)
+    return out
 
 
 def _raise_again() -> None:

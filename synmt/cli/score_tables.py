@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from synmt.cli import console
+
 if TYPE_CHECKING:
     from synmt.standings import Plan, Standing
     from synmt.systems import Contest
@@ -143,7 +145,6 @@ def _values(one: Standing) -> dict[str, Any]:
 
 def _table(columns: list[str], rows: list[list[str]]) -> None:
     """Print a table that never cuts: what is too wide for the terminal goes on in the next line of its cell."""
-    from rich.console import Console
     from rich.table import Table
 
     widths, gap = fit(columns, rows, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
@@ -152,7 +153,7 @@ def _table(columns: list[str], rows: list[list[str]]) -> None:
         shown.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
     for row in rows:
         shown.add_row(*row)
-    Console(width=sum(widths) + gap * len(widths), highlight=False, markup=False, emoji=False).print(shown)
+    console.printer(sum(widths) + gap * len(widths), to_stdout=True).print(shown)
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
