@@ -25,8 +25,8 @@ from torch import Tensor
 
 from synmt.batch import collate_source
 from synmt.decode.beam import search
+from synmt.decode.constraints import length_limits
 from synmt.decode.ensemble import Member
-from synmt.decode.length import length_limits
 from synmt.decode.options import SearchOptions
 from synmt.model.build import build
 from synmt.model.embedding import sinusoids

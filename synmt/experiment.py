@@ -17,8 +17,8 @@ from synmt.batch import Reading, reading_of
 from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_leftovers
 from synmt.corpora import Corpus
 from synmt.corpus import SIDES, PreparedCorpus, Side
+from synmt.decode.requests import windows
 from synmt.decode.translator import Translator, translate_batches
-from synmt.decode.windows import windows
 from synmt.device import choose_device
 from synmt.errors import UsageError
 from synmt.files import read_lines, write_atomically

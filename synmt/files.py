@@ -92,23 +92,22 @@ def count_lines(path: str | Path) -> int:
 def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
     r"""Open a file that takes its name only when the block ends without an error (write, fsync, rename).
 
-    Text is UTF-8 with `\n` line ends; a name that ends in `.gz` is packed, without a time stamp.
+    Text is UTF-8 with `\n` line ends; a name that ends in `.gz` is packed, without a time stamp. A link stays one, and
+    what it leads to is replaced; a pipe or a device is written as it comes.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        with saying_what_failed(path), open(path, "wb") as raw, _written(raw, path, binary=binary) as stream:
+            yield stream
+        return
     with saying_what_failed(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with saying_what_failed(path):
             with os.fdopen(handle, "wb") as raw:
-                packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
-                target: Any = packed or raw
-                text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
-                yield text or target
-                if text:
-                    text.detach()
-                if packed:
-                    packed.close()
+                with _written(raw, path, binary=binary) as stream:
+                    yield stream
                 raw.flush()
                 os.fsync(raw.fileno())
             os.chmod(temporary, 0o666 & ~_umask())
@@ -117,6 +116,19 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def _written(raw: BinaryIO, path: Path, *, binary: bool) -> Iterator[IO]:
+    """Give what writes into a file as its name and the caller ask: packed, as text."""
+    packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
+    target: Any = packed or raw
+    text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
+    yield text or target
+    if text:
+        text.detach()
+    if packed:
+        packed.close()
 
 
 @contextlib.contextmanager

@@ -14,8 +14,7 @@ from torch import Tensor
 from synmt.batch import Batch, Sequences
 from synmt.decode.beam import search
 from synmt.decode.ensemble import Member
-from synmt.decode.hypotheses import Hypothesis
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import Hypothesis, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
 from synmt.syntax.pieces import BOS, EOS

@@ -11,10 +11,10 @@ from small import random_batch, small_model
 from synmt.batch import Sequences
 from synmt.decode import beam
 from synmt.decode.beam import search
+from synmt.decode.constraints import length_limits
 from synmt.decode.continuations import Continuations, continuations, which_end
 from synmt.decode.ensemble import Member
-from synmt.decode.hypotheses import Kept, Live, keep_best
-from synmt.decode.length import best_possible, length_limits, length_penalty
+from synmt.decode.hypotheses import Kept, Live, best_possible, keep_best, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
 from synmt.syntax.pieces import BOS, EOS, PAD, UNK

@@ -1,6 +1,8 @@
 """`synmt translate` with JSON lines, prefixes, samples, ensembles, alignments and other trees."""
 
 import json
+import os
+import subprocess
 
 import pytest
 from small_run import PASCAL, TEXT, make_run
@@ -168,6 +170,58 @@ def test_another_tree_is_an_object_of_its_own(runs, flat):
         assert added == pytest.approx(float(difference), abs=1e-3)
 
 
+def test_an_object_may_bring_its_tree(runs, flat):
+    texts = [block.rstrip("\n") for block in flat.read_text().split("\n\n")][: len(LINES)]
+    records = [{"source": line, "parse": tree} for line, tree in zip(LINES, texts, strict=True)]
+    made = objects("--run", runs / "pascal", records=records)
+    assert [one["translation"] for one in made] == output("--run", runs / "pascal", "--parses", flat)
+    assert [one["parse"] for one in made] == texts
+    own = output("--run", runs / "pascal")
+    records[0]["parse"] = None
+    mixed = [one["translation"] for one in objects("--run", runs / "pascal", records=records)]
+    assert mixed == [own[0], *output("--run", runs / "pascal", "--parses", flat)[1:]] != own
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    both = synmt("--run", runs / "pascal", "--jsonl", "--parses", flat, text=text)
+    assert both.returncode == 2
+    assert b"--parses: an object has a `parse` already" in both.stderr
+    # a model without trees does not look at it
+    assert objects("--run", runs / "plain", records=[{"source": "A dog.", "parse": 3}])[0]["parse"] == 3
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (3, "line 2: `parse` is no text. Allowed: a string or null."),
+        ("", "line 2, `parse`: has 0 sentences in CoNLL-U. A line has one."),
+        ("1\tA", "line 2, `parse`, sentence 1, line 1: 2 columns"),
+        ("1\tA\t_\t_\t_\t_\t0\troot\t_\t_", "does not match the text of the line after its last token"),
+    ],
+)
+def test_a_tree_that_is_none_is_told_with_its_object(runs, tree, message):
+    text = "".join(json.dumps({"source": "A dog.", **more}) + "\n" for more in ({}, {"parse": tree}))
+    done = synmt("--run", runs / "pascal", "--jsonl", text=text)
+    assert done.returncode == 1
+    assert message in done.stderr.decode()
+    assert done.stdout.count(b"\n") == 1
+
+
+def test_a_pipe_is_written_and_stays_a_pipe(runs, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    synmt("--run", runs / "plain", "-o", tmp_path / "pipe", text=INPUT)
+    assert reader.communicate()[0].decode().split("\n")[:-1] == output("--run", runs / "plain", "-o", "-")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("beside", ["{", "[]", '{"parser": 3}'])
+def test_a_strange_file_beside_the_trees_is_no_error(runs, flat, tmp_path, beside):
+    (tmp_path / "t.conllu").write_bytes(flat.read_bytes())
+    (tmp_path / "t.conllu.json").write_text(beside)
+    done = synmt("--run", runs / "pascal", "--parses", tmp_path / "t.conllu", text=INPUT)
+    assert done.returncode == 0
+    assert b"t.conllu.json does not say which parser made the trees" in done.stderr
+
+
 def test_trees_are_kept_for_the_next_run_unless_that_is_refused(runs, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     first = output("--run", runs / "pascal", "--no-parse-cache")
@@ -196,6 +250,12 @@ def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
         (["--groups", "3", "--beam-size", "4"], "a beam of 4 has no 3 groups"),
         (["--sample", "--top-p", "2"], "--top-p cannot be 2.0"),
         (["--sample", "--groups", "2"], "sampling knows no groups"),
+        (["--sample", "--beam-size", "3"], "so --beam-size would change nothing"),
+        (["--length-penalty", "1000"], "--length-penalty cannot be 1000.0"),
+        (["--beam-size", "1000000000000"], "--beam-size cannot be 1000000000000"),
+        (["--alignments", "runs/../same", "-o", "same"], "the alignments would replace the translations"),
+        (["-o", "runs"], "--output: 'runs' is a folder"),
+        (["--alignments", ""], "--alignments: '.' is a folder"),
         (["--jsonl", "--scores"], "each object has the scores already"),
         (["--jsonl", "--prefixes", "x"], "the field `prefix`"),
         (["--alignments", "-"], "Name a file, or add --jsonl"),

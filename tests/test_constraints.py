@@ -11,7 +11,7 @@ from small import random_batch, small_model
 from synmt.decode.beam import search
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes, repeating
 from synmt.decode.ensemble import Member
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 

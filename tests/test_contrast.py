@@ -1,11 +1,11 @@
-"""Contrastive sets of every form, agreement in the controlled corpus, and how models are judged by both."""
+"""Contrastive sets of every form, those of the controlled corpus, and how models are judged by both."""
 
 import gzip
 import json
 import math
 import re
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,10 +13,13 @@ from small_run import PASCAL, TEXT, make_run
 
 from synmt.analysis.contrast_table import Decision, decide, groupings, tabulate, total
 from synmt.contrast import Contrast, ContrastSet, read_contrasts
-from synmt.controlled import generate
-from synmt.controlled.contrast import agreement_pairs, finite_verbs
-from synmt.controlled.german import finite
-from synmt.controlled.lexicon import VERBS
+from synmt.controlled import Example, english, generate
+from synmt.controlled.agreement import finite_verbs
+from synmt.controlled.contrast import contrastive_pairs, words_of
+from synmt.controlled.german import finite, say
+from synmt.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
+from synmt.controlled.meaning import Clause, Determiner, NounPhrase, Predicate, Relative, Sentence
+from synmt.controlled.rephrase import rephrase
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -100,7 +103,10 @@ def test_a_folder_of_folders_is_one_set(tmp_path):
 def test_several_sets_are_told_apart(tmp_path, few):
     names = [str(write_set(tmp_path / name)) for name in ("one", "two")]
     found = read_contrasts([*names, "controlled"])
-    assert [one.source for one in found.contrasts] == list(range(len(found.sources)))
+    assert found.sources[:2] == ["The dog runs."] * 2
+    assert [one.source for one in found.contrasts][:3] == [0, 1, 2]
+    for one in found.contrasts[2:]:
+        assert f"sentence {one.source - 1}," in one.where
     assert Counter(one.groups["set"] for one in found.contrasts)[names[1]] == 1
     assert found.languages == ("en", "de")
     assert found.trees is None
@@ -223,10 +229,51 @@ def test_the_real_sets_are_read(data_folder):
 
 @pytest.fixture(scope="module")
 def pairs(examples):
-    return list(agreement_pairs(examples))
+    return list(contrastive_pairs(examples))
 
 
-def test_exactly_one_word_differs_and_both_forms_are_one_verbs_in_one_tense(pairs):
+def of(pairs, phenomenon):
+    return [pair for pair in pairs if pair.phenomenon == phenomenon]
+
+
+def split_at(pair):
+    """Give what stands before the wrong word, the right and the wrong word, and what follows."""
+    right, wrong = words_of(pair.example.target), words_of(pair.incorrect)
+    assert right[: pair.word] == wrong[: pair.word]
+    missing = len(wrong) < len(right)
+    assert right[pair.word + 1 :] == wrong[pair.word + (not missing) :]
+    return right[: pair.word], right[pair.word], "" if missing else wrong[pair.word], right[pair.word + 1 :]
+
+
+def test_exactly_one_word_differs_or_is_missing(pairs):
+    for pair in pairs:
+        _, right, wrong, _ = split_at(pair)
+        assert right != wrong
+        assert (wrong == "") == (pair.groups.get("particle") == "missing")
+        # what stands between the words is the same, but that a full stop takes the place of a comma before it
+        between = [re.sub(r"\w+", "", text).replace(" ", "") for text in (pair.example.target, pair.incorrect)]
+        assert between[0] == between[1] or (wrong == "" and between[0] == "," + between[1])
+
+
+def test_the_pairs_of_an_example_are_the_same_alone_and_among_others(examples, pairs):
+    again = [pair for example in generate(train=0, valid=0, test=60)["test"] for pair in contrastive_pairs([example])]
+    assert [(pair.incorrect, pair.word, pair.groups) for pair in again] == [
+        (pair.incorrect, pair.word, pair.groups) for pair in pairs if pair.example in examples[:60]
+    ]
+
+
+def test_there_are_enough_pairs_of_each_phenomenon_for_a_table(examples, pairs):
+    counts = Counter(pair.phenomenon for pair in pairs)
+    assert list(counts) == ["agreement", "case", "particle"]
+    assert counts["agreement"] > 0.95 * len(examples)
+    assert counts["case"] > 0.6 * len(examples)
+    assert counts["particle"] > 0.25 * len(examples)
+    assert min(Counter(pair.groups["attractors"] for pair in of(pairs, "agreement"))[count] for count in range(5)) > 20
+    assert min(Counter(pair.groups["right case"] for pair in of(pairs, "case")).values()) > 50
+    assert len({(pair.phenomenon, pair.example.split) for pair in pairs}) == 3 * 4
+
+
+def test_both_forms_of_agreement_are_one_verbs_in_one_tense(pairs):
     tenses = ("present", "past", "pluperfect", "can", "must", "will", "could")
     numbers = {(finite(verb, tense, False), finite(verb, tense, True)) for verb in VERBS for tense in tenses}
     numbers |= {
@@ -234,12 +281,9 @@ def test_exactly_one_word_differs_and_both_forms_are_one_verbs_in_one_tense(pair
         for verb in VERBS
         for tense in tenses[:2]
     }
-    for pair in pairs:
-        right, wrong = re.findall(r"\w+", pair.correct), re.findall(r"\w+", pair.incorrect)
-        assert [word for word, (one, other) in enumerate(zip(right, wrong, strict=True)) if one != other] == [pair.word]
-        assert {(right[pair.word], wrong[pair.word]), (wrong[pair.word], right[pair.word])} & numbers
-        # whatever stands between the words is the same
-        assert re.sub(r"\w+", "", pair.correct) == re.sub(r"\w+", "", pair.incorrect)
+    for pair in of(pairs, "agreement"):
+        _, right, wrong, _ = split_at(pair)
+        assert {(right, wrong), (wrong, right)} & numbers
 
 
 def test_the_attractors_are_those_of_the_example(examples):
@@ -247,29 +291,169 @@ def test_the_attractors_are_those_of_the_example(examples):
         assert max(verb.attractors for verb in finite_verbs(example.parse)) == example.attractors
 
 
-def test_nearly_every_example_has_a_pair_and_every_number_of_attractors_is_there(examples, pairs):
-    assert len(pairs) > 0.95 * len(examples)
-    sources = [example.source for example in examples]
-    assert sorted(sources.index(pair.source) for pair in pairs) == [sources.index(pair.source) for pair in pairs]
-    assert min(Counter(pair.attractors for pair in pairs)[count] for count in range(5)) > 20
-    assert len({pair.phenomenon for pair in pairs}) == 7
-    assert len({pair.split for pair in pairs}) == 4
-
-
 def test_the_verb_that_is_changed_is_the_one_with_the_attractors(pairs):
-    for pair in pairs:
-        hardest = [verb for verb in finite_verbs(pair.parse) if verb.attractors == pair.attractors]
-        right = re.findall(r"\w+", pair.correct)[pair.word]
-        assert any(right in verb.forms(plural=verb.plural) for verb in hardest)
+    for pair in of(pairs, "agreement"):
+        verbs = finite_verbs(pair.example.parse)
+        hardest = [verb for verb in verbs if verb.attractors == pair.groups["attractors"]]
+        assert any(split_at(pair)[1] in verb.forms(plural=verb.plural) for verb in hardest)
 
 
-def test_the_controlled_set_brings_gold_trees(few):
+# accusative and dative after the gender of the noun; n-declension and -n of the dative plural are in the lexicon
+ARTICLES = {
+    "m": "den dem diesen diesem einen einem meinen meinem",
+    "f": "die der diese dieser eine einer meine meiner",
+    "n": "das dem dieses diesem ein einem mein meinem",
+    "plural": "die den diese diesen - - meine meinen",
+}
+
+
+def test_articles_of_case_are_accusative_and_dative_of_the_noun_that_follows(pairs):
+    for pair in of(pairs, "case"):
+        _, right, wrong, rest = split_at(pair)
+        is_adjective = any(rest[0].startswith(adjective.german) for adjective in ADJECTIVES) and rest[0].islower()
+        form = rest[is_adjective]
+        columns = {noun.gender for noun in NOUNS if form == noun.german or (noun.weak and form == noun.german_plural)}
+        columns |= {"plural" for noun in NOUNS if form in (noun.german_plural, noun.german_plural + "n")}
+        cells = [ARTICLES[column].split() for column in columns]
+        forms = {pair for row in cells for pair in zip(row[::2], row[1::2], strict=True)}
+        assert ((right, wrong) if pair.groups["right case"] == "accusative" else (wrong, right)) in forms
+
+
+def phrases_in(part):
+    """List the noun phrases in a part of a meaning."""
+    held = part if isinstance(part, tuple) else [getattr(part, one.name) for one in fields(part)]
+    found = [each for one in held if isinstance(one, tuple) or is_dataclass(one) for each in phrases_in(one)]
+    return [part, *found] if isinstance(part, NounPhrase) else found
+
+
+def test_no_pair_of_case_is_right_german_of_the_sentence_or_of_it_in_other_numbers(pairs):
+    for pair in of(pairs, "case"):
+        meaning = pair.example.meaning
+        assert say(meaning) == pair.example.target != pair.incorrect
+        for phrase in phrases_in(meaning):
+            other = rephrase(meaning, phrase, replace(phrase, plural=not phrase.plural))
+            assert phrase.determiner == "a" or say(other) != pair.incorrect
+
+
+FORMS_OF = {
+    verb.name: [finite(verb, tense, plural) for tense in ("present", "past") for plural in (False, True)]
+    for verb in VERBS
+}
+
+
+def test_particles_are_those_of_a_verb_before_them_and_wrong_ones_are_not(pairs):
+    particles = {verb.prefix for verb in VERBS if verb.prefix}
+    for pair in of(pairs, "particle"):
+        before, right, wrong, _ = split_at(pair)
+        places = [
+            place
+            for place, word in enumerate(before)
+            if any(word in FORMS_OF[verb.name] and verb.prefix == right for verb in VERBS)
+        ]
+        assert len(before) - places[-1] - 1 == pair.groups["particle distance"]
+        if wrong:
+            assert wrong in particles
+            stem = before[places[-1]]
+            assert not any(stem in FORMS_OF[verb.name] and verb.prefix == wrong for verb in VERBS)
+            assert (stem[:7], wrong) not in {("schalte", "an"), ("schalte", "ab")}
+
+
+def test_a_sentence_always_has_the_same_wrong_particle_and_all_particles_come(pairs):
+    wrong = Counter(split_at(pair)[2] for pair in of(pairs, "particle"))
+    del wrong[""]
+    assert set(wrong) == {"ab", "an", "auf", "aus", "ein", "zu"}
+
+
+def phrase(noun, determiner: Determiner = "the", *, plural=False, modifiers=()):
+    return NounPhrase(NOUN[noun], plural, determiner, modifiers=modifiers)
+
+
+def example_of(subject, tense, verb, *, what=None, to=None, opening=""):
+    meaning = Sentence(Clause(subject, tense, (Predicate(VERB[verb], what, to),)), opening)
+    source, parse = english.text_and_parse(english.tree(meaning))
+    return Example(meaning, source, say(meaning), parse, "case", 0, "seen", frozenset())
+
+
+BOY = phrase("boy")
+FOUND = Relative(Clause(None, "past", (Predicate(VERB["call"], phrase("girl")),)))
+WRITTEN_BY_HAND = [
+    (
+        example_of(BOY, "past", "help", what=phrase("girl")),
+        {"Der Junge half das Mädchen.": 0},
+    ),
+    # the article farther from the verb
+    (
+        example_of(BOY, "present", "give", what=phrase("book"), to=phrase("woman", "my"), opening="then"),
+        {"Dann gibt der Junge meiner Frau dem Buch.": 4},
+    ),
+    (
+        example_of(BOY, "must", "see", what=phrase("dog", "a")),
+        {"Der Junge muss einem Hund sehen.": 1},
+    ),
+    # "den Jungen" would be one boy, "den Lehrer" one teacher, and after a dative verb "den Jungen" all the boys; of "a"
+    # there is no plural
+    (example_of(phrase("girl"), "past", "see", what=phrase("boy", plural=True)), {}),
+    (example_of(phrase("girl"), "past", "see", what=phrase("teacher", "this", plural=True)), {}),
+    (example_of(phrase("girl"), "past", "help", what=BOY), {}),
+    (
+        example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")),
+        {"Das Mädchen half einen Jungen.": 0},
+    ),
+    (
+        example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)),
+        {"Das Mädchen half die Jungen.": 0},
+    ),
+    (example_of(phrase("girl"), "past", "help", what=phrase("cat", "two", plural=True)), {}),
+    # a particle that is a word, one that is none, and one that a relative clause keeps far from its verb
+    (
+        example_of(BOY, "past", "turn off", what=phrase("lamp", "two", plural=True)),
+        {"Der Junge schaltete zwei Lampen.": 2, "Der Junge schaltete zwei Lampen …": 2},
+    ),
+    (example_of(BOY, "must", "turn off", what=phrase("lamp", "two", plural=True)), {}),
+    (
+        example_of(BOY, "past", "arrive", opening="sometimes"),
+        {"Manchmal kam der Junge.": 2, "Manchmal kam der Junge …": 2},
+    ),
+    (
+        example_of(BOY, "past", "call", what=phrase("child", "two", plural=True, modifiers=(FOUND,))),
+        {
+            "Der Junge rief zwei Kinder, die dem Mädchen anriefen, an.": 1,
+            "Der Junge rief zwei Kinder, die das Mädchen anriefen.": 6,
+            "Der Junge rief zwei Kinder, die das Mädchen anriefen, …": 6,
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("example", "expected"), WRITTEN_BY_HAND, ids=lambda value: getattr(value, "target", None))
+def test_pairs_of_sentences_written_by_hand(example, expected):
+    found = {}
+    for pair in contrastive_pairs([example]):
+        distance = pair.groups.get("case distance", pair.groups.get("particle distance"))
+        another = pair.groups.get("particle") == "another"
+        text = re.sub(r"\w+\.$", "…", pair.incorrect) if another else pair.incorrect
+        found |= {} if distance is None else {text: distance}
+    assert found == expected
+
+
+def test_the_controlled_set_brings_gold_trees_and_groups_for_each_phenomenon(few, examples):
     found = read_contrasts(["controlled"])
     assert found.trees is not None
-    assert len(found.trees) == len(found.sources) == len(found.contrasts)
-    assert set(groupings(found.contrasts)["attractors"]) == set("01234")
+    assert len(found.trees) == len(found.sources) == len(examples)
     for source, parse in zip(found.sources, found.trees, strict=True):
         assert [source[start:end] for start, end in parse.spans.tolist()] == parse.words
+    groups = groupings(found.contrasts)
+    assert groups["phenomenon"] == ["agreement", "case", "particle"]
+    assert groups["attractors"] == list("01234")
+    assert groups["right case"] == ["accusative", "dative"]
+    assert groups["particle"] == ["another", "missing"]
+    assert groups["case distance"] == ["0", "1", "2", "3 to 5", "6 to 10", ">10"]
+    assert len(groups["phenomenon of the sentence"]) == 7
+    for one in found.contrasts:
+        assert one.correct == examples[one.source].target
+        assert ("attractors" in one.groups) == (one.groups["phenomenon"] == "agreement")
+        assert ("case distance" in one.groups) == (one.groups["phenomenon"] == "case")
+        assert ("particle distance" in one.groups) == (one.groups["phenomenon"] == "particle")
 
 
 # judging

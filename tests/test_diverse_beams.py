@@ -11,8 +11,7 @@ from small import random_batch
 
 from synmt.decode.beam import is_done
 from synmt.decode.continuations import continuations, diverse_continuations
-from synmt.decode.hypotheses import Kept, Live
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import Kept, Live, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.syntax.pieces import EOS
 

@@ -7,7 +7,7 @@ from searching import keep_pieces, log_probability, members_of, next_logs, run, 
 from small import random_batch
 
 from synmt.decode.ensemble import Ensemble
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}

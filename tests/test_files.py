@@ -1,11 +1,13 @@
 """Reading files that are not what their names say."""
 
 import gzip
+import os
+import stat
 
 import pytest
 
 from synmt.errors import SynmtError
-from synmt.files import read_lines
+from synmt.files import read_lines, write_atomically
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
 
@@ -21,3 +23,24 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     with pytest.raises(SynmtError, match="not a complete gzip file") as caught:
         list(read_lines(path))
     assert caught.value.where == str(path)
+
+
+def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    with write_atomically(tmp_path / "link") as out:
+        out.write("new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_pipe_is_written_and_stays_one(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with write_atomically(pipe) as out:
+        out.write("one line\n")
+    assert os.read(reader, 100) == b"one line\n"
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -234,6 +235,53 @@ def test_processes_write_at_once():
     parser = Counting()
     CachedParser(parser).parse([f"line {number}" for number in range(60)])
     assert parser.asked == []
+
+
+def test_two_processes_may_begin_the_file_at_once(monkeypatch):
+    class Second(sqlite3.Connection):
+        def execute(self, statement, *values):
+            if "journal_mode" in statement:
+                raise sqlite3.OperationalError("database is locked")
+            return super().execute(statement, *values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Second))
+    parser, remarks = Counting(), []
+    for _ in range(2):
+        assert CachedParser(parser, remark=remarks.append).parse(["a"]) == [flat_parse("a")]
+    assert (parser.asked, remarks) == (["a"], [])
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from test_parse_cache import Counting, CachedParser
+import synmt.syntax.parse_cache as module
+CachedParser(Counting()).parse(["safe"])
+inside = module._used
+module._used = lambda database: os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
+class Rows(list):
+    def __iter__(self):
+        yield from list.__iter__(self)
+        if not {after}:
+            os.kill(os.getpid(), signal.SIGKILL)
+insert = module._insert
+module._insert = lambda database, rows, largest: insert(database, Rows(rows), largest)
+CachedParser(Counting()).parse(["killed", "with it"])
+"""
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_while_trees_are_written_loses_those_at_most(after):
+    code = KILLED.format(tests=str(Path(__file__).parent), after=after)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -9
+    parser, remarks = Counting(), []
+    lines = ["safe", "killed", "with it"]
+    assert CachedParser(parser, remark=remarks.append).parse(lines) == [flat_parse(line) for line in lines]
+    assert parser.asked == ([] if after else ["killed", "with it"])
+    assert remarks == []
+    CachedParser(parser).parse(lines)
+    assert len(parser.asked) == (0 if after else 2)
 
 
 def test_what_is_analysed_is_remembered_too():

@@ -11,10 +11,9 @@ from searching import keep_pieces, log_probability, members_of, next_logs, run, 
 from small import random_batch, small_model
 
 from synmt.decode import sampling as module
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.randomness import uniform
-from synmt.decode.sampling import drawn_at, masses
+from synmt.decode.sampling import draw, first_of, masses, uniform
 from synmt.syntax.pieces import EOS
 
 MASK = (1 << 64) - 1
@@ -167,10 +166,25 @@ def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few)
         assert (weights / weights.sum()).tolist() == pytest.approx(expected.tolist())
 
 
-def test_a_piece_is_drawn_where_the_sum_passes_the_number():
-    mass = torch.tensor([[0.0, 2.0, 0.0, 1.0, 1.0, 0.0]])
-    for number, piece in [(0.001, 1), (0.499, 1), (0.501, 3), (0.749, 3), (0.751, 4), (1 - 2.0**-53, 4)]:
-        assert drawn_at(torch.tensor([number], dtype=torch.float64), mass).tolist() == [piece]
+def test_a_piece_wins_as_often_as_its_mass_says_and_never_without_any():
+    mass = torch.tensor([0.0, 2.0, 0.0, 1.0, 1.0, 1e-300], dtype=torch.float64)
+    numbers = uniform(3, torch.arange(20000)[:, None], torch.arange(6))
+    counts = Counter(first_of(numbers, mass).tolist())
+    assert set(counts) == {1, 3, 4}
+    # four standard deviations
+    for piece, share in ((1, 0.5), (3, 0.25), (4, 0.25)):
+        assert abs(counts[piece] - 20000 * share) < 4 * math.sqrt(20000 * share * (1 - share))
+    for extreme in (2.0**-53, 1 - 2.0**-53):
+        assert first_of(torch.full((6,), extreme, dtype=torch.float64), mass).item() == 1
+
+
+def test_rounding_seldom_changes_what_is_drawn():
+    logs = torch.randn(4000, 1, 2000, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
+    noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
+    begun = module._begin(torch.full((4000,), 9), range(4000), range(1))
+    one, other = (draw(values, begun, Sampling()).pieces for values in (logs, logs + noise))
+    # where the place decides at which the sum of the probabilities passes a number, ten times as many are others
+    assert (one != other).sum() < 3
 
 
 def test_random_numbers_are_those_of_integers_without_a_sign():

@@ -22,7 +22,10 @@ def test_what_can_be_done_is_not_refused(options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (SearchOptions(0, 0.6), "--beam-size cannot be 0. Allowed: 1 and more."),
+        (SearchOptions(0, 0.6), "--beam-size cannot be 0. Allowed: 1 to 10,000."),
+        (SearchOptions(10**12, 0.6, groups=7), "--beam-size cannot be 1000000000000."),
+        (SearchOptions(4, 1000.0), "--length-penalty cannot be 1000.0. Allowed: 0 to 10."),
+        (SearchOptions(4, float("nan")), "--length-penalty cannot be nan."),
         (SearchOptions(4, 0.6, n_best=0), "--n-best cannot be 0. Allowed: 1 and more."),
         (
             SearchOptions(4, 0.6, n_best=5),

@@ -9,10 +9,10 @@ import torch
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
+from synmt.decode.options import Wanted
+from synmt.decode.requests import batches, windows
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
-from synmt.decode.wanted import Wanted
-from synmt.decode.windows import batches, windows
 from synmt.errors import SynmtError, UsageError
 from synmt.files import arriving
 from synmt.recipe import DecodingRecipe

@@ -8,15 +8,15 @@ import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.batch import collate
+from synmt.checkpoint import Run
 from synmt.decode.alignment import blank_words
 from synmt.decode.forced import force
-from synmt.decode.options import Sampling
+from synmt.decode.options import Sampling, Wanted
 from synmt.decode.override import check_override, compare_windows
 from synmt.decode.requests import Request
 from synmt.decode.source import cut
 from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
-from synmt.decode.wanted import Wanted
 from synmt.decode.written import write_again
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.flat import flat_parse
@@ -69,6 +69,50 @@ def test_an_ensemble_parses_once_for_each_parser_and_takes_what_all_take(runs, m
     trees = translator._own_trees.of(LINES)
     assert trees[0] is trees[2]
     assert trees[1] == [None] * len(LINES)
+
+
+def test_the_members_of_an_ensemble_have_parsers_of_their_own(runs, monkeypatch):
+    other = Run(runs["other"].folder)
+    other.write_info(parser={**other.info()["parser"], "stanza": "0.9"})
+    remarks = []
+    wanted = Wanted(parse_cache=False)
+    translator = Translator.load(runs["pascal"], others=[runs["lstm"], other], wanted=wanted, remark=remarks.append)
+    trees = translator._own_trees.of(LINES)
+    assert trees[0] is not trees[2]
+    assert all(t.text for t in translator.translate(TEXT))
+    assert len(remarks) == len({*remarks}) == 1 + sum("pieced" in text for text in remarks)
+
+
+def test_lines_without_a_tree_get_their_own_beside_those_that_have_one(runs):
+    translator = Translator.load(runs["pascal"])
+    own = translator.trees(LINES)
+    given = [flat_parse(LINES[0]), None, None, None, flat_parse(LINES[4])]
+    assert translator.trees(LINES, given) == [given[0], *own[1:4], given[4]]
+    requests = [Request(line, tree=tree) for line, tree in zip(LINES, given, strict=True)]
+    flat, parsed = (
+        found(translator),
+        [
+            [(c.text, round(c.score, 3)) for c in t.candidates]
+            for t in translator.translate(LINES, map(flat_parse, LINES))
+        ],
+    )
+    mixed = [[(c.text, round(c.score, 3)) for c in t.candidates] for t in translator.translate_requests(requests)]
+    assert mixed == [parsed[0], *flat[1:4], parsed[4]]
+
+
+def test_no_parser_is_loaded_where_none_is_needed(runs, monkeypatch):
+    monkeypatch.setattr("synmt.decode.readers.recorded_parser", None)
+    translator = Translator.load(runs["pascal"])
+    requests = [Request(line, tree=flat_parse(line) if line else None) for line in LINES]
+    assert [bool(t.text) for t in translator.translate_requests(requests)] == [bool(line) for line in LINES]
+    assert [t.text for t in translator.translate(["", " \t"])] == ["", ""]
+
+
+def test_a_wide_beam_takes_fewer_sentences_at_once(runs, monkeypatch):
+    translator = Translator.load(runs["plain"], beam_size=7)
+    monkeypatch.setattr("synmt.decode.translator._LOGITS", 2 * 7 * len(translator.target) + 1)
+    assert [len(part) for part in translator.source_batches(TEXT, [None] * len(TEXT))] == [2, 2, 2]
+    assert all(t.text for t in translator.translate(TEXT))
 
 
 def test_runs_with_other_vocabularies_are_no_ensemble(runs, tmp_path):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
@@ -44,19 +44,24 @@ def translate(
 ) -> None:
     """Translate raw text: one line comes out for each line that goes in, as soon as it is ready.
 
-    A score is the log-probability under the length penalty. With --n-best above 1 each line has so many lines
-    `number ||| translation ||| score`, numbered from 0, as Moses does. A line without text has one translation, which
-    is empty, with the score 0. At the end, translations that are none (empty, loops, copies of the source) are counted.
+    A score is the log-probability under the length penalty. With --n-best
+    above 1, lines are `number ||| translation ||| score`, numbered from 0.
+    A line without text has one translation: an empty one, with the score 0.
 
-    Example: [bold]synmt translate --run runs/multi30k-pascal < input.txt > output.txt[/]
+    Characters that the vocabulary does not have are read and written byte by
+    byte. Without `vocabulary.byte_fallback`, or with words as pieces, the model
+    sees an unknown piece instead, and the end of the run says how often.
+    Translations that are none (empty, loops, copies) are counted there too.
 
-    Example: [bold]synmt translate --jsonl --n-best 5 --sample --top-p 0.9 --alignments - < input.jsonl[/]
+    Example: [bold]synmt translate --run runs/multi30k-pascal < text > translations[/]
+
+    Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
     asked = Asked(source, output, prefixes, parses, parse_override, alignments, jsonl, scores, n_best)
     check_asked(asked, checkpoint)
     wanted = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat, "alignment": alignments is not None}
     wanted |= diversity_of(groups, diversity) | {"parse_cache": not no_parse_cache}
-    wanted |= {"sampling": sampling_of(sample, top_k, top_p, temperature, seed)}
+    wanted |= {"sampling": sampling_of(sample, top_k, top_p, temperature, seed, beam_size=beam_size)}
     decoding = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size}
     _translate(_load(run, checkpoint, device, wanted, decoding), asked)
 
@@ -65,8 +70,8 @@ def _load(
     runs: list[Path] | None, checkpoint: str, device: str, wanted: dict[str, object], decoding: dict[str, object]
 ) -> Translator:
     from synmt.checkpoint import find_run
+    from synmt.decode.options import Wanted
     from synmt.decode.translator import Translator
-    from synmt.decode.wanted import Wanted
 
     first, *others = [find_run(path) for path in runs or [None]]
     given = {name: value for name, value in decoding.items() if value is not None}
@@ -101,8 +106,6 @@ def _translate(translator: Translator, asked: Asked) -> None:
 
 def _compare_parser(translator: Translator, parses: Path | None) -> None:
     """Warn where the file that `synmt parse` leaves beside its trees names another parser than the run does."""
-    import json
-
     from synmt.decode.source import parser_difference
 
     if parses is None:
@@ -112,16 +115,29 @@ def _compare_parser(translator: Translator, parses: Path | None) -> None:
     beside = parses.with_name(f"{parses.name}.json")
     if not translator.reads_trees or translator.parser_identity is None or not beside.is_file():
         return
-    made_by = json.loads(beside.read_text(encoding="utf-8")).get("parser") or {}
-    if difference := parser_difference(translator.parser_identity, made_by):
+    made_by = _made_by(beside)
+    if made_by is None:
+        console.warn(f"{beside} does not say which parser made the trees")
+    elif difference := parser_difference(translator.parser_identity, made_by):
         console.warn(f"{parses} was not made by the parser that the model was trained with: {difference}")
+
+
+def _made_by(path: Path) -> dict[str, Any] | None:
+    """Read which parser made trees; None where a file of that name is about something else."""
+    import json
+
+    try:
+        parser = json.loads(path.read_bytes())["parser"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return parser if isinstance(parser, dict) else None
 
 
 @contextmanager
 def _open(output: Path | None) -> Iterator[IO[str]]:
     from synmt.files import write_atomically
 
-    if output is None:
+    if output is None or str(output) == "-":
         yield sys.stdout
         return
     with write_atomically(output) as stream:

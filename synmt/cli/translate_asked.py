@@ -43,13 +43,24 @@ def check_asked(asked: Asked, checkpoint: str) -> None:
 
 
 def sampling_of(
-    sample: bool, top_k: int | None, top_p: float | None, temperature: float | None, seed: int | None
+    sample: bool,
+    top_k: int | None,
+    top_p: float | None,
+    temperature: float | None,
+    seed: int | None,
+    *,
+    beam_size: int | None = None,
 ) -> Sampling | None:
-    """Join the options of sampling; raises UsageError where they come without --sample."""
+    """Join the options of sampling; raises UsageError where they come without --sample, or a beam with it."""
     from synmt.decode.options import Sampling
 
     values = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     given = {name: value for name, value in values.items() if value is not None}
+    if sample and beam_size is not None:
+        raise UsageError(
+            "pieces are drawn at random, so --beam-size would change nothing",
+            do="Leave it out; --n-best says how many translations are drawn",
+        )
     if sample:
         return Sampling(**given)  # type: ignore[arg-type]
     if given:
@@ -91,7 +102,10 @@ def _outputs(asked: Asked) -> Iterator[SynmtError]:
     for path in (asked.output, asked.alignment_file):
         if path is not None and path.exists() and any(each.exists() and path.samefile(each) for each in inputs):
             yield UsageError("the output would replace the input", where=str(path))
-    both = [path.absolute() for path in (asked.output, asked.alignment_file) if path is not None]
+    for name, path in (("--output", asked.output), ("--alignments", asked.alignment_file)):
+        if path is not None and path.is_dir():
+            yield UsageError(f"'{path}' is a folder, a file was expected", where=name)
+    both = [path.resolve() for path in (asked.output, asked.alignment_file) if path is not None]
     if len(both) > len(set(both)):
         yield UsageError("the alignments would replace the translations", where=str(asked.output))
 

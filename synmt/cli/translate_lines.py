@@ -13,6 +13,7 @@ from synmt.decode.jsonl import Record, read_records, write_compared, write_recor
 from synmt.decode.override import Compared, compare_windows
 from synmt.decode.requests import Request, beside
 from synmt.decode.translation import NO_TRANSLATION, Translation
+from synmt.errors import UsageError
 from synmt.files import arriving, open_binary, read_lines
 from synmt.syntax.conllu import read_parses
 
@@ -29,7 +30,7 @@ def translated(translator: Translator, asked: Asked) -> Iterator[list[tuple[Reco
     where = "standard input" if asked.source == "-" else asked.source
     with open_binary(asked.source) as stream:
         lines = arriving(stream, translator.window, where=where)
-        records, again = tee(_prepared(_records(lines, asked, where), asked, reads_trees=translator.reads_trees))
+        records, again = tee(_prepared(lines, asked, where, reads_trees=translator.reads_trees))
         requests = ([record.request for record in window] for window in again)
         results: Iterator[Sequence[Result]]
         if asked.parse_override is not None:
@@ -81,9 +82,9 @@ def _column(text: str) -> str:
     return text.replace("\t", " ")
 
 
-def _records(lines: Iterator[list[str]], asked: Asked, where: str) -> Windows:
+def _records(lines: Iterator[list[str]], asked: Asked, where: str, *, reads_trees: bool) -> Windows:
     if asked.jsonl:
-        yield from read_records(lines, where=where)
+        yield from read_records(lines, where=where, trees=reads_trees)
     elif asked.prefixes is None:
         for window in lines:
             yield [Record({}, Request(line)) for line in window]
@@ -92,7 +93,8 @@ def _records(lines: Iterator[list[str]], asked: Asked, where: str) -> Windows:
             yield [Record({}, Request(*pair)) for pair in zip(window, prefixes, strict=True)]
 
 
-def _prepared(records: Windows, asked: Asked, *, reads_trees: bool) -> Windows:
+def _prepared(lines: Iterator[list[str]], asked: Asked, where: str, *, reads_trees: bool) -> Windows:
+    records = _records(lines, asked, where, reads_trees=reads_trees)
     if asked.parses is not None and reads_trees:
         records = _with_trees(records, asked.parses, "tree")
     if asked.parse_override is not None:
@@ -104,6 +106,8 @@ def _with_trees(records: Windows, path: Path, name: str) -> Windows:
     records, again = tee(records)
     trees = read_parses(path, (record.request.text for window in again for record in window))
     for window, some in beside(records, trees, f"trees in {path}"):
+        if name == "tree" and any(record.request.tree is not None for record in window):
+            raise UsageError("an object has a `parse` already", where="--parses", do="Leave out one of the two")
         yield [
             replace(record, request=replace(record.request, **{name: tree}))
             for record, tree in zip(window, some, strict=True)

@@ -49,7 +49,8 @@ Groups = Annotated[
     typer.Option(
         min=1,
         rich_help_panel=_SEARCH,
-        help="Parts of the beam that are kept apart, for an n-best list with more variety (Vijayakumar et al., 2018).",
+        help="Parts of the beam that are kept apart, for an n-best list with more variety (Vijayakumar et al., 2018). "
+        "What two of them find is listed once, so a list may be shorter than --n-best.",
     ),
 ]
 Diversity = Annotated[
@@ -57,7 +58,7 @@ Diversity = Annotated[
     typer.Option(
         show_default="0.5",
         rich_help_panel=_SEARCH,
-        help="What a piece loses for each earlier group that has just taken it, in nats.",
+        help="What a piece loses for each earlier group that has just taken it, in nats; needs --groups.",
     ),
 ]
 Prefixes = Annotated[
@@ -77,7 +78,10 @@ BatchSize = Annotated[
 Sample = Annotated[
     bool,
     typer.Option(
-        "--sample", rich_help_panel=_SAMPLING, help="Draw pieces at random instead of searching for the best."
+        "--sample",
+        rich_help_panel=_SAMPLING,
+        help="Draw pieces at random instead of searching for the best: there is no beam, and --n-best says how many "
+        "translations are drawn.",
     ),
 ]
 TopK = Annotated[
@@ -136,7 +140,7 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         rich_help_panel=_OUTPUT,
-        help="File to write, packed if it ends in .gz. Without it: standard output.",
+        help="File to write, packed if it ends in .gz. Without it, or with -: standard output.",
     ),
 ]
 Scores = Annotated[
@@ -156,7 +160,8 @@ JsonLines = Annotated[
     typer.Option(
         "--jsonl",
         rich_help_panel=_OUTPUT,
-        help="A JSON object on each line, in and out: in with `source` (or `text`), and `prefix`; out with "
-        "`translation`, `score`, `log_probability`, `dropped`, `degenerate`. Other fields stay as they are.",
+        help="A JSON object on each line, in and out: in with `source` (or `text`), and perhaps `prefix` and `parse` "
+        "(its tree as CoNLL-U, or null); out with `translation`, `score`, `log_probability`, `dropped`, `degenerate`. "
+        "Other fields stay as they are.",
     ),
 ]

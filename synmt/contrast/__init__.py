@@ -3,7 +3,7 @@
 FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, named by phenomenon
 FILE.tsv                                   a row of names first: source, correct, incorrect, and any others to group by
 FILE.json                                  LingEval97 (Sennrich, 2017) or ContraPro (Müller et al., 2018)
-controlled                                 agreement in the controlled corpus's test set, by attractors
+controlled                                 agreement, case and particles in the controlled corpus's test set
 
 In ContraPro a reference has several wrong translations, and has to beat all of them.
 """
@@ -116,20 +116,25 @@ def _read(name: str) -> ContrastSet:
 
 def _controlled() -> ContrastSet:
     from synmt.controlled import generate
-    from synmt.controlled.contrast import agreement_pairs
+    from synmt.controlled.contrast import contrastive_pairs
 
-    pairs = list(agreement_pairs(generate(train=0, valid=0)["test"]))
-    contrasts = [
-        Contrast(
-            index,
-            pair.correct,
-            (pair.incorrect,),
-            {"phenomenon": pair.phenomenon, "attractors": str(pair.attractors), "split": pair.split},
-            f"{CONTROLLED}: pair {index + 1}",
-        )
-        for index, pair in enumerate(pairs)
-    ]
-    return ContrastSet([pair.source for pair in pairs], contrasts, [pair.parse for pair in pairs], ("en", "de"))
+    examples = generate(train=0, valid=0)["test"]
+    contrasts = []
+    for index, example in enumerate(examples):
+        of_sentence = {"split": example.split, "phenomenon of the sentence": example.phenomenon}
+        for pair in contrastive_pairs([example]):
+            own = {name: _of_pair(name, value) for name, value in pair.groups.items()}
+            groups = {"phenomenon": pair.phenomenon, **own, **of_sentence}
+            where = f"{CONTROLLED}: sentence {index + 1}, {pair.phenomenon}"
+            contrasts.append(Contrast(index, example.target, (pair.incorrect,), groups, where))
+    return ContrastSet([one.source for one in examples], contrasts, [one.parse for one in examples], ("en", "de"))
+
+
+def _of_pair(name: str, value: str | int) -> str:
+    """Name the group of a value; the long distances of the controlled corpus are rare, and share groups."""
+    if isinstance(value, str) or not name.endswith("distance") or value < 3:
+        return str(value)
+    return ">10" if value > 10 else "6 to 10" if value > 5 else "3 to 5"
 
 
 def _read_folders(path: Path) -> ContrastSet:

@@ -30,6 +30,7 @@ from random import Random
 
 from synmt.controlled import english, german
 from synmt.controlled.grammar import PHENOMENA, Plan, draw
+from synmt.controlled.meaning import Sentence
 from synmt.controlled.measure import attractors, combinations
 from synmt.files import saying_what_failed, write_atomically
 from synmt.syntax.conllu import format_conllu
@@ -49,10 +50,12 @@ _BETWEEN = (0, 1, 1, 1, 2, 2, 3, 4)
 class Example:
     """A sentence pair with its gold tree.
 
-    parse: the English side, its spans point into `source`. split: one of SPLITS; training data are `seen`.
+    meaning: what both sides say. parse: the English side, its spans point into `source`.
+    split: one of SPLITS; training data are `seen`.
     combinations: the (subject noun, verb) pairs of its clauses, by their English names.
     """
 
+    meaning: Sentence
     source: str
     target: str
     parse: Parse
@@ -136,7 +139,8 @@ def _example(random: Random, cell: _Cell) -> Example | None:
     if not fits:
         return None
     source, parse = english.text_and_parse(root)
-    return Example(source, german.say(meaning), parse, cell.phenomenon, cell.attractors, cell.split, pairs)
+    target = german.say(meaning)
+    return Example(meaning, source, target, parse, cell.phenomenon, cell.attractors, cell.split, pairs)
 
 
 def _plan(random: Random, cell: _Cell) -> Plan:

@@ -23,8 +23,17 @@ from torch import Tensor
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
 from synmt.decode.continuations import Continuations, diverse_continuations, which_end
 from synmt.decode.ensemble import Ensemble, Member
-from synmt.decode.hypotheses import Hypothesis, Kept, Live, begin, best_distinct, collect, keep_best, select
-from synmt.decode.length import best_possible
+from synmt.decode.hypotheses import (
+    Hypothesis,
+    Kept,
+    Live,
+    begin,
+    best_distinct,
+    best_possible,
+    collect,
+    keep_best,
+    select,
+)
 from synmt.decode.options import SearchOptions, check_options
 from synmt.decode.sampling import sample
 

@@ -1,4 +1,4 @@
-"""What a translation must not contain, and what it must begin with.
+"""What a translation must not contain, what it must begin with, and how long it may become.
 
 PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced beginning overrules all that is forbidden.
 """
@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 from synmt.syntax.pieces import BOS, EOS, PAD
+
+_SHORTEST = 2
+"""The smallest limit: one piece and EOS."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.devi
     longest = max(map(len, prefixes))
     rows = [[*prefix, *[PAD] * (longest - len(prefix))] for prefix in prefixes]
     return torch.tensor(rows, device=device)  # (B, P)
+
+
+def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
+    """Bound the pieces of translations, EOS included, by the pieces of the sources without theirs: (B,) -> (B,)."""
+    return (sources * ratio).long().add(extra).clamp(min=_SHORTEST)
 
 
 def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:

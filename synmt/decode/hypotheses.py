@@ -1,4 +1,4 @@
-"""Translations that go on, translations that have ended, and how they leave the search."""
+"""Translations that go on, translations that have ended, their scores, and how they leave the search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.decode.length import length_penalty
 from synmt.syntax.pieces import BOS, EOS, PAD
 
 
@@ -110,3 +109,22 @@ def best_distinct(hypotheses: Iterable[Hypothesis], count: int) -> list[Hypothes
     for one in best_first(hypotheses):
         distinct.setdefault(tuple(one.ids), one)
     return list(distinct.values())[:count]
+
+
+def length_penalty(length: Tensor | float, alpha: float) -> Tensor | float:
+    """Compute what a log-probability is divided by (Wu et al., 2016, section 7; their coverage is left out).
+
+        score = log P(y | x) / lp(y)        lp(y) = ((5 + |y|) / 6) ** alpha
+
+    |y| counts the pieces with EOS. An alpha of 0 ranks by log-probability alone; larger ones favour longer
+    translations.
+    """
+    return ((5 + length) / 6) ** alpha
+
+
+def best_possible(log_probabilities: Tensor, limits: Tensor, alpha: float) -> Tensor:
+    """Bound the scores that unfinished hypotheses can still reach: (B,) and the limits (B,) -> (B,).
+
+    A log-probability only falls from here, and no normaliser is larger than that of the longest translation.
+    """
+    return log_probabilities / length_penalty(limits, alpha)

@@ -2,6 +2,7 @@
 
 in    source (else text)   the line
       prefix               what the translation has to begin with
+      parse                its tree, as a text in CoNLL-U; without one, or with null, the parser makes it
 out   translation, score, log_probability
       dropped              pieces at the end of the source that were too many
       degenerate           empty, loop, limit or copy (see synmt/decode/degenerate.py), or null
@@ -25,6 +26,7 @@ from synmt.decode.override import Compared
 from synmt.decode.requests import Request
 from synmt.decode.translation import NO_TRANSLATION, Candidate, Translation
 from synmt.errors import SynmtError
+from synmt.syntax.conllu import parse_in
 
 _DIGITS = 6
 
@@ -40,14 +42,17 @@ class Record:
     request: Request
 
 
-def read_records(windows: Iterable[list[str]], *, where: str) -> Iterator[list[Record]]:
-    """Read windows of lines; a line that is no such object is an error once what stands before it has been yielded."""
+def read_records(windows: Iterable[list[str]], *, where: str, trees: bool = False) -> Iterator[list[Record]]:
+    """Read windows of lines; a line that is no such object is an error once what stands before it has been yielded.
+
+    trees: whether anything reads the trees; without, nobody looks at the field.
+    """
     number = 1
     for lines in windows:
         records: list[Record] = []
         try:
             for line in lines:
-                records.append(_record(line, f"{where}: line {number}"))
+                records.append(_record(line, f"{where}: line {number}", trees=trees))
                 number += 1
         except SynmtError:
             if records:
@@ -58,6 +63,16 @@ def read_records(windows: Iterable[list[str]], *, where: str) -> Iterator[list[R
 
 def write_record(fields: dict[str, Any], translation: Translation, *, several: bool = False) -> str:
     """Write what came in with its translation, as a line; `several` lists all candidates."""
+    return _line(fields | _made(translation, several))
+
+
+def write_compared(fields: dict[str, Any], compared: Compared, *, several: bool = False) -> str:
+    """Write what came in with its translation and the one under the other tree, as a line."""
+    other = _values(_best(compared.other)) | {"own_log_probability": round(compared.own_again, _DIGITS)}
+    return _line(fields | _made(compared.own, several) | {"override": other})
+
+
+def _made(translation: Translation, several: bool) -> dict[str, Any]:
     made: dict[str, Any] = _values(_best(translation))
     made |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
     if several:
@@ -66,13 +81,7 @@ def write_record(fields: dict[str, Any], translation: Translation, *, several: b
         aligned = translation.aligned
         made["alignment"] = [list(pair) for pair in aligned.pairs]
         made |= {"source_words": aligned.source_words.tolist(), "target_words": aligned.target_words.tolist()}
-    return _line(fields | made)
-
-
-def write_compared(fields: dict[str, Any], compared: Compared, *, several: bool = False) -> str:
-    """Write what came in with its translation and the one under the other tree, as a line."""
-    other = _values(_best(compared.other)) | {"own_log_probability": round(compared.own_again, _DIGITS)}
-    return write_record(fields | {"override": other}, compared.own, several=several)
+    return made
 
 
 def _best(translation: Translation) -> Candidate:
@@ -97,7 +106,7 @@ def _line(fields: dict[str, Any]) -> str:
     return f"{text}\n"
 
 
-def _record(line: str, where: str) -> Record:
+def _record(line: str, where: str, *, trees: bool) -> Record:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -107,15 +116,20 @@ def _record(line: str, where: str) -> Record:
     name = next((name for name in ("source", "text") if name in fields), None)
     if name is None:
         raise SynmtError("has no field `source`", where=where, allowed="`text` is taken for it")
-    return Record(fields, Request(_text(fields, name, where), _text(fields, "prefix", where)))
+    text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
+    tree = _optional_text(fields, "parse", where) if trees else None
+    parse = None if tree is None else parse_in(tree, text, where=f"{where}, `parse`")
+    return Record(fields, Request(text, prefix or "", parse))
 
 
-def _text(fields: dict[str, Any], name: str, where: str) -> str:
-    value = fields.get(name, "")
-    if value is None and name == "prefix":
-        return ""
+def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name, where, allowed="a string or null")
+
+
+def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a string") -> str:
+    value = fields[name]
     if not isinstance(value, str):
-        raise SynmtError(f"`{name}` is no text", where=where, allowed="a string")
+        raise SynmtError(f"`{name}` is no text", where=where, allowed=f"Allowed: {allowed}")
     try:
         value.encode()
     except UnicodeEncodeError:

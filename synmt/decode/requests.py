@@ -1,8 +1,8 @@
-"""What is asked of a translator for one line, and files that go along with the lines."""
+"""What is asked of a translator for one line, and how lines are taken in: in windows, sorted and batched inside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -19,7 +19,7 @@ class Request:
     """A line to translate.
 
     prefix: what its translation has to begin with; it is cut into pieces by itself, so it should end with a word.
-    tree: to read in place of the parser's; in a window, all lines have one or none has.
+    tree: to read in place of the parser's.
     other_tree: to translate it under once more, for comparison.
     """
 
@@ -27,6 +27,13 @@ class Request:
     prefix: str = ""
     tree: Parse | None = None
     other_tree: Parse | None = None
+
+
+def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Group lines that are there already."""
+    lines = iter(lines)
+    while window := list(islice(lines, size)):
+        yield window
 
 
 def beside(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterator[tuple[list[T], list[U]]]:
@@ -41,3 +48,12 @@ def beside(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterat
     # a reader of trees that has some left says so now
     if next(others, None) is not None:
         raise SynmtError(f"there are more {what} than lines, {count:,}")
+
+
+def batches(items: Sequence[T], length: Callable[[T], int], *, sentences: int, pieces: int) -> Iterator[list[T]]:
+    """Put items of like length together, longest first: so many sentences, so many pieces with padding."""
+    ordered = sorted(items, key=length, reverse=True)
+    while ordered:
+        count = max(1, min(sentences, pieces // max(1, length(ordered[0]))))
+        yield ordered[:count]
+        ordered = ordered[count:]

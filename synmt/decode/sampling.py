@@ -2,8 +2,17 @@
 
     y_t ~ P(y | y_<t, x) ^ (1 / temperature), scaled to sum to 1 over the pieces that are left
 
-What is forbidden goes first, then comes the temperature, then top_k, then top_p. The random number of a piece belongs
-to the seed, the sentence, the sample and the place: nothing beside a sentence changes its translations.
+What is forbidden goes first, then comes the temperature, then top_k, then top_p. Pieces race: with u between 0 and 1,
+
+    y_t = argmax_y mass(y) / -log u_y        is y with the probability mass(y) / Σ mass
+
+u_y belongs to the seed, the sentence, the sample, the place and the piece: nothing beside a sentence changes its
+translations. It is a hash of them: a chain of SplitMix64's output function (Steele, Lea & Flood, 2014), modulo 2^64:
+
+    z = h + 0x9E3779B97F4A7C15
+    z = (z ⊕ (z >> 30)) · 0xBF58476D1CE4E5B9
+    z = (z ⊕ (z >> 27)) · 0x94D049BB133111EB
+    h' = z ⊕ (z >> 31)
 """
 
 from __future__ import annotations
@@ -16,16 +25,19 @@ from torch import Tensor
 
 from synmt.decode.constraints import Constraints
 from synmt.decode.ensemble import Ensemble, Member
-from synmt.decode.hypotheses import Hypothesis, Kept, best_first, collect
-from synmt.decode.length import length_penalty
+from synmt.decode.hypotheses import Hypothesis, Kept, best_first, collect, length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.randomness import uniform
 from synmt.syntax.pieces import BOS, EOS, PAD
 
-_LOGITS = 1 << 25
+_LOGITS = 1 << 23
 """So many logits are held at a time, a sample of each sentence at least."""
 _FEW = 256
 """Most of the probability is usually in so many pieces."""
+# torch has signed integers only, whose products wrap around as the unsigned ones do
+_GAMMA, _FIRST, _SECOND = (
+    constant - (1 << 64) for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+_BITS = 52
 
 
 @dataclass(frozen=True)
@@ -95,8 +107,9 @@ def sample(
 def draw(logs: Tensor, drawn: Drawn, sampling: Sampling) -> Drawn:
     """Draw the next piece of each sample from log P of the allowed ones, (B, K, V)."""
     place = drawn.pieces.size(2) - 1
-    numbers = uniform(sampling.seed, drawn.numbers[:, None], drawn.samples, place)  # (B, K)
-    newest = drawn_at(numbers, masses(logs, sampling))  # (B, K)
+    pieces = torch.arange(logs.size(2), device=logs.device)  # (V,)
+    numbers = uniform(sampling.seed, drawn.numbers[:, None, None], drawn.samples[..., None], place, pieces)  # (B, K, V)
+    newest = first_of(numbers, masses(logs, sampling))  # (B, K)
     newest = newest.masked_fill(drawn.limits[:, None] <= place + 1, EOS)
     values = logs.gather(2, newest[..., None])[..., 0]  # (B, K)
     return replace(
@@ -131,11 +144,29 @@ def _likeliest(logs: Tensor, mass: Tensor, sampling: Sampling) -> Tensor:
     return pieces if enough.all() else logs.argsort(descending=True)
 
 
-def drawn_at(numbers: Tensor, mass: Tensor) -> Tensor:
-    """Find the pieces at which the sum of masses (…, V) passes these shares (…) of the whole: (…)."""
-    total = mass.cumsum(-1)  # (…, V)
-    passed = (total > numbers[..., None] * total[..., -1:]) & (mass > 0)  # (…, V)
-    return passed.byte().argmax(-1)
+def first_of(numbers: Tensor, mass: Tensor) -> Tensor:
+    """Find the piece that wins the race, by numbers between 0 and 1 and masses: (…, V) both -> (…)."""
+    # one number for the place where a sum of masses passes it would do, but the sums of thousands of pieces shift with
+    # the rounding of a batch, and each shift is a chance to draw another piece
+    return (mass / -numbers.log()).argmax(-1)
+
+
+def uniform(seed: int, *names: Tensor | int) -> Tensor:
+    """Give the number between 0 and 1, both excluded, that belongs to a seed and to integers: in float64."""
+    device = next(name.device for name in names if isinstance(name, Tensor))
+    state = hashed(torch.tensor(seed, device=device))
+    for name in names:
+        state = hashed(state ^ name)
+    # half a step up, so that 0 is never drawn
+    return (_shifted(state, 64 - _BITS).double() + 0.5) * 2.0**-_BITS
+
+
+def hashed(values: Tensor) -> Tensor:
+    """Hash 64-bit integers, one to one."""
+    z = values + _GAMMA
+    z = (z ^ _shifted(z, 30)) * _FIRST
+    z = (z ^ _shifted(z, 27)) * _SECOND
+    return z ^ _shifted(z, 31)
 
 
 def _begin(limits: Tensor, numbers: Sequence[int], samples: range) -> Drawn:
@@ -155,3 +186,8 @@ def _collect(found: list[list[Hypothesis]], drawn: Drawn, alpha: float) -> None:
     lengths = (drawn.pieces != PAD).sum(2) - 1  # (B, K)
     scores = drawn.log_probabilities / length_penalty(lengths, alpha)  # (B, K)
     collect(found, drawn.places.tolist(), Kept(drawn.pieces, drawn.log_probabilities, scores))
+
+
+def _shifted(values: Tensor, places: int) -> Tensor:
+    # a shift to the right repeats the sign, which unsigned numbers do not have
+    return (values >> places) & ((1 << (64 - places)) - 1)

@@ -78,10 +78,10 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark
     return parser
 
 
-def check_arcs(trees: Sequence[Parse], number: int) -> None:
+def check_arcs(trees: Sequence[Parse | None], number: int) -> None:
     """Refuse given trees without probabilities of arcs; `number` is the line of the first."""
     for line, parse in enumerate(trees, start=number):
-        if parse.arcs is None and len(parse):
+        if parse is not None and parse.arcs is None and len(parse):
             raise without_arcs("the tree", f"line {line}")
 
 

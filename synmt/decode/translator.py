@@ -10,18 +10,15 @@ from torch import Tensor
 from synmt.batch import Batch, collate
 from synmt.checkpoint import Run
 from synmt.decode.beam import search
+from synmt.decode.constraints import length_limits
 from synmt.decode.degenerate import degenerate
 from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Hypothesis
-from synmt.decode.length import length_limits
-from synmt.decode.options import SearchOptions
-from synmt.decode.own_trees import OwnTrees, Trees
-from synmt.decode.reader import Reader, check_alike, load_reader, load_vocabularies, make_reader
-from synmt.decode.requests import Request, beside
+from synmt.decode.options import SearchOptions, Wanted, override, search_options
+from synmt.decode.readers import OwnTrees, Reader, Trees, check_alike, load_reader, load_vocabularies, make_reader
+from synmt.decode.requests import Request, batches, beside, windows
 from synmt.decode.source import Remark, Source, cut
 from synmt.decode.translation import Translation, make_candidate
-from synmt.decode.wanted import Wanted, override, search_options
-from synmt.decode.windows import batches, windows
 from synmt.decode.written import align, write_again
 from synmt.errors import SynmtError
 from synmt.model.seq2seq import Seq2Seq
@@ -33,6 +30,8 @@ from synmt.syntax.pieces import UNK, Vocabulary
 
 _PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""
+_LOGITS = 1 << 28
+"""So many logits may a step of the search have: a batch for a wide beam is smaller, of one sentence at least."""
 _WINDOW = 16
 """Batches that are sorted by length together."""
 
@@ -150,11 +149,9 @@ class Translator:
     def read(self, requests: Sequence[Request], number: int = 1) -> tuple[list[str], list[Trees]]:
         """Give the lines of a window, and the trees of them that each reader reads."""
         lines = [request.text for request in requests]
-        given = [request.tree for request in requests if request.tree is not None]
-        assert len(given) in (0, len(lines)), "only some lines have a tree"
-        return lines, self._own_trees.of(lines, given or None, number)
+        return lines, self._own_trees.of(lines, [request.tree for request in requests], number)
 
-    def trees(self, lines: Sequence[str], given: Sequence[Parse] | None = None, number: int = 1) -> Trees:
+    def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> Trees:
         """Find the tree of each line that the first model reads: given, or its own parser's; None where it reads none.
 
         number: of the first line, for messages.
@@ -173,7 +170,8 @@ class Translator:
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if visible(line)
         ]
-        size = self.decoding.batch_size
+        logits = self.options.beam_size * len(self.target)
+        size = max(1, min(self.decoding.batch_size, _LOGITS // logits))
         return batches([one for one in sources if len(one)], len, sentences=size, pieces=_PIECES * size)
 
     def _searched(

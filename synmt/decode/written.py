@@ -20,7 +20,7 @@ from synmt.decode.translation import Aligned, Translation, piece_spans
 from synmt.syntax.parse import IntArray
 
 if TYPE_CHECKING:
-    from synmt.decode.own_trees import Trees
+    from synmt.decode.readers import Trees
     from synmt.decode.translator import Translator
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,28 +49,34 @@ class _Row:
 
 
 def read_blocks(path: str | Path) -> Iterator[Block]:
-    """Yield the sentences of a CoNLL-U file; comments that stand alone and name no text are none."""
+    """Yield the sentences of a CoNLL-U file."""
+    return blocks_of(read_lines(path), where=str(path))
+
+
+def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:
+    """Yield the sentences that lines of CoNLL-U give; comments that stand alone and name no text are none."""
     number = 0
-    for first, lines in _paragraphs(path):
-        comments = {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
-        rows = [(first + index, line) for index, line in enumerate(lines) if not line.startswith("#")]
+    for first, some in _paragraphs(lines):
+        comments = {match[1]: match[2] for line in some if (match := _COMMENT.fullmatch(line))}
+        rows = [(first + index, line) for index, line in enumerate(some) if not line.startswith("#")]
         if rows or comments:
             number += 1
-            yield _block(f"{path}, sentence {number}", first, comments, rows)
+            yield _block(f"{where}, sentence {number}", first, comments, rows)
 
 
-def _paragraphs(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    lines: list[str] = []
+def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Group lines that stand together, with the number of the first."""
+    some: list[str] = []
     number = 0
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         line = line.removesuffix("\r")
         if line.strip():
-            lines.append(line)
-        elif lines:
-            yield number - len(lines), lines
-            lines = []
-    if lines:
-        yield number + 1 - len(lines), lines
+            some.append(line)
+        elif some:
+            yield number - len(some), some
+            some = []
+    if some:
+        yield number + 1 - len(some), some
 
 
 def _block(where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]) -> Block:

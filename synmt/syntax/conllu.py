@@ -28,7 +28,7 @@ from synmt.errors import SynmtError
 from synmt.syntax.align import Misplaced, spans_in
 from synmt.syntax.arcs import arcs_misc
 from synmt.syntax.blanks import visible, without_breaks
-from synmt.syntax.blocks import Block, read_blocks
+from synmt.syntax.blocks import Block, blocks_of, read_blocks
 from synmt.syntax.parse import Parse
 
 
@@ -61,6 +61,16 @@ def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
         block = next(blocks, None)
     if block is not None:
         raise _uneven(path, used + 1 + sum(1 for _ in blocks), seen, skipped)
+
+
+def parse_in(text: str, line: str, *, where: str) -> Parse:
+    """Read the tree of one line out of a text in CoNLL-U; raises SynmtError unless it has one sentence, this one."""
+    blocks = list(blocks_of(text.split("\n"), where=where))
+    if not visible(line) and not any(block.words for block in blocks):
+        return _EMPTY
+    if len(blocks) != 1:
+        raise SynmtError(f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="A line has one")
+    return _place(blocks[0], line, "the text of the line")
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:

@@ -15,7 +15,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,12 +99,13 @@ class CachedParser:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # opened for each call, since a process may fork, and threads may not share a connection
-            with closing(sqlite3.connect(path, timeout=_PATIENCE)) as database:
+            with closing(sqlite3.connect(path, timeout=_PATIENCE, isolation_level="IMMEDIATE")) as database:
                 _set_up(database)
                 return action(database)
         except (sqlite3.Error, OSError) as error:
             self._broken = True
-            self.remark(f"trees are not kept between runs: {path}: {error}")
+            why = error.strerror if isinstance(error, OSError) else error
+            self.remark(f"trees are not kept between runs: {path}: {why}")
             return None
 
 
@@ -165,8 +166,10 @@ def _key(line: str) -> bytes:
 
 
 def _set_up(database: sqlite3.Connection) -> None:
-    # readers and a writer do not wait for each other
-    database.execute("PRAGMA journal_mode = WAL")
+    # where two processes begin a file at once, one is told that it is locked; the other one has set it then
+    with suppress(sqlite3.OperationalError):
+        # readers and a writer do not wait for each other
+        database.execute("PRAGMA journal_mode = WAL")
     # losing the last trees to a power cut is no harm
     database.execute("PRAGMA synchronous = NORMAL")
     database.execute("CREATE TABLE IF NOT EXISTS parses (number INTEGER PRIMARY KEY, key BLOB UNIQUE, tree BLOB)")
