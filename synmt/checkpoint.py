@@ -23,8 +23,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
-from synmt.errors import SynmtError
-from synmt.files import saying_what_failed, write_atomically, write_folder_atomically
+from synmt.errors import SynmtError, did_you_mean
+from synmt.files import saying_what_failed, set_usual_mode, write_atomically, write_folder_atomically
 from synmt.recipe import Recipe, TrainingRecipe
 from synmt.recipe_file import check_recipe, recipe_values
 from synmt.yaml import dump_yaml, load_yaml
@@ -69,7 +69,9 @@ class Run:
             info = json.loads(path.read_text(encoding="utf-8"))
             written = info["format"]
         except FileNotFoundError:
-            raise SynmtError("is no run folder: it has no run.json", where=str(self.folder)) from None
+            raise SynmtError(
+                "is no run folder: it has no run.json", where=str(self.folder), do=_similar_run(self.folder)
+            ) from None
         except (ValueError, KeyError, TypeError):
             raise broken(path, "run.json cannot be read") from None
         if written != FORMAT:
@@ -148,6 +150,10 @@ class Run:
                 do="Go on with the same `synmt train` command; `synmt translate --checkpoint last` takes what there is",
             )
         raise broken(path, f"{path.name} is missing")
+
+
+def _similar_run(folder: Path) -> str:
+    return did_you_mean(folder.name, (path.parent.name for path in folder.parent.glob("*/run.json")))
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
@@ -280,6 +286,8 @@ def _store(tensors: dict[str, Tensor], path: Path) -> None:
         raise SynmtError(
             f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
         ) from error
+    with saying_what_failed(path):
+        set_usual_mode(path)
 
 
 def _load(path: Path) -> dict[str, Tensor]:

@@ -44,6 +44,15 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     return _resolve_paths(recipe, source, target)
 
 
+def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
+    """Name the test sets of a corpus without finding or fetching its files; a folder that is gone names none."""
+    if recipe.name is not None:
+        return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
+    if recipe.folder is not None:
+        return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
+    return tuple(recipe.test)
+
+
 def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     assert recipe.train is not None
     assert recipe.valid is not None
@@ -68,7 +77,7 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
     valid = next((name for name in _VALID_NAMES if _at_hand(folder, f"{name}.{source}")), "valid")
-    tests = _test_names(folder, source, target)
+    tests = _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
         for split in ("train", valid, *tests)
@@ -80,7 +89,7 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     return _corpus(_safe(folder.resolve().name), source, target, "train", valid, tests, [folder])
 
 
-def _test_names(folder: Path, source: str, target: str) -> tuple[str, ...]:
+def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
     found = (ending.fullmatch(path.name) for path in folder.iterdir())
     return tuple(sorted({match[1] for match in found if match}))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class SynmtError(Exception):
@@ -41,6 +43,18 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
         return errors[0]
     kind = UsageError if any(isinstance(error, UsageError) for error in errors) else SynmtError
     return kind("\n".join(str(error) for error in errors))
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Put the file that a person wrote before every error of the block, which knows only its keys."""
+    try:
+        yield
+    except SynmtError as error:
+        if "\n" in error.what:
+            raise type(error)("\n".join(f"{file}: {line}" for line in error.what.splitlines())) from error
+        where = f"{file}: {error.where}" if error.where else str(file)
+        raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ import torch
 from synmt import __version__
 from synmt.batch import Reading, reading_of
 from synmt.checkpoint import Run, average_weights, regular_checkpoints, remove_leftovers
-from synmt.corpora import Corpus
+from synmt.corpora import Corpus, resolve_corpus, test_names
 from synmt.corpus import SIDES, PreparedCorpus, Side
 from synmt.decode.requests import windows
 from synmt.decode.translator import Translator, translate_batches
@@ -25,8 +25,9 @@ from synmt.files import read_lines, write_atomically
 from synmt.metrics import MetricOptions, make_metric, score_system
 from synmt.model.build import build_for
 from synmt.model.seq2seq import Seq2Seq
-from synmt.needs import check_variants, given_trees, parser_recipe
+from synmt.needs import all_given_trees, check_variants, given_trees, parser_recipe
 from synmt.parallel import Processes
+from synmt.preparing import check_lengths
 from synmt.recipe import Recipe
 from synmt.recipe_data import SplitFiles
 from synmt.recipe_file import recipe_values
@@ -40,6 +41,7 @@ MAY_CHANGE = {
         *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
         *("patience", "max_decays", "use", "device"),
     },
+    "corpus": {"test"},
     "parser": {"workers", "device"},
     "target_parser": {"workers", "device"},
     "decoding": None,
@@ -81,8 +83,36 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
 
 
 def has_finished(run: Run, recipe: Recipe) -> bool:
-    """Tell whether a run has done all that its recipe asks for."""
-    return run.exists() and run.info().get("status") == "finished" and run.recipe() == recipe
+    """Tell whether a run has learnt all that its recipe asks for; its test sets may have changed since."""
+    if not run.exists() or run.info().get("status") != "finished":
+        return False
+    return _without_tests(run.recipe()) == _without_tests(recipe)
+
+
+def _without_tests(recipe: Recipe) -> Recipe:
+    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"test": {}})})
+
+
+def missing_tests(run: Run, recipe: Recipe) -> list[str]:
+    """Name the test sets of which a finished run has no translations, or those of other files."""
+    before, now = run.recipe().corpus.test, recipe.corpus.test
+    names = test_names(recipe.corpus, recipe.source, recipe.target)
+    return [name for name in names if not _is_scored(run.test_folder(name)) or before.get(name) != now.get(name)]
+
+
+def _is_scored(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json"))
+
+
+def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
+    """Find the files of some test sets, and check them before anything long begins."""
+    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    tests = {name: corpus.test[name] for name in names}
+    check_lengths(tests)
+    needs = check_variants(recipe)["source"]
+    if needs.to_run:
+        all_given_trees(recipe, corpus, "source", needs)
+    return tests
 
 
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
@@ -189,7 +219,9 @@ def keep_final_weights(run: Run, recipe: Recipe) -> None:
     settings = recipe.training
     if settings.average > 1:
         last = regular_checkpoints(run, settings)[-settings.average :]
-        average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
+        # of a finished run somebody may have removed them
+        if last:
+            average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
     with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
         shutil.copyfileobj(weights, out)
 

@@ -110,7 +110,7 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
                     yield stream
                 raw.flush()
                 os.fsync(raw.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
+            set_usual_mode(temporary)
             os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -196,6 +196,11 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def set_usual_mode(path: str | Path) -> None:
+    """Give a file the mode of any new one: temporary files can be read by their owner alone."""
+    os.chmod(path, 0o666 & ~_umask())
 
 
 def sha256(path: str | Path) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, compress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from synmt.files import count_lines, fingerprint, locked, saying_what_failed, wr
 from synmt.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.hashing import stored_sha256
 from synmt.recipe import Recipe
+from synmt.recipe_data import SplitFiles
 from synmt.syntax.pieces import Vocabulary
 from synmt.syntax.vocabulary import train_vocabulary
 from synmt.tables import Table, write_table
@@ -45,7 +46,7 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
-        lines = check_lengths(corpus)
+        lines = check_lengths(corpus.splits())
         yield from _select(recipe, corpus, folder, lines["train"])
         yield from _learn(recipe, corpus, folder, lines["train"])
         vocabularies = load_vocabularies(recipe, folder)
@@ -56,12 +57,12 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
         _finish(recipe, corpus, folder, lines)
 
 
-def check_lengths(corpus: Corpus) -> dict[str, int]:
+def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     """Count the lines of every split; raises one error for all whose sides differ."""
-    counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in corpus.splits().items()}
+    counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
     errors = [
         SynmtError(
-            f"{corpus.splits()[split].source} has {source:,} lines, {corpus.splits()[split].target} has {target:,}",
+            f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
             do="Both sides need the same number of lines: line 1 is the translation of line 1",
         )
         for split, (source, target) in counts.items()

@@ -6,6 +6,7 @@ can be overridden by `key.key=value`. Everything is checked before anything runs
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -43,8 +44,10 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
 
 
 def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    if path.resolve() in seen:
+    if path.resolve() in (other.resolve() for other in seen):
         raise UsageError("the recipe extends itself", where=str(path))
+    if not path.exists():
+        raise _no_such_recipe(path, seen[-1] if seen else None)
     given = load_yaml(path)
     if not isinstance(given, dict):
         raise UsageError("a recipe is a list of `key: value` lines", where=str(path))
@@ -53,9 +56,20 @@ def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         return given
     if not isinstance(base, str):
         raise UsageError("`extends` takes the path of one recipe", where=str(path))
-    inherited = _with_bases(path.parent / base, (*seen, path.resolve()))
+    inherited = _with_bases(path.parent / base, (*seen, path))
     inherited.pop("name", None)
     return _merge(inherited, given)
+
+
+def _no_such_recipe(path: Path, extended_by: Path | None) -> UsageError:
+    there = {other.stem: other for ending in ("yml", "yaml") for other in path.parent.glob(f"*.{ending}")}
+    # the ending would make short names near each other
+    near = difflib.get_close_matches(path.name.removesuffix(".yaml").removesuffix(".yml"), there, n=1)
+    return UsageError(
+        "there is no such file",
+        where=f"{extended_by} extends {path}" if extended_by else str(path),
+        do=f"Did you mean '{there[near[0]]}'?" if near else "",
+    )
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,8 +148,15 @@ def _unknown_key(location: list[str], where: str) -> SynmtError:
         f"{place + ' has no' if place else 'a recipe has no'} key '{location[-1]}'",
         where=where,
         allowed=f"Keys: {', '.join(names)}" if names else "",
-        do=did_you_mean(location[-1], names),
+        do=_in_sections(location[-1]) or did_you_mean(location[-1], names),
     )
+
+
+def _in_sections(key: str) -> str:
+    """Ask for the sections that have a key which somebody gave elsewhere; empty where none has it."""
+    sections = {name: _section(field.annotation) for name, field in Recipe.model_fields.items()}
+    found = [f"'{name}.{key}'" for name, section in sections.items() if section and key in section.model_fields]
+    return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _section(annotation: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.metrics import MetricOptions, read_aligned
 from synmt.outputs import Outputs, from_run
+from synmt.same_system import check_one_system
 
 _SEED = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
@@ -71,16 +72,23 @@ def read_systems(
     source: Path | None = None,
     test: str | None = None,
     group_seeds: bool = False,
+    remark: Callable[[str], None] = lambda text: None,
 ) -> Contest:
     """Read what was given: `-`, files, run folders, and patterns of them, each pattern one system.
 
     reference, source: files; else those of the first run.
     test: the runs' test set; else `test`, or the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or behind their last dot, are one system.
+    remark: told what a pattern, or the name of several seeds, stands for.
     """
+    _check_there(given)
     groups = [(str(path), _matching(path)) for path in given]
     if group_seeds:
         groups = _by_seed([path for _, paths in groups for path in paths])
+    for name, paths in groups:
+        if [name] != [str(path) for path in paths]:
+            remark(f"{_spoken(name)}: {_counted(paths)}")
+        check_one_system([path for path in paths if path.is_dir()])
     places = _find([path for _, paths in groups for path in paths], test)
     runs = [place for place in places if place.run]
     if test and not runs:
@@ -106,6 +114,26 @@ def _matching(path: Path) -> list[Path]:
     if not found:
         raise SynmtError("no file and no run folder fits the pattern", where=str(path))
     return found
+
+
+def _check_there(given: Sequence[Path]) -> None:
+    """Refuse what does not exist, before anything is said of references."""
+    missing = [
+        SynmtError(
+            "there is no such file or run folder",
+            where=_spoken(path),
+            do=did_you_mean(_spoken(path.name), map(_spoken, sorted(path.parent.glob("*")))),
+        )
+        for path in given
+        if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()
+    ]
+    if missing:
+        raise all_in_one(missing)
+
+
+def _counted(paths: Sequence[Path]) -> str:
+    names = ", ".join(_spoken(path.name) for path in paths)
+    return f"{len(paths)} seeds: {names}" if len(paths) > 1 else f"1 seed: {names}"
 
 
 def _by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:

@@ -28,7 +28,7 @@ LAYERS = [
     },
     {"checkpoint"},
     {"decode", "bootstrap", "metrics", "sacre", "ribes", "neural", "segments", "significance", "contrast"},
-    {"stream", "records", "training", "log", "outputs", "systems", "seeds", "standings", "analysis", "plots"},
+    {"stream", "records", "training", "log", "outputs", "systems", "same_system", "seeds", "standings", "analysis", "plots"},
     {"needs", "origins"},
     {"experiment"},
     {"cli"},

@@ -60,6 +60,19 @@ def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
         assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
 
 
+@pytest.mark.parametrize("mask", [0o022, 0o027])
+def test_weights_have_the_mode_of_every_other_file(tmp_path, mask):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    before = os.umask(mask)
+    try:
+        save_checkpoint(run, 2, model, optimizer, {"step": 2})
+        save_weights(model, run.weights)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in [*run.checkpoint(2).iterdir(), run.weights]}
+    assert modes == dict.fromkeys(["model.safetensors", "optimizer.safetensors", "state.json"], 0o666 & ~mask)
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 @pytest.mark.parametrize("function", ["replace", "fsync"])
 def test_a_disk_that_refuses_leaves_the_checkpoint_before(tmp_path, monkeypatch, code, function):

@@ -151,6 +151,11 @@ def test_plots_and_pages_are_written(project):
     assert "What attention of the source looks at" in page
     assert page.count("<img ") == 2
     assert "Framed: heads of pascal." in page
+    # on a terminal these are two lines
+    assert (
+        '<p class="faint">mostly at: where the highest weight stands most often, and in how many percent; in words: '
+        in page
+    )
     output(project, "lstm", "--html", "page.html")
     assert (project / "page.html").read_text(encoding="utf-8").count("<img ") == 1
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import synmt
 
+from synmt.analysis.robustness import read_trees
 from synmt.checkpoint import Run
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu
+from synmt.syntax.controls import Control
 from synmt.syntax.parsers import StanzaParser
 
 ENGLISH = [*TEXT[:3], ""]
@@ -291,3 +295,94 @@ def test_given_trees_without_the_probabilities_that_a_model_reads_are_refused(tm
     code, printed, said = analyze("--robustness", "--run", run, "--parses", tmp_path / "test.conllu")
     assert (code, printed) == (1, "")
     assert "line 1: the tree has no probabilities of arcs, and a variant reads them. Parse the text again" in said
+
+
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory):
+    """A run whose model reads random trees in place of the parser's."""
+    folder = tmp_path_factory.mktemp("controlled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(folder / "cache"))
+        run = put_under(write_run(folder / "random", GERMAN, PASCAL), "random")
+        own = Translator.load(Run(run), device="cpu").translate(ENGLISH)
+        write_lines(run / "tests" / "test" / "hypothesis.txt", [one.text for one in own])
+        yield run
+
+
+def put_under(run, control):
+    """Give the recipe of a run a control."""
+    recipe = Run(run).recipe()
+    parser = recipe.parser.model_copy(update={"control": control})
+    Run(run).write_recipe(recipe.model_copy(update={"parser": parser}))
+    return run
+
+
+def test_a_model_of_random_trees_is_measured_under_the_parsers_own_too(controlled):
+    code, printed, said = analyze("--robustness", "--run", controlled, "--shares", "1", "--parser", "compact", "--json")
+    assert code == 0, said
+    found = json.loads(printed)
+    assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
+    conditions = {one["name"]: one for one in found["conditions"]}
+    unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
+    # the run's random trees are the own ones already
+    assert list(conditions) == [
+        *("own (random)", "100 % rewired", "left", "right", "shuffled", "flat", unchanged, named),
+    ]
+    # the same parser is named: neither row is under the control
+    assert conditions[named] | {"name": unchanged} == conditions[unchanged]
+    recipe = Run(controlled).recipe()
+    trees = StanzaParser("en").parse(ENGLISH)
+    own = read_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
+    words = kept = 0
+    for tree, read, key in zip(own.uncontrolled, own.trees, own.keys, strict=True):
+        drawn = Control("random", seed=recipe.parser.seed).apply(tree, key)
+        assert drawn.parents.tolist() == read.parents.tolist()
+        words += len(tree)
+        kept += sum(drawn.parents == tree.parents)
+    assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
+    printed = analyze("--robustness", "--run", controlled, "--shares", "1")[1]
+    assert (
+        "own: the trees that the model reads: random trees in place of those by Stanza (compact, en), which " in printed
+    )
+
+
+def test_a_random_control_of_another_seed_has_a_row(controlled):
+    printed = analyze("--robustness", "--run", controlled, "--shares", "1", "--seed", "2", "--json")[1]
+    conditions = {one["name"]: one for one in json.loads(printed)["conditions"]}
+    assert conditions["random"]["uas"] < 1
+
+
+def test_what_a_model_reads_in_place_of_the_parsers_trees_is_said(controlled):
+    whose = "Stanza (compact, en); the model reads random trees in their place"
+    for asked in (["--attention"], ["--trees", "--head", "1.1"], ["--by-depth"]):
+        code, printed, said = analyze(*asked, "--run", controlled)
+        assert code == 0, said
+        assert whose in printed
+        assert "as the model reads it" not in printed + said
+
+
+def test_a_model_of_gold_trees_says_that_the_groups_are_not_of_those(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees that were given with its text"))):
+        run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
+        code, _, said = analyze("--by-depth", "--run", run)
+        assert code == 0
+        assert f"the model has learnt to read {what}, not these; give those by `--parses FILE.conllu`" in said
+    plain = write_run(tmp_path / "plain", GERMAN, parser=False)
+    assert "has learnt to read" not in analyze("--by-depth", "--run", plain)[2]
+
+
+def test_who_reads_only_the_first_lines_gets_the_page_all_the_same(files, tmp_path):
+    page = tmp_path / "page.html"
+    given = {"hypotheses": files["a"], "references": files["references"], "source": files["source.en"], "html": page}
+    options = [part for name, path in given.items() for part in (f"--{name}", str(path))]
+    # a table is written at once, as plain lines are not
+    begun = subprocess.Popen(
+        [sys.executable, "-m", "synmt", "analyze", "--by-length", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert begun.stdout is not None
+    begun.stdout.close()
+    assert begun.wait(timeout=120) == 141
+    assert "BLEU by source length" in page.read_text(encoding="utf-8")

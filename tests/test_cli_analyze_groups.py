@@ -283,6 +283,11 @@ def test_empty_buckets_at_the_end_are_shown_only_where_they_were_asked_for(place
 
     assert groups() == ["1-10"]
     assert groups("--buckets", "pascal") == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
+    # a plot shows what the table shows
+    for buckets, last in (((), "1-10"), (("--buckets", "pascal"), ">50")):
+        assert run("--by-length", *buckets, "--plot", "length.svg").exit_code == 0
+        drawn = (place / "length.svg").read_text(encoding="utf-8")
+        assert (">1-10<" in drawn, "&gt;50<" in drawn) == (True, last == ">50")
     # one in the middle says something
     assert groups("--buckets", "1,2,4,5") == ["1", "2", "3-4", "5", ">5"]
 
@@ -305,6 +310,7 @@ def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch)
 
 def test_without_matplotlib_a_page_with_figures_is_refused_before_anything_is_read(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = run("--by-length", "--run", "nowhere", "--html", "page.html")
-    assert "plots need matplotlib" in str(result.exception)
+    for asked in ("--by-length", "--attention", "--robustness"):
+        result = run(asked, "--run", "nowhere", "--html", "page.html")
+        assert "plots need matplotlib" in str(result.exception)
     assert run("--compare", "good.de", "poor.de", "--references", "reference.de", "--html", "page.html").exit_code == 0

@@ -40,6 +40,13 @@ def test_text_goes_in_and_trees_come_out(tmp_path):
     assert [len(parse) for parse in parses] == [6, 0, 4]
 
 
+def test_one_line_that_failed_is_no_plural(tmp_path):
+    (tmp_path / "text.en").write_text(TEXT + "x" * 1500 + "\n")
+    done = synmt("parse", tmp_path / "text.en", "-o", tmp_path / "trees.conllu")
+    assert done.returncode == 0
+    assert b"warning: 1 line failed: " in done.stderr
+
+
 def test_a_file_is_parsed_once(tmp_path):
     (tmp_path / "text.en").write_text(TEXT)
     target = tmp_path / "trees.conllu.gz"

@@ -218,6 +218,11 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert result.exit_code == 0, result.output
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
+    legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
+    assert "draws sentences, and seeds of each system" in legend["boot. p"]
+    assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
+    alone = run("-r", files / "ref.de", files / "a.0", files / "b.0", "-m", "bleu", "--samples", 200)
+    assert "swaps sentences only" not in alone.stdout
     header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
     assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
     assert [row.split()[2] for row in rows] == ["2", "3"]
@@ -248,6 +253,50 @@ def test_a_run_brings_its_reference_its_source_and_its_scoring(tmp_path, monkeyp
     assert "pascal: the references of its test set are not those of" in str(other.exception)
     given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
     assert given.exit_code == 0
+
+
+def write_run(folder, *variants, lines, **sections):
+    """Make a run with translations of the references."""
+    made = make_run(folder, *variants, parser=False, **sections)
+    made.test_folder("test").mkdir(parents=True)
+    for kind, text in (("source", ["a", "b", "c"]), ("reference", REFERENCES), ("hypothesis", lines)):
+        (made.test_folder("test") / f"{kind}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def test_what_a_pattern_stands_for_is_said(tmp_path):
+    for number, lines in ((1, FIRST), (2, SECOND)):
+        training = {"seed": number, "device": "cpu" if number == 2 else "auto"}
+        write_run(tmp_path / f"pascal-{number}", lines=lines, training=training)
+    result = run(tmp_path / "pascal-1", tmp_path / "pascal*", "-m", "chrf", "--samples", 50)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count(f"{tmp_path / 'pascal*'}: 2 seeds: pascal-1, pascal-2\n") == 1
+    assert "1 seed" not in result.stderr
+    assert f"{tmp_path / '*-2'}: 1 seed: pascal-2\n" in run(tmp_path / "*-2", "-m", "chrf").stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "said"),
+    [
+        ({}, {"variants": [{"name": "pascal"}]}, "syntax.variants is [pascal] here, [] there"),
+        ({"training": {"max_steps": 5}}, {"training": {"seed": 2}}, "training.max_steps is 100000 here, 5 there"),
+        (
+            {"variants": [{"name": "pascal", "layers": [1]}]},
+            {"variants": [{"name": "pascal", "layers": [2]}]},
+            "syntax.variants.0.layers.0 is 2 here, 1 there",
+        ),
+    ],
+    ids=["variants", "steps", "options"],
+)
+@pytest.mark.parametrize("how", ["pattern", "seeds"])
+def test_runs_of_other_recipes_are_no_seeds_of_one_system(tmp_path, first, other, said, how):
+    for name, recipe in (("mine.1", first), ("mine.2", other)):
+        sections = {key: value for key, value in recipe.items() if key != "variants"}
+        write_run(tmp_path / name, *recipe.get("variants", ()), lines=FIRST, **sections)
+    one, two = tmp_path / "mine.1", tmp_path / "mine.2"
+    given = [tmp_path / "mine.*"] if how == "pattern" else [one, two, "--seeds"]
+    message = str(run(*given, "-m", "chrf").exception)
+    assert f"{two}: is no seed of the system that {one} is one of: {said}" in message
+    assert run(one, two, "-m", "chrf", "--samples", 50).exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl", "all.tsv.jsonl"])
@@ -310,6 +359,8 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         ((), "there is nothing to score"),
         (("one.de",), "nothing to score against. Give the references: `-r FILE`"),
         (("-r", "ref.de", "one.de", "--test", "test"), "no run was given that could have a test set"),
+        (("runs/plain",), "runs/plain: there is no such file or run folder"),
+        (("one.ed", "-r", "ref.de"), "one.ed: there is no such file or run folder. Did you mean 'one.de'?"),
         (("-r", "ref.de", "no.*"), "no.*: no file and no run folder fits the pattern"),
         (("-r", "ref.de", "-", "-"), "standard input can be read only once"),
         (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: is given twice as a seed"),
@@ -443,7 +494,7 @@ console.run(app)
         (b"eins\nzwei\n", 1, "bad.de: 2 lines, but"),
         (b"", 1, "bad.de: 0 lines, but"),
         (b"eins\nzwei\xff\ndrei\n", 1, "bad.de: line 2 is not UTF-8"),
-        (None, 1, "bad.de: cannot read the file"),
+        (None, 1, "bad.de: there is no such file or run folder"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr(files, content, code, message):

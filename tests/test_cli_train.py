@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -238,6 +239,102 @@ def test_trees_that_the_test_set_lacks_are_missed_before_training(tmp_path):
     # a plain model does not ask for them
     done = train(tmp_path, tmp_path / "tiny.yaml", "syntax.variants=[]", "training.max_steps=2")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_test_set_of_unequal_sides_is_named_before_training_also_where_all_is_prepared(tmp_path):
+    text = write_corpus(tmp_path / "text")
+    recipe = write_recipe(tmp_path / "tiny.yaml", text)
+    assert synmt("prepare", recipe, cwd=tmp_path).returncode == 0
+    lines = (text / "test.de").read_text().splitlines(keepends=True)
+    (text / "test.de").write_text("".join(lines[:3]))
+    done = synmt("train", recipe, cwd=tmp_path)
+    assert done.returncode == 1
+    assert f"{text / 'test.en'} has 4 lines, {text / 'test.de'} has 3. Both sides" in done.stderr.decode()
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Train a plain system with one test set, given file by file."""
+    folder = tmp_path_factory.mktemp("finished")
+    text = write_corpus(folder / "text")
+    recipe = write_finished(folder, text, "test")
+    assert synmt("train", recipe, cwd=folder).returncode == 0
+    # what is made again needs neither the prepared text nor, but for the weights, the checkpoints
+    shutil.rmtree(folder / "data")
+    return folder
+
+
+def write_finished(folder, text, *tests):
+    """Write a recipe with these test sets."""
+    splits = {split: {"source": f"{text / split}.en", "target": f"{text / split}.de"} for split in ("train", "valid")}
+    named = {name: {"source": f"{text / name}.en", "target": f"{text / name}.de"} for name in tests}
+    return write_recipe(
+        folder / "tiny.yaml",
+        text,
+        corpus={**splits, "test": named},
+        parser={},
+        syntax={"variants": []},
+        training={**TRAINING, "max_steps": 2},
+    )
+
+
+@pytest.mark.parametrize("removed", ["tests", "tests/test/hypothesis.txt", "tests/test/scores.json"])
+def test_a_finished_run_gets_its_missing_translations_again(finished, removed):
+    run = finished / "runs" / "tiny"
+    recipe = write_finished(finished, finished / "text", "test")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    if (run / removed).is_dir():
+        shutil.rmtree(run / removed)
+    else:
+        (run / removed).unlink()
+    done = synmt("train", recipe, cwd=finished)
+    assert done.returncode == 0, done.stderr
+    assert b"tiny has finished already, after 2 steps" in done.stderr
+    assert b"test: bleu" in done.stderr
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+
+
+def test_a_finished_run_gets_its_missing_weights_again(finished):
+    run = finished / "runs" / "tiny"
+    recipe = write_finished(finished, finished / "text", "test")
+    before = (run / "model.safetensors").read_bytes()
+    (run / "model.safetensors").unlink()
+    done = synmt("train", recipe, cwd=finished)
+    assert done.returncode == 0, done.stderr
+    assert b"model.safetensors is made again" in done.stderr
+    assert (run / "model.safetensors").read_bytes() == before
+
+
+def test_a_finished_run_translates_a_test_set_that_the_recipe_names_later(finished):
+    text, run = finished / "text", finished / "runs" / "tiny"
+    for language in ("en", "de"):
+        shutil.copy(text / f"valid.{language}", text / f"later.{language}")
+    recipe = write_finished(finished, text, "test", "later")
+    (text / "later.de").write_text("Der Affe.\n")
+    done = synmt("train", recipe, cwd=finished)
+    assert done.returncode == 1
+    assert b"later.en has 4 lines" in done.stderr
+    shutil.copy(text / "valid.de", text / "later.de")
+    for _ in range(2):
+        done = synmt("train", recipe, cwd=finished)
+        assert done.returncode == 0, done.stderr
+        assert b"train:" not in done.stderr
+        assert b"later: bleu" in done.stderr
+    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "valid.de").read_bytes()
+    # other files under the same name are another test set
+    shutil.copy(text / "test.de", text / "other.de")
+    shutil.copy(text / "test.en", text / "other.en")
+    recipe.write_text(recipe.read_text().replace("later.en", "other.en").replace("later.de", "other.de"))
+    assert synmt("train", recipe, cwd=finished).returncode == 0
+    assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "test.de").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["train", "prepare"])
+def test_an_error_of_a_variant_names_the_recipe(place, command):
+    done = synmt(command, place / "tiny.yaml", "syntax.variants.0.varience=2")
+    assert done.returncode == 2
+    assert f"{place / 'tiny.yaml'}: syntax.variants[0]" in done.stderr.decode()
 
 
 def test_debug_shows_the_traceback(place):

@@ -92,7 +92,7 @@ def start(*arguments):
 
 def test_without_arguments_the_newest_run_translates_standard_input(runs):
     done = synmt(text=INPUT, cwd=runs.parent)
-    assert (done.returncode, warnings_in(done.stderr)) == (0, b"")
+    assert (done.returncode, warnings_in(done.stderr)) == (0, b"run: runs/plain\n")
     lines = done.stdout.decode().split("\n")
     assert len(lines) == len(LINES) + 1
     assert [bool(line) for line in lines] == [True, False, False, True, True, False]

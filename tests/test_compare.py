@@ -105,6 +105,25 @@ def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
     assert bracketed("x a y", kinds("x a y", "", "a")) == "[x a y]"
 
 
+def test_in_a_loop_the_reference_has_a_word_only_as_often_as_it_stands_there():
+    looped, b, reference = "ein Hund Hund Hund sieht", "Katzen", "Der Hund sieht ein Haus"
+    # ein stands elsewhere in the reference; of the dogs, the last one sees, as there
+    assert kinds(looped, b, reference) == ["right", "other", "other", "right", "right"]
+    # the last dog is in both translations, and is all that the reference has
+    assert kinds("Hund Hund sieht", "Hund sieht", "Hund sieht") == ["other", "same", "same"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_more_words_are_right_than_the_reference_has(seed):
+    random = np.random.default_rng(seed)
+    line, reference = (random.choice(list("abc"), size=8).tolist() for _ in range(2))
+    found = kinds(" ".join(line), "", " ".join(reference))
+    right = [word for word, kind in zip(line, found, strict=True) if kind == "right"]
+    assert {word: right.count(word) for word in "abc"} == {
+        word: min(line.count(word), reference.count(word)) for word in "abc"
+    }
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_stretches_together_are_the_line(seed):
     random = np.random.default_rng(seed)

@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -156,6 +158,59 @@ def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
     with console.progress("work", 4, "lines", every=0) as advance:
         advance(1)
     assert capfd.readouterr().err.startswith("work: 1 of 4 lines, ")
+
+
+@pytest.mark.parametrize(
+    ("amounts", "seconds", "said"),
+    [
+        ([1], 12.3, "work: 1 of 2,200 lines, 0.1/s"),
+        ([2, 2], 6, "work: 4 of 2,200 lines, 0.3/s"),
+        ([2, 3], 2.5, "work: 5 of 2,200 lines, 1.0/s, 37 min left"),
+        ([5], 60, "work: 5 of 2,200 lines, 0.1/s, 7 h 19 min left"),
+        ([200], 10, "work: 200 of 2,200 lines, 20/s, 100 s left"),
+        ([200], 20, "work: 200 of 2,200 lines, 10/s, 3 min left"),
+        ([2200], 11, "work: 2,200 of 2,200 lines, 200/s"),
+    ],
+)
+def test_progress_says_slow_rates_exactly_and_long_times_in_hours(monkeypatch, capfd, amounts, seconds, said):
+    monkeypatch.setattr(console, "_settings", console._Settings())
+    clock = [0.0]
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    with console.progress("work", 2200, "lines", every=0) as advance:
+        for amount in amounts:
+            clock[0] += seconds
+            advance(amount)
+    assert capfd.readouterr().err.splitlines()[-1] == said
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loaded(tmp_path, monkeypatch, capfd, number):
+    (tmp_path / "greedy.py").write_text(
+        "import os\ntry:\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "    loaded = all(range(1, 1000))\n"
+        "except BaseException:\n    loaded = False\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    one = typer.Typer()
+    found = []
+
+    @one.command()
+    def go():
+        import greedy
+
+        found.append(greedy.loaded)
+        threading.Event().wait(20)
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys, "argv", ["synmt"])
+    try:
+        with pytest.raises(SystemExit) as left:
+            console.run(one)
+    finally:
+        sys.modules.pop("greedy", None)
+    assert (left.value.code, found) == (130, [True])
+    assert capfd.readouterr().err == "synmt: interrupted\n"
 
 
 def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):

@@ -86,6 +86,13 @@ def test_a_chart_becomes_smaller_with_the_screen_until_it_scrolls_and_a_tree_doe
     assert "class" not in heat_map | tree
 
 
+def test_a_caption_is_no_wider_than_the_screen_whatever_its_table_is():
+    # a table that is wider scrolls, and would take its caption along
+    [style] = re.findall(r"\ncaption \{([^}]*)\}", make_page("sa", SECTIONS))
+    for rule in ("white-space: normal", "position: sticky", "left: 0", "max-width: min(calc(100vw - 2rem), 54rem)"):
+        assert rule in style
+
+
 def test_what_stands_around_the_sections_is_there_where_it_is_given():
     around = {"about": paragraph("A run."), "made_by": code("synmt analyze > x")}
     read = Reader(make_page("sa", SECTIONS, **around))

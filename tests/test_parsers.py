@@ -273,6 +273,14 @@ def test_a_language_without_compact_model_is_refused_with_what_there_is():
         StanzaParser("xx")
 
 
+@pytest.mark.parametrize("model", ["compact", "official"])
+@pytest.mark.parametrize(("name", "code"), [("english", "en"), ("German", "de"), ("ancient greek", "grc")])
+def test_the_name_of_a_language_gets_its_code(monkeypatch, tmp_path, model, name, code):
+    monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
+    with pytest.raises(UsageError, match=f"'{name}' is the name of a language, not its code. Did you mean '{code}'"):
+        StanzaParser(name, model=model)
+
+
 def test_a_missing_official_model_says_how_to_get_it_online_and_offline(monkeypatch, tmp_path):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     monkeypatch.delenv("SYNMT_OFFLINE", raising=False)

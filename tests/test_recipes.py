@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.needs import check_variants
 from synmt.recipe import Recipe
 from synmt.recipe_file import check_recipe, load_recipe, recipe_values
@@ -119,8 +119,34 @@ def test_a_recipe_that_extends_itself_is_refused(tmp_path):
 
 
 def test_a_missing_recipe_or_base_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"base\.yaml: there is no such file"):
+    with pytest.raises(UsageError, match=r"r\.yaml extends .*base\.yaml: there is no such file"):
         load_recipe(write(tmp_path, "r.yaml", "extends: base.yaml\n"))
+    with pytest.raises(UsageError, match=r"^[^ ]*none\.yaml: there is no such file\.$"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("name", ["plain.yml", "plain", "plian.yaml"])
+def test_a_recipe_with_another_ending_is_offered(tmp_path, name):
+    path = write(tmp_path, "plain.yaml", "")
+    with pytest.raises(UsageError, match=f"{name}: there is no such file. Did you mean '{path}'"):
+        load_recipe(tmp_path / name)
+
+
+def test_a_key_that_stands_in_another_section_is_offered_with_its_section(tmp_path):
+    path = write(tmp_path, "r.yaml", dump_yaml(LEAST))
+    with pytest.raises(UsageError, match=r"no key 'max_steps'.*Did you mean 'training\.max_steps'\?"):
+        load_recipe(path, ["max_steps=100"])
+    with pytest.raises(UsageError, match=r"no key 'batch_size'.*Did you mean 'decoding\.batch_size'\?"):
+        load_recipe(path, ["training.batch_size=100"])
+    with pytest.raises(UsageError, match=r"'parser\.workers' or 'target_parser\.workers'\?"):
+        load_recipe(path, ["workers=3"])
+
+
+def test_an_error_of_a_key_gets_the_file_that_it_stands_in_and_so_does_each_of_several():
+    with pytest.raises(UsageError, match=r"^r\.yaml: syntax: odd\. Mend it\.$"), naming(Path("r.yaml")):
+        raise UsageError("odd", where="syntax", do="Mend it")
+    with pytest.raises(SynmtError, match=r"^r\.yaml: a\.\nr\.yaml: b\.$"), naming(Path("r.yaml")):
+        raise all_in_one([SynmtError("a"), SynmtError("b")])
 
 
 @pytest.mark.parametrize("override", ["training.max_steps", "=3", "source.code=en", "syntax.variants.4.heads=2"])

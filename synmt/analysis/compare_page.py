@@ -1,7 +1,7 @@
 """A part of a web page with the sentences that two systems translate most differently: a card for each.
 
 Words that differ are told apart by colour and by the line below them: drawn through where the reference has the word,
-dashed where it has not.
+dashed where it has not, or not so often.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _legend(compared: Compared, about: About, *shown: Sequence[Shown]) -> str:
         )
     words = (
         f'<p class="faint">Words in which A and B differ: <mark class="right">the reference has the word</mark> '
-        f'<mark class="other">it has not</mark></p>\n<p class="faint">{escape(compared.metric.title)}|'
+        f'<mark class="other">it has not, or not so often</mark></p>\n<p class="faint">{escape(compared.metric.title)}|'
         f"{escape(compared.metric.signature)}</p>\n"
     )
     return "".join(paragraph(note, faint=True) for note in notes) + words

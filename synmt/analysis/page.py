@@ -137,7 +137,8 @@ p { margin: .4rem 0; overflow-wrap: anywhere; }
 .faint { color: var(--faint); font-size: .875rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9375rem; margin: .5rem 0; }
-caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bottom: .3rem; }
+caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bottom: .3rem; white-space: normal;
+  position: sticky; left: 0; max-width: min(calc(100vw - 2rem), 54rem); overflow-wrap: anywhere; }
 th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper); }
 thead th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }

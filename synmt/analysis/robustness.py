@@ -67,11 +67,20 @@ class OwnTrees:
 
     trees: without the words that have no piece, and under the recipe's control.
     keys: the pieces of the lines, as bytes.
+    control: the recipe's.
+    parsed: the trees without the control; None where they are `trees`.
     """
 
     lines: Sequence[str]
     trees: list[Parse]
     keys: list[bytes]
+    control: Control = field(default_factory=Control)
+    parsed: list[Parse] | None = None
+
+    @property
+    def uncontrolled(self) -> list[Parse]:
+        """Give the trees without the recipe's control."""
+        return self.trees if self.parsed is None else self.parsed
 
     @property
     def with_arcs(self) -> bool:
@@ -114,14 +123,15 @@ def parse_shares(text: str) -> list[float]:
 
 def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> OwnTrees:
     """Find what a model reads of the parses of lines."""
-    trees, keys = list(parses), [b""] * len(lines)
+    control, keys = translator.reading.control, [b""] * len(lines)
+    trees, parsed = list(parses), list(parses)
     for sources in translator.source_batches(lines, parses):
         for one in sources:
             # as `collate` does
             keys[one.index] = one.example.source.tobytes()
-            tree = one.example.trees["source"].parse
-            trees[one.index] = translator.reading.control.apply(tree, keys[one.index])
-    return OwnTrees(lines, trees, keys)
+            parsed[one.index] = tree = one.example.trees["source"].parse
+            trees[one.index] = control.apply(tree, keys[one.index])
+    return OwnTrees(lines, trees, keys, control, None if control.idle else parsed)
 
 
 def conditions(
@@ -131,7 +141,7 @@ def conditions(
 
     Where the own trees come with probabilities of arcs, all arcs of rewired trees are certain, so that only parents
     differ from one share to the next; the share 0 then tells what it costs to read the same trees as certain. Else it
-    is left out, since its trees are the own ones.
+    is left out, since its trees are the own ones; so is the control that the own ones are under already.
     """
     certain = replace(own, trees=_certain(own.trees)) if own.with_arcs else own
     for share in shares:
@@ -139,8 +149,9 @@ def conditions(
             name = f"{100 * share:g} % rewired" if share else "own, but certain"
             yield Condition(name, "rewired", _controlled(certain, Control(rewire=share, seed=seed)), share)
     for kind in get_args(ControlKind):
-        if kind != "none":
-            yield Condition(kind, "control", _controlled(certain, Control(kind, seed=seed)))
+        control = Control(kind, seed=seed)
+        if not control.idle and not _same_trees(control, own.control):
+            yield Condition(kind, "control", _controlled(certain, control))
     flat = [flat_parse(line) for line in own.lines]
     yield Condition("flat", "flat", _certain(flat) if own.with_arcs else flat)
     for name, trees in others:
@@ -169,7 +180,8 @@ def measure(
 
     texts = list(translate(own.trees))
     base = score(metric, texts, references, own.lines)
-    yield Outcome("own", "own", None, 1.0, base.value, None, 0.0, texts)
+    name = "own" if own.control.idle else f"own ({own.control.name})"
+    yield Outcome(name, "own", None, 1.0, base.value, None, 0.0, texts)
     for one in made:
         other = list(translate(one.trees))
         scored = score(metric, other, references, own.lines)
@@ -202,6 +214,12 @@ def _parents_by_place(parse: Parse) -> dict[tuple[int, int], tuple[int, int]]:
     """Give the place of the parent of the word at each place."""
     places = [(start, end) for start, end in parse.spans.tolist()]
     return {place: places[parent] for place, parent in zip(places, parse.parents.tolist(), strict=True)}
+
+
+def _same_trees(one: Control, other: Control) -> bool:
+    """Tell whether two controls give the same trees; chains are the same whatever the seed."""
+    seeds = one.seed == other.seed or one.kind in ("left", "right")
+    return one.kind == other.kind and one.rewire == other.rewire and seeds
 
 
 def _certain(trees: Sequence[Parse]) -> list[Parse]:

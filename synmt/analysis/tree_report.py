@@ -18,17 +18,17 @@ class Gold:
     test: the test set that they are of; empty where a treebank brings its own sentences.
     treebank: the file of given trees; empty where a parser made them.
     parser: what made them otherwise.
-    read: whether the model itself reads them.
+    read: how the model itself reads them; empty where it does not.
     """
 
     test: str = ""
     treebank: str = ""
     parser: str = ""
-    read: bool = False
+    read: str = ""
 
     def __str__(self) -> str:
         name = f"gold, {self.treebank}" if self.treebank else f"test set {self.test}, parsed by {self.parser}"
-        return name + ", as the model reads it" * self.read
+        return name + self.read
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -14,8 +15,10 @@ import numpy as np
 from synmt.syntax.parse import IntArray
 
 Kind = Literal["same", "right", "other"]
-"""A word is the same in both translations; or it differs, and the reference has it somewhere (`right`), or has not."""
+"""A word is the same in both translations; or it differs, and the reference has it somewhere (`right`), or has not.
 
+A translation may have a word more often than the reference: each word of the reference makes one `right` at most.
+"""
 
 _ALONE = ("CJK", "HIRAGANA", "KATAKANA")
 """How Unicode begins the names of letters that are words by themselves here."""
@@ -39,12 +42,25 @@ def word_spans(line: str) -> IntArray:
 def kinds(line: str, other: str, reference: str) -> list[Kind]:
     """Tell of each word of a translation whether another one has it at the same place, or else the reference: W."""
     words, others = _words(line), _words(other)
-    known = set(_words(reference))
-    found: list[Kind] = ["right" if word in known else "other" for word in words]
-    for start, _, length in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
-        for place in range(start, start + length):
-            found[place] = "same"
+    found: list[Kind] = ["right" if known else "other" for known in _known(words, _words(reference))]
+    for place in _in_order(words, others):
+        found[place] = "same"
     return found
+
+
+def _known(words: list[str], reference: list[str]) -> list[bool]:
+    """Tell which words the reference has, each as often as it has it: those in its order first, then the earliest."""
+    left, found = Counter(reference), [False] * len(words)
+    for place in dict.fromkeys([*_in_order(words, reference), *range(len(words))]):
+        found[place] = left[words[place]] > 0
+        left[words[place]] -= 1
+    return found
+
+
+def _in_order(words: list[str], others: list[str]) -> Iterator[int]:
+    """Find the places of the words that the other line has in the same order."""
+    for start, _, length in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
+        yield from range(start, start + length)
 
 
 def stretches(line: str, of_words: list[Kind]) -> Iterator[Stretch]:

@@ -23,7 +23,7 @@ from synmt.cli.analyze_groups import analyze_groups
 from synmt.cli.analyze_robustness import analyze_robustness
 from synmt.cli.analyze_trees import analyze_trees
 from synmt.cli.finding import Finding
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,7 @@ def analyze(
     kinds = _kinds(typed)
     _check_input({shown: given[name] for name, shown in typed.items()})
     _check_files(kinds, plot, page)
-    findings = {kind.asked_by[0]: kind.find(**{name: given[name] for name in kind.options}) for kind in kinds}
-    _tell(findings, page, as_json=as_json)
+    _tell(_find_all(kinds, given), page, as_json=as_json)
 
 
 def _typed(context: typer.Context) -> dict[str, str]:
@@ -184,20 +183,49 @@ def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -
             check_matplotlib()
 
 
+def _find_all(kinds: Sequence[_Kind], given: dict[str, Any]) -> dict[str, Finding]:
+    """Make the analyses; all that take the newest run take the same one, and it is said which."""
+    # translations of files need no run
+    taking = [
+        kind for kind in kinds if "run" in kind.options and not ("hypotheses" in kind.options and given["hypotheses"])
+    ]
+    chosen = {"run": _newest_run() if taking and given["run"] is None else given["run"]}
+    return {
+        kind.asked_by[0]: kind.find(
+            **{name: (chosen if kind in taking else {}).get(name, given[name]) for name in kind.options}
+        )
+        for kind in kinds
+    }
+
+
+def _newest_run() -> Path | None:
+    """Find the run that is taken where none is named, and say which it is; None where there is none to take."""
+    from synmt.checkpoint import find_run
+
+    try:
+        newest = find_run(None).folder
+    except SynmtError:
+        # whatever needs it says so, after it has looked at its own options
+        return None
+    console.remark(f"run: {newest}")
+    return newest
+
+
 def _tell(findings: dict[str, Finding], page: Path | None, *, as_json: bool) -> None:
     # what may still fail comes before anything is printed
     made = _make_page(list(findings.values())) if page else ""
     values = {name: finding.values() for name, finding in findings.items()} if as_json else {}
-    if values:
-        shown = values if len(values) > 1 else next(iter(values.values()))
-        print(json.dumps(shown, ensure_ascii=False, indent=2))
-    else:
-        _print(list(findings.values()))
+    # whoever reads only the first lines, as `head` does, gets the page all the same
     if page:
         from synmt.files import write_atomically
 
         with console.written("page", page), write_atomically(page) as out:
             out.write(made)
+    if values:
+        shown = values if len(values) > 1 else next(iter(values.values()))
+        print(json.dumps(shown, ensure_ascii=False, indent=2))
+    else:
+        _print(list(findings.values()))
 
 
 def _print(findings: Sequence[Finding]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import (
+    as_read,
     check_name,
     check_recorded,
     name_parser,
@@ -148,7 +149,8 @@ class _Asked:
         made_by = parser_of(self.translator, self.run.recipe(), self.place, parser)
         console.remark(f"compared with: {self.text} parsed by {name_parser(made_by)}")
         texts = parse_texts(self.translator, made_by, self.place, source, target, named=parser is not None)
-        return texts, name_parser(made_by) + ", as the model reads it" * (texts.read is not None)
+        read = "" if texts.read is None else as_read(self.translator.reading.control)
+        return texts, name_parser(made_by) + read
 
 
 def _draw(shown: AttentionMap, path: Path, system: str) -> None:

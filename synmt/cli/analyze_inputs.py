@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from synmt.decode.translator import Translator
     from synmt.outputs import Outputs
     from synmt.recipe import Recipe
+    from synmt.syntax.controls import Control
     from synmt.syntax.parse import Parse
     from synmt.syntax.parsers import StanzaParser
 
@@ -130,6 +131,11 @@ def name_parser(parser: StanzaParser) -> str:
     """Name a parser for people; a model in a folder is called as the folder."""
     model = parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
     return f"Stanza ({model}, {parser.language})"
+
+
+def as_read(control: Control) -> str:
+    """Say how a model reads the trees of its own parser, to stand behind the parser's name."""
+    return ", as the model reads it" if control.idle else f"; the model reads {control.name} trees in their place"
 
 
 def save_plot(path: Path, save: Callable[[], str]) -> None:

@@ -29,6 +29,7 @@ class _Report:
     """All that is shown.
 
     parser: the name of what made the own trees, or of the file that they are from.
+    control: the name of the recipe's control that they are under; empty where there is none.
     differing: translations under the own trees that are not those which the run has kept.
     """
 
@@ -36,6 +37,7 @@ class _Report:
     metric: Metric
     outcomes: list[Outcome]
     parser: str
+    control: str
     seed: int
     with_arcs: bool
     differing: int
@@ -73,7 +75,7 @@ def analyze_robustness(
     # a parser that cannot be had is better known before anything is parsed
     other = find_parser(opened.recipe(), "source", parser, to="parse") if parser else None
     own, name = _own_trees(translator, outputs, parses)
-    made = list(conditions(own, wanted, seed=seed, others=_others(translator, own, other)))
+    made = list(conditions(own, wanted, seed=seed, others=_others(translator, own, name, other)))
     if own.with_arcs:
         console.remark("the model reads probabilities of arcs: those of the own trees are the parser's, others certain")
     outcomes = _measured(translator, own, made, chosen, outputs)
@@ -81,7 +83,7 @@ def analyze_robustness(
     if differing:
         count = len(outputs.hypothesis)
         console.warn(f"{differing:,} of {count:,} translations under the own trees are not those kept in the run")
-    report = _Report(outputs, chosen, outcomes, name, seed, own.with_arcs, differing)
+    report = _Report(outputs, chosen, outcomes, name, own.control.name, seed, own.with_arcs, differing)
     if plot:
         _draw(report, plot)
     return Finding(
@@ -107,14 +109,22 @@ def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) ->
     return read_trees(translator, lines, given), parses.name
 
 
-def _others(translator: Translator, own: OwnTrees, parser: StanzaParser | None) -> list[tuple[str, list[Parse]]]:
-    """Parse the test set by another parser, if there is one."""
+def _others(
+    translator: Translator, own: OwnTrees, name: str, parser: StanzaParser | None
+) -> list[tuple[str, list[Parse]]]:
+    """Take the trees without the recipe's control, if it has one, and those of another parser, if there is one."""
     from synmt.analysis.robustness import read_trees
 
-    if parser is None:
-        return []
-    parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
-    return [(name_parser(parser), read_trees(translator, own.lines, parses).trees)]
+    found = [] if own.control.idle else [(_unchanged(name), own.uncontrolled)]
+    if parser is not None:
+        parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
+        # a control would put the same random trees in the place of every parser's
+        found.append((name_parser(parser), read_trees(translator, own.lines, parses).uncontrolled))
+    return found
+
+
+def _unchanged(parser: str) -> str:
+    return f"{parser}, unchanged"
 
 
 def _measured(
@@ -149,6 +159,7 @@ def _values(report: _Report) -> dict[str, Any]:
         "signature": report.metric.signature,
         "higher_is_better": report.metric.higher_is_better,
         "parser": report.parser,
+        "control": report.control or None,
         "seed": report.seed,
         "probabilities_of_arcs": report.with_arcs,
         "not_as_in_the_run": report.differing,
@@ -188,7 +199,10 @@ def _columns(report: _Report) -> list[str]:
 def _notes(report: _Report) -> list[str]:
     lower = "" if report.metric.higher_is_better else f"; {report.metric.title}: lower is better"
     notes = [
-        f"own: the trees that the model reads, by {report.parser}",
+        f"own: the trees that the model reads: {report.control} trees in place of those by {report.parser}, which have "
+        f"the row '{_unchanged(report.parser)}'"
+        if report.control
+        else f"own: the trees that the model reads, by {report.parser}",
         "rewired: so many words, drawn at random and never the root, have another parent; left, right: every word "
         "hangs on the one after or before it; random: any tree; shuffled: the same tree on shuffled words; flat: every "
         "word hangs on the first, as in a line that no parser can read",

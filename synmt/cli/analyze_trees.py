@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import (
+    as_read,
     check_name,
     check_recorded,
     name_parser,
@@ -114,7 +115,7 @@ def _treebank(translator: Translator, gold: Path) -> tuple[Texts, Gold]:
     lines, parses = [text for text, _ in read], [parse for _, parse in read]
     reads_these = translator.reads_trees and translator.parser_identity is None
     texts = Texts("source", lines, None, parses, parses if reads_these else None)
-    return texts, Gold(treebank=gold.name, read=reads_these)
+    return texts, Gold(treebank=gold.name, read=_read(translator, texts))
 
 
 def _given(outputs: Outputs, gold: Path) -> tuple[Texts, Gold]:
@@ -134,7 +135,11 @@ def _parsed(translator: Translator, run: Run, side: Side, outputs: Outputs, mode
     target = outputs.reference if side == "target" else None
     parser = _parser(translator, run, side, model)
     texts = parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
-    return texts, Gold(outputs.test, parser=name_parser(parser), read=texts.read is not None)
+    return texts, Gold(outputs.test, parser=name_parser(parser), read=_read(translator, texts))
+
+
+def _read(translator: Translator, texts: Texts) -> str:
+    return "" if texts.read is None else as_read(translator.reading.control)
 
 
 def _parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:

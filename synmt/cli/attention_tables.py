@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -52,16 +52,21 @@ def make_section(report: AttentionReport, shown: AttentionMap) -> Section:
             [*_heads(report, report.rows), *_baselines(report)],
             caption=f"Every head, by layer: {_counted(report)}",
         ),
-        *(paragraph(line, faint=True) for line in _legend(report)),
+        *(paragraph(note, faint=True) for note in _notes(_legend(report))),
     ]
     if report.relations and len(report.rows) > 1:
         parts.append(_agreement_figure(report))
     if report.relations:
         parts.append(table(*_relations(report), caption="Words whose parent is found, by relation, in percent"))
-        parts += [paragraph(line, faint=True) for line in _relation_legend(report)]
+        parts += [paragraph(note, faint=True) for note in _notes(_relation_legend(report))]
     parts.append(_map_figure(report, shown))
     of = "to the source" if report.about.place == "cross" else f"of the {report.about.place}"
     return Section(f"What attention {of} looks at", "".join(parts))
+
+
+def _notes(lines: Iterable[str]) -> list[str]:
+    """Put lines together that belong together: one that is indented goes on with the one before."""
+    return "\n".join(lines).replace("\n  ", " ").splitlines()
 
 
 def _agreement_figure(report: AttentionReport) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -45,7 +47,10 @@ def run(app: typer.Typer) -> None:
         stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     sys.unraisablehook = _interrupt_again
     # whoever asks it to end gets what Ctrl-C gets: everything put away, and 130
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
+    # a shell lets what it runs in the background ignore Ctrl-C
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         code = _guarded(app)(standalone_mode=False)
         sys.stdout.flush()
@@ -79,6 +84,28 @@ class _Interrupted(Exception):
 
 class _PipeClosed(Exception):
     """A closed pipe, likewise."""
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, but not inside an import: libraries try imports, and would swallow it or break."""
+    if not _imports(frame):
+        raise KeyboardInterrupt
+    # a Timer would want a lock that whoever was interrupted may hold
+    _thread.start_new_thread(_send_later, (number,))
+
+
+def _send_later(number: int) -> None:
+    time.sleep(0.01)
+    os.kill(os.getpid(), number)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Tell whether a module is just being imported, seen from the innermost call out to `run`."""
+    while frame is not None and frame.f_code is not run.__code__:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _interrupt_again(ignored: Any) -> None:
@@ -198,7 +225,7 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
         def advance(amount: float) -> None:
             bar.advance(task, amount)
             speed = bar.tasks[0].speed
-            bar.update(task, rate=f"{speed:,.0f}/s" if speed else "")
+            bar.update(task, rate=_rate(speed) if speed else "")
 
         yield advance
 
@@ -215,8 +242,23 @@ def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Adv
             return
         last = now
         rate = done / (now - began)
-        left = f", {(total - done) / rate:,.0f} s left" if total and rate and done < total else ""
+        left = f", {_duration((total - done) / rate)} left" if total and _FEW <= done < total else ""
         of = f" of {total:,.0f}" if total else ""
-        remark(f"{what}: {done:,.0f}{of} {unit}, {rate:,.0f}/s{left}")
+        remark(f"{what}: {done:,.0f}{of} {unit}, {_rate(rate)}{left}")
 
     return advance
+
+
+_FEW = 5
+"""So much must have been done before the time that is left is said: the first of anything is slow."""
+
+
+def _rate(each_second: float) -> str:
+    return f"{each_second:,.1f}/s" if each_second < 9.95 else f"{each_second:,.0f}/s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds <= 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

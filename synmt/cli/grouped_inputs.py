@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from synmt.cli import console
-from synmt.cli.analyze_inputs import file_language, find_parser, name_parser, parse_lines, read_test
+from synmt.cli.analyze_inputs import as_read, file_language, find_parser, name_parser, parse_lines, read_test
 from synmt.cli.analyze_scoring import scored
 from synmt.errors import SynmtError, UsageError
 
@@ -159,8 +159,27 @@ def trees(about: Sentences, side: Side, parser: str | None, parses: Path | None)
         if about.system.run
         else _file_parser(side, about.system.source, parser)
     )
-    console.remark(f"trees of the {side}: {name_parser(found)}")
-    return parse_lines(found, about.only(lines)), name_parser(found)
+    whose = name_parser(found)
+    if about.system.run and side == "source":
+        whose += _read(about.system.run, named=parser is not None)
+    console.remark(f"trees of the {side}: {whose}")
+    return parse_lines(found, about.only(lines)), whose
+
+
+def _read(run: Run, *, named: bool) -> str:
+    """Say where the model reads other trees of the source than the parser's; those that were given are not at hand."""
+    from synmt.batch import reading_of
+    from synmt.needs import check_variants
+
+    recipe = run.recipe()
+    if not check_variants(recipe)["source"].to_run:
+        return ""
+    if run.info().get("parser") is None:
+        what = "gold trees" if recipe.parser.control == "gold" else "trees that were given with its text"
+        console.remark(f"the model has learnt to read {what}, not these; give those by `--parses FILE.conllu`")
+        return ""
+    control = reading_of((), recipe.parser).control
+    return "" if named or control.idle else as_read(control)
 
 
 def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:

@@ -107,4 +107,5 @@ def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, No
     done = "nothing to do, parsed already" if step.state == "unchanged" else f"{step.seconds:,.0f} s{rate}"
     console.remark(f"{output}: {step.lines:,} lines, {step.words:,} words ({done})")
     if step.failures:
-        console.warn(f"{step.failures:,} lines failed: {output}.failures.jsonl says which and why")
+        lines = "1 line" if step.failures == 1 else f"{step.failures:,} lines"
+        console.warn(f"{lines} failed: {output}.failures.jsonl says which and why")

@@ -26,7 +26,11 @@ def prepare(
     Example: [bold]synmt prepare recipes/quickstart.yaml[/]
     """
     from synmt.cli.stages import prepare_for
+    from synmt.errors import naming
+    from synmt.needs import check_variants
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
+    with naming(recipe):
+        check_variants(loaded)
     print(prepare_for(loaded, data, source_trees=trees).folder)

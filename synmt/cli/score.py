@@ -81,7 +81,9 @@ def score(
         return
     if sentences:
         score_sentences.check_name(sentences)
-    contest = read_systems(systems or [], reference=reference, source=source, test=test, group_seeds=group_seeds)
+    contest = read_systems(
+        systems or [], reference=reference, source=source, test=test, group_seeds=group_seeds, remark=console.remark
+    )
     plan = _plan(contest, tests, samples, seed)
     wanted = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
     chosen = replace(contest.scoring, **{name: value for name, value in wanted.items() if value is not None})

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     """For each metric how the systems stand, in their order."""
 
 _P_VALUES = {"bootstrap": "boot. p", "randomization": "random. p", "t": "t-test p", "ks": "KS p", "seeds": "seeds p"}
+_DRAWN_WITH_SEEDS = {
+    "bootstrap": "draws sentences, and seeds of each system",
+    "randomization": "swaps sentences only, all seeds of a sentence together",
+}
+"""What a test draws where a system has several seeds."""
 _NAME_WIDTH = 20
 """A system's name is broken into lines only where it is longer than this, and the terminal too narrow."""
 
@@ -107,7 +112,9 @@ def _remarks(contest: Contest, found: Found, plan: Plan) -> Iterator[str]:
     if len(contest.systems) > 1:
         yield f"difference to {contest.systems[0].name}; p-values are two-sided"
     for name in _tests(found):
-        yield f"{_P_VALUES[name]}: {TESTS[name]}" + (f", {drawn[name]}, seed {plan.seed}" if name in drawn else "")
+        what = f": {_DRAWN_WITH_SEEDS[name]}" if several and name in drawn else ""
+        how = f", {drawn[name]}, seed {plan.seed}" if name in drawn else ""
+        yield f"{_P_VALUES[name]}: {TESTS[name]}{what}{how}"
     if any(p is None for standings in found.values() for one in standings for p in one.p_values.values()):
         yield "seeds p needs two seeds or more of both systems"
 

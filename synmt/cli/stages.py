@@ -34,7 +34,7 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     from synmt.experiment import Prepared
     from synmt.needs import check_variants, remarks
     from synmt.origins import origin_of
-    from synmt.preparing import is_complete, prepare, prepared_folder
+    from synmt.preparing import check_lengths, is_complete, prepare, prepared_folder
 
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees wants trees of a source text that has task tags in it", do="Leave out --trees")
@@ -48,6 +48,8 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
         made_by, corpus = _with_parsing_task(recipe, corpus, data)
     folder = prepared_folder(data / "prepared", made_by, corpus)
     if is_complete(folder):
+        # the test sets are no part of it, and may be new
+        check_lengths(corpus.test)
         console.remark(f"prepare: {folder} is there")
     else:
         _show(prepare(made_by, corpus, folder))
@@ -117,7 +119,11 @@ def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, dat
                 advance(step.lines)
             else:
                 how = "is there" if step.state == "unchanged" else f"{step.lines:,} lines in {step.seconds:,.0f} s"
-                failures = f", {step.failures:,} failures (see {target}.failures.jsonl)" if step.failures else ""
+                failures = (
+                    f", {step.failures:,} failure{'s' * (step.failures > 1)} (see {target}.failures.jsonl)"
+                    if step.failures
+                    else ""
+                )
                 console.remark(f"parse: {target} {how}{failures}")
     return target
 
@@ -128,7 +134,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Reci
     from synmt.preparing import check_lengths
     from synmt.tasks import with_bracketings, with_trees, without_filters
 
-    check_lengths(corpus)
+    check_lengths(corpus.splits())
     if recipe.tasks.parsing == "bracketings":
         return without_filters(recipe), with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")

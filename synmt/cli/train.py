@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from synmt.experiment import Prepared
     from synmt.parallel import Processes
     from synmt.recipe import Recipe, TrainingRecipe
+    from synmt.recipe_data import SplitFiles
     from synmt.records import EndRecord, Record, ValidationRecord
     from synmt.training import Trainer
 
@@ -37,12 +38,14 @@ def train(
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
     from synmt.checkpoint import Run
+    from synmt.errors import naming
     from synmt.experiment import check_run, check_values, has_finished
     from synmt.parallel import join_processes
     from synmt.recipe_file import load_recipe
 
     loaded = load_recipe(recipe, overrides or [])
-    check_values(loaded)
+    with naming(recipe):
+        check_values(loaded)
     processes = join_processes()
     run = Run(runs / loaded.name)
     if processes.rank:
@@ -51,11 +54,31 @@ def train(
     finished = not overwrite and has_finished(run, loaded)
     processes.wait()
     if finished:
+        if processes.rank == 0:
+            _complete(run, loaded)
         console.remark(f"{run.folder} has finished already, after {run.info()['steps']:,} steps")
     else:
         _prepare_and_train(run, loaded, data, processes, overwrite)
     if processes.rank == 0:
         _tell_scores(run)
+
+
+def _complete(run: Run, recipe: Recipe) -> None:
+    """Make what a finished run lacks: weights that were removed, translations of test sets that are new or gone."""
+    from synmt.experiment import find_tests, keep_final_weights, missing_tests
+    from synmt.files import locked
+
+    names = missing_tests(run, recipe)
+    if run.weights.exists() and not names and run.recipe() == recipe:
+        return
+    tests = find_tests(recipe, names) if names else {}
+    with locked(run.folder, "this run"):
+        if not run.weights.exists():
+            keep_final_weights(run, recipe)
+            console.remark(f"{run.weights} is made again")
+        _translate_tests(run, recipe, tests)
+        # only now: whoever interrupts this finds the same sets missing
+        run.write_recipe(recipe)
 
 
 def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processes, overwrite: bool) -> None:
@@ -85,7 +108,7 @@ def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -
     if processes.rank:
         return
     keep_final_weights(run, recipe)
-    _translate_tests(run, recipe, prepared)
+    _translate_tests(run, recipe, prepared.corpus.test)
     finish_run(run, end.step)
 
 
@@ -165,11 +188,11 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _translate_tests(run: Run, recipe: Recipe, prepared: Prepared) -> None:
+def _translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -> None:
     from synmt.experiment import translate_test
     from synmt.files import count_lines
 
-    for name, files in prepared.corpus.test.items():
+    for name, files in tests.items():
         with console.progress(f"translate {name}", count_lines(files.source), "lines") as advance:
             for done in translate_test(run, recipe, name, files):
                 advance(done)
@@ -178,8 +201,8 @@ def _translate_tests(run: Run, recipe: Recipe, prepared: Prepared) -> None:
 def _tell_scores(run: Run) -> None:
     import json
 
-    for folder in sorted(run.folder.glob("tests/*")):
-        scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
+    for path in sorted(run.folder.glob("tests/*/scores.json")):
+        scores = json.loads(path.read_text(encoding="utf-8"))
         for metric, found in scores.items():
-            console.remark(f"{folder.name}: {metric} {found['score']:.2f}  {found['signature']}")
+            console.remark(f"{path.parent.name}: {metric} {found['score']:.2f}  {found['signature']}")
     console.remark(f"run: {run.folder}")

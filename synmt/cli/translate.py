@@ -34,6 +34,7 @@ def translate(
     top_p: options.TopP = None,
     temperature: options.Temperature = None,
     seed: options.Seed = None,
+    parser: options.Parser = None,
     parses: options.Parses = None,
     parse_override: options.ParseOverride = None,
     no_parse_cache: options.NoParseCache = False,
@@ -60,7 +61,7 @@ def translate(
     asked = Asked(source, output, prefixes, parses, parse_override, alignments, jsonl, scores, n_best)
     check_asked(asked, checkpoint)
     wanted = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat, "alignment": alignments is not None}
-    wanted |= diversity_of(groups, diversity) | {"parse_cache": not no_parse_cache}
+    wanted |= diversity_of(groups, diversity) | {"parse_cache": not no_parse_cache, "parser": parser}
     wanted |= {"sampling": sampling_of(sample, top_k, top_p, temperature, seed, beam_size=beam_size)}
     decoding = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size}
     _translate(_load(run, checkpoint, device, wanted, decoding), asked)
@@ -74,6 +75,8 @@ def _load(
     from synmt.decode.translator import Translator
 
     first, *others = [find_run(path) for path in runs or [None]]
+    if not runs:
+        console.remark(f"run: {first.folder}")
     given = {name: value for name, value in decoding.items() if value is not None}
     return Translator.load(
         first,
@@ -93,7 +96,7 @@ def _translate(translator: Translator, asked: Asked) -> None:
 
     if asked.parse_override is not None:
         check_override(translator)
-    _compare_parser(translator, asked.parses)
+    _check_trees(translator, asked.parses, named=translator.wanted.parser is not None)
     tally = Tally(translator.max_pieces)
     with _open(asked.output) as out, _open_alignments(asked) as aligned, _progress(asked.source) as advance:
         for window in translated(translator, asked):
@@ -104,16 +107,25 @@ def _translate(translator: Translator, asked: Asked) -> None:
     tally.say()
 
 
-def _compare_parser(translator: Translator, parses: Path | None) -> None:
+def _check_trees(translator: Translator, parses: Path | None, *, named: bool) -> None:
+    """Say where trees, or a parser that was named, change nothing, or not what they seem to."""
+    from synmt.decode.override import control_of
+
+    if not translator.reads_trees:
+        for option in [*["--parses"] * (parses is not None), *["--parser"] * named]:
+            console.remark(f"the model reads no trees: {option} makes no difference")
+    elif parses is not None:
+        if what := control_of(translator):
+            console.warn(f"the run {what}, those of --parses too")
+        _compare_parser(translator, parses)
+
+
+def _compare_parser(translator: Translator, parses: Path) -> None:
     """Warn where the file that `synmt parse` leaves beside its trees names another parser than the run does."""
     from synmt.decode.source import parser_difference
 
-    if parses is None:
-        return
-    if not translator.reads_trees:
-        console.remark("the model reads no trees: --parses makes no difference")
     beside = parses.with_name(f"{parses.name}.json")
-    if not translator.reads_trees or translator.parser_identity is None or not beside.is_file():
+    if translator.parser_identity is None or not beside.is_file():
         return
     made_by = _made_by(beside)
     if made_by is None:

@@ -47,15 +47,21 @@ def line_of(record: Record, result: Result, asked: Asked) -> str:
     if isinstance(result, Compared):
         if asked.jsonl:
             return write_compared(record.fields, result, several=several)
-        columns = (_column(result.own.text), _column(result.other.text), f"{result.difference:.4f}")
+        columns = (_column(result.own.text), _column(result.other.text), number(result.difference))
         return "\t".join(columns) + "\n"
     if asked.jsonl:
         return write_record(record.fields, result, several=several)
     candidates = result.candidates or (NO_TRANSLATION,)
     if several:
-        return "".join(f"{result.line - 1} ||| {one.text} ||| {one.score:.4f}\n" for one in candidates)
+        return "".join(f"{result.line - 1} ||| {one.text} ||| {number(one.score)}\n" for one in candidates)
     best = candidates[0]
-    return f"{_column(best.text)}\t{best.score:.4f}\n" if asked.scores else f"{best.text}\n"
+    return f"{_column(best.text)}\t{number(best.score)}\n" if asked.scores else f"{best.text}\n"
+
+
+def number(value: float, sign: str = "") -> str:
+    """Write a number with four places; `sign` is `+` where one above 0 has one too."""
+    # -0.00001 would be written as -0.0000
+    return f"{round(value, 4) + 0.0:{sign}.4f}"
 
 
 def alignment_of(translation: Translation) -> str:

@@ -111,6 +111,14 @@ Seed = Annotated[
     ),
 ]
 
+Parser = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER|official|compact",
+        rich_help_panel=_TREES,
+        help="Where the parser that the run was trained with lies now; else where it lay then.",
+    ),
+]
 Parses = Annotated[
     Path | None,
     typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing here."),

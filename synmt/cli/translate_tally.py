@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from synmt.cli import console
+from synmt.cli.translate_lines import number
 from synmt.decode.degenerate import REASONS, Reason
 from synmt.decode.override import Compared
 from synmt.decode.translation import Translation
@@ -52,8 +53,8 @@ class Tally:
         if self.unknown:
             examples = ", ".join(f"'{text}'" for text, _ in self.unknown.most_common(_EXAMPLES))
             console.warn(
-                f"the source vocabulary has no piece for what it met {sum(self.unknown.values()):,} times "
-                f"({examples}{' …' * (len(self.unknown) > _EXAMPLES)}): the model sees an unknown piece there"
+                f"unknown to the source vocabulary, {sum(self.unknown.values()):,} times in all: {examples}"
+                f"{' …' * (len(self.unknown) > _EXAMPLES)}; the model reads <unk> there"
             )
         if self.degenerate:
             kinds = ", ".join(
@@ -65,5 +66,5 @@ class Tally:
         if self.compared:
             console.remark(
                 f"under the other trees {self.changed:,} of {self.compared:,} translations are others; they change the "
-                f"log-probability of the own ones by {self.difference / self.compared:+.4f} nats a line"
+                f"log-probability of the own ones by {number(self.difference / self.compared, '+')} nats a line"
             )

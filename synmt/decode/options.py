@@ -65,6 +65,7 @@ class Wanted:
     n_best, groups, diversity, no_repeat, sampling: those of `SearchOptions`.
     alignment: whether each translation comes with what its words come from.
     parse_cache: whether trees that are made here are kept for the next run.
+    parser: where the parser of a run lies, if not where it lay in training: `compact`, `official` or a folder.
     """
 
     n_best: int = 1
@@ -74,6 +75,7 @@ class Wanted:
     sampling: Sampling | None = None
     alignment: bool = False
     parse_cache: bool = True
+    parser: str | None = None
 
 
 def search_options(decoding: DecodingRecipe, wanted: Wanted) -> SearchOptions:

@@ -13,6 +13,14 @@ from synmt.errors import UsageError
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse
 
+_REPLACED = {
+    "random": "replaces every tree by a random one (parser.control)",
+    "left": "replaces every tree by a chain that branches to the left (parser.control)",
+    "right": "replaces every tree by a chain that branches to the right (parser.control)",
+    "shuffled": "replaces every tree by one of its shape on shuffled words (parser.control)",
+}
+"""What each control does to a tree that is given."""
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -45,6 +53,24 @@ def check_override(translator: Translator) -> None:
             where="--parse-override",
             do="Take a run whose variants read trees when they translate, such as pascal or deps_san",
         )
+    if what := control_of(translator):
+        raise UsageError(
+            f"the run {what}, so the other trees would not be read as they are",
+            where="--parse-override",
+            do="Take a run without `parser.control` and `parser.rewire`",
+        )
+
+
+def control_of(translator: Translator) -> str:
+    """Say what a run does to every tree before a model reads it, also to a given one; empty where it does nothing."""
+    controls = (reader.reading.control for reader in translator.readers if reader.reads_trees)
+    for control in controls:
+        done = [_REPLACED[control.kind]] if control.kind != "none" else []
+        if control.rewire:
+            done.append(f"gives {100 * control.rewire:g} % of the words another parent (parser.rewire)")
+        if done:
+            return " and ".join(done)
+    return ""
 
 
 def compare_windows(translator: Translator, windows: Iterable[list[Request]]) -> Iterator[list[Compared]]:

@@ -126,13 +126,19 @@ def make_reader(model: Seq2Seq, recipe: Recipe, parser: dict[str, Any] | None) -
     return Reader(model.eval(), reading, parser, recipe.filters.max_pieces, task)
 
 
-def load_reader(run: Run, *, device: str = "auto", which: str = "final") -> Reader:
-    """Load the model of a run with its weights `final`, `best`, `last` or `average`."""
+def load_reader(run: Run, *, device: str = "auto", which: str = "final", parser: str | None = None) -> Reader:
+    """Load the model of a run with its weights `final`, `best`, `last` or `average`.
+
+    parser: where its parser lies, if not where the run says.
+    """
     recipe, info = run.recipe(), run.info()
     model = build_for(recipe, *load_vocabularies(run))
     place = choose_device(device)
     load_weights(run.weights_of(which), model)
-    return make_reader(model.to(place), recipe, info.get("parser"))
+    identity = info.get("parser")
+    if identity is not None and parser is not None:
+        identity = {**identity, "model": parser}
+    return make_reader(model.to(place), recipe, identity)
 
 
 def load_vocabularies(run: Run) -> tuple[Vocabulary, Vocabulary]:

@@ -72,7 +72,11 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, remark: Remark
             "the model reads dependency trees, and its run does not say which parser makes them",
             do="Hand over a tree for each line with `--parses FILE.conllu`",
         )
-    parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
+    try:
+        parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
+    except SynmtError as error:
+        do = "`synmt translate` takes it by `--parser FOLDER`, or a tree for each line by `--parses FILE.conllu`"
+        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=f"{error.do}; {do}") from None
     if difference := parser_difference(identity, parser.identity):
         remark(f"the parser is not the one that the model was trained with: {difference}")
     return parser

@@ -87,7 +87,7 @@ class Translator:
         recipe = run.recipe()
         recipe = recipe.model_copy(update={"decoding": override(recipe.decoding, decoding)})
         check_alike([run, *others])
-        first, *more = (load_reader(each, device=device, which=which) for each in (run, *others))
+        first, *more = (load_reader(each, device=device, which=which, parser=wanted.parser) for each in (run, *others))
         vocabularies = load_vocabularies(run)
         return cls(first.model, *vocabularies, recipe, parser=first.parser, others=more, wanted=wanted, remark=remark)
 

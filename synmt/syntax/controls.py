@@ -45,6 +45,12 @@ class Control:
         """Whether every tree stays as it is."""
         return self.kind == "none" and self.rewire == 0
 
+    @property
+    def name(self) -> str:
+        """What people call its trees, such as `random` or `left, 30 % rewired`; empty where it is idle."""
+        rewired = [f"{100 * self.rewire:g} % rewired"] * (self.rewire > 0)
+        return ", ".join([self.kind] * (self.kind != "none") + rewired)
+
     def apply(self, parse: Parse, key: bytes) -> Parse:
         """Give the tree to read; the seed and the key of the sentence alone decide what is drawn."""
         if self.idle or not len(parse):

@@ -17,6 +17,8 @@ PROCESSORS = "tokenize,pos,lemma,depparse"
 def locate(model: str, language: str, package: str, *, download: bool = False) -> Path:
     """Find the folder that holds a language's models; fetch official ones only where `download` allows it."""
     folder = _folder(model)
+    if not _has(folder, language):
+        _refuse_a_name(language)
     if model == "official" and not _has(folder, language) and download:
         _download(folder, language, package)
     languages = sorted(_resources(folder, model, language))
@@ -31,6 +33,16 @@ def locate(model: str, language: str, package: str, *, download: bool = False) -
             "`target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
+
+
+def _refuse_a_name(language: str) -> None:
+    """Raise UsageError where somebody wrote `english` for `en`."""
+    from stanza.models.common.constant import lang2lcode
+
+    codes = {name.replace("_", " ").lower(): code for name, code in lang2lcode.items()}
+    code = codes.get(language.replace("_", " ").lower())
+    if code is not None and code != language:
+        raise UsageError(f"'{language}' is the name of a language, not its code", do=f"Did you mean '{code}'?")
 
 
 def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
