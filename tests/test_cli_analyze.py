@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from synmt.cli.analyze import analyze
-from synmt.cli.analyze_inputs import parse_lines
+from synmt.cli.analyze_inputs import parse_in_parts
 from synmt.metrics import score_system
 
 APP = typer.Typer()
@@ -270,7 +270,7 @@ def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(capsys):
             return [line.upper() for line in lines]
 
     lines = [*["even"] * 299, "odd"]
-    assert parse_lines(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
+    assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
     assert capsys.readouterr().err == "warning: line 300: its tree is flat or pieced: it is odd\n"
 
 

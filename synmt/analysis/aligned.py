@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from synmt.batch import collate
+from synmt.analysis.passes import passes
 from synmt.bootstrap import DoubleArray
 from synmt.decode.alignment import default_head_weights, word_weights
-from synmt.decode.forced import force
+from synmt.decode.forced import cross_by_head
 from synmt.decode.translator import Translator
 from synmt.syntax.parse import IntArray
 
@@ -26,15 +25,10 @@ def word_attention(
     The model's own parser makes the trees that it reads. A line without text has None.
     """
     found: list[DoubleArray | None] = [None] * len(sources)
-    longest = translator.max_pieces
-    for chosen in translator.source_batches(sources, translator.trees(sources)):
-        written = [translator.target.encode(targets[one.index]) for one in chosen]
-        pairs = zip(chosen, written, strict=True)
-        examples = [replace(one.example, target=pieces.ids[:longest]) for one, pieces in pairs]
-        batch = collate(examples, translator.reading).to(translator.device)
-        forced = force(translator.model, batch, attention=True)
-        for one, pieces, seen in zip(chosen, written, forced, strict=True):
-            cross = default_head_weights(seen.cross, max(layer for layer, _ in seen.cross))  # (T, S)
+    for passed in passes(translator, sources, targets, what=("cross",)):
+        cross = cross_by_head(passed.seen)  # (B, T, S) each
+        weights = default_head_weights(cross, max(layer for layer, _ in cross))  # (B, T, S)
+        for one, row in zip(passed.sentences, weights, strict=True):
             words = source_words[one.index], target_words[one.index]
-            found[one.index] = word_weights(cross, pieces.spans[:longest], one.spans, *words)
+            found[one.index] = word_weights(row, one.target, one.source, *words)
     return found

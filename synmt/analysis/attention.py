@@ -27,13 +27,12 @@ from scipy.special import entr
 
 from synmt.analysis.attachment import not_punctuation
 from synmt.analysis.attention_heads import Head, Place, weights_of
-from synmt.analysis.induced import Texts
+from synmt.analysis.induced import Texts, piece_owners
 from synmt.analysis.passes import Sentence, passes
 from synmt.bootstrap import DoubleArray
 from synmt.decode.translator import Translator
 from synmt.model.watching import Watch
 from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.pieces import word_of
 
 NOWHERE = np.iinfo(np.int64).min
 """The choice of a word that gives no word any weight."""
@@ -119,13 +118,8 @@ def _sentence(
 
 def owners_of(translator: Translator, texts: Texts, sentence: Sentence) -> IntArray:
     """Find the word of each position of self-attention, BOS or EOS among them: (T + 1,), -1 for what is no word's."""
-    gold, line = texts.gold[sentence.index], texts.lines[sentence.index]
-    if texts.side == "target":
-        return np.append(-1, word_of(sentence.target, gold.spans))  # (T + 1,)
-    owners = word_of(sentence.source, gold.spans)  # (T,)
-    if translator.task:
-        owners[(sentence.source[:, 1] <= 0) | (sentence.source[:, 0] >= len(line))] = -1
-    return np.append(owners, -1)  # (T + 1,)
+    owners = piece_owners(translator, texts, sentence)  # (T,)
+    return np.append(-1, owners) if texts.side == "target" else np.append(owners, -1)  # (T + 1,)
 
 
 def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> Looks:

@@ -219,7 +219,7 @@ def induce(
             gold = texts.gold[sentence.index]
             too_long += sentence.dropped > 0
             if len(gold) and not sentence.dropped:
-                owners = _owners(sentence, texts, translator)  # (T,)
+                owners = piece_owners(translator, texts, sentence)  # (T,)
                 part = slice(len(owners))
                 inner = [weights[row, part, part] for weights in weights_of_each]  # S of (T, T)
                 found[sentence.index] = [_read(weights, owners, len(gold)) for weights in inner]
@@ -233,7 +233,7 @@ def induce(
     return ModelTrees(kept, too_long, trees)
 
 
-def _owners(sentence: Sentence, texts: Texts, translator: Translator) -> IntArray:
+def piece_owners(translator: Translator, texts: Texts, sentence: Sentence) -> IntArray:
     """Find the word of each piece: (T,), -1 for a task tag."""
     spans = sentence.source if texts.side == "source" else sentence.target  # (T, 2)
     owners = word_of(spans, texts.gold[sentence.index].spans)  # (T,)

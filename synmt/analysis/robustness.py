@@ -194,9 +194,8 @@ def measure(
 def under(translator: Translator, control: Control) -> Translator:
     """Give the same model, under another control than its recipe's."""
     other = copy.copy(translator)
-    other.reading = replace(translator.reading, control=control)
     first, *members = translator.readers
-    other.readers = (replace(first, reading=other.reading), *members)
+    other.readers = (replace(first, reading=replace(first.reading, control=control)), *members)
     return other
 
 

@@ -22,6 +22,7 @@ from synmt.cli.analyze_gates import analyze_gates
 from synmt.cli.analyze_groups import analyze_groups
 from synmt.cli.analyze_robustness import analyze_robustness
 from synmt.cli.analyze_trees import analyze_trees
+from synmt.cli.arguments import typed_options
 from synmt.cli.finding import Finding
 from synmt.errors import SynmtError, UsageError
 
@@ -125,22 +126,11 @@ def analyze(
     """
     # each kind of analysis takes the options of its own, by name
     given = dict(locals())
-    typed = _typed(context)
+    typed = typed_options(context, {"labels": options.LABELS_FILE})
     kinds = _kinds(typed)
     _check_input({shown: given[name] for name, shown in typed.items()})
     _check_files(kinds, plot, page)
     _tell(_find_all(kinds, given), page, as_json=as_json)
-
-
-def _typed(context: typer.Context) -> dict[str, str]:
-    """Find the parameters that were typed, and how each is called there."""
-    return {
-        str(parameter.name): options.LABELS_FILE
-        if parameter.name == "labels"
-        else "/".join(parameter.opts + parameter.secondary_opts)
-        for parameter in context.command.params
-        if (source := context.get_parameter_source(str(parameter.name))) and source.name == "COMMANDLINE"
-    }
 
 
 def _kinds(typed: dict[str, str]) -> list[_Kind]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from synmt.recipe import Recipe
     from synmt.syntax.controls import Control
     from synmt.syntax.parse import Parse
+    from synmt.syntax.parse_cache import CachedParser
     from synmt.syntax.parsers import StanzaParser
 
 _LINES = 256
@@ -112,9 +113,12 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
     from synmt.syntax.parse_cache import CachedParser
 
+    return parse_in_parts(CachedParser(parser, remark=console.remark), lines)
+
+
+def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
+    """Parse lines with a progress, and warn of each that has no proper tree."""
     parses: list[Parse] = []
-    # what only parses, as tests have it, has no name to keep trees under
-    known = CachedParser(parser, remark=console.remark) if hasattr(parser, "fingerprint") else parser
 
     def warn(index: int, why: str) -> None:
         console.warn(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
@@ -122,7 +126,7 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     with console.progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES):
             some = lines[first : first + _LINES]
-            parses += known.parse(some, on_failure=warn)
+            parses += parser.parse(some, on_failure=warn)
             advance(len(some))
     return parses
 

@@ -10,6 +10,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
+from synmt.cli.arguments import typed_options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def score(
     from synmt.cli import score_sentences, score_tables
     from synmt.systems import read_systems
 
-    _check_options(_typed(context))
+    _check_options(typed_options(context, {"systems": options.TRANSLATIONS}))
     if models:
         asked = {"source": source, "target": target, "contrast": contrast or [], "parses": parses}
         how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "samples": samples, "seed": seed}
@@ -94,17 +95,6 @@ def score(
         score_sentences.write_sentences(sentences, contest, scores)
     show = score_tables.print_json if as_json else score_tables.print_tables
     show(contest, _judge(scores, plan), plan)
-
-
-def _typed(context: typer.Context) -> dict[str, str]:
-    """Find the parameters that were typed, and how each is called there."""
-    return {
-        str(parameter.name): options.TRANSLATIONS
-        if parameter.name == "systems"
-        else "/".join(name for name in parameter.opts + parameter.secondary_opts if name.startswith("--"))
-        for parameter in context.command.params
-        if (origin := context.get_parameter_source(str(parameter.name))) and origin.name == "COMMANDLINE"
-    }
 
 
 def _check_options(typed: dict[str, str]) -> None:

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.cli.arguments import wrong_checkpoint
+from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
     from synmt.decode.pairs import PairScore, Totals
     from synmt.decode.translator import Translator
-
-_CHECKPOINTS = ("final", "best", "last", "average")
 
 
 def score_model(
@@ -71,13 +70,8 @@ def load_model(run: Path, checkpoint: str, device: str, batch_size: int | None) 
 def _check(
     models: list[Path], source: Path | None, target: Path | None, contrast: list[str], checkpoint: str, parses: Any
 ) -> None:
-    if checkpoint not in _CHECKPOINTS:
-        raise UsageError(
-            f"there are no weights '{checkpoint}'",
-            where="--checkpoint",
-            allowed=", ".join(_CHECKPOINTS),
-            do=did_you_mean(checkpoint, _CHECKPOINTS),
-        )
+    if wrong := wrong_checkpoint(checkpoint):
+        raise wrong
     if not models:
         raise UsageError("no model is named", do="Name a run with `--model`")
     if contrast:

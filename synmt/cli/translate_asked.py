@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.cli.arguments import wrong_checkpoint
+from synmt.errors import SynmtError, UsageError, all_in_one
 
 if TYPE_CHECKING:
     from synmt.decode.options import Sampling
-
-CHECKPOINTS = ("final", "best", "last", "average")
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,8 @@ def diversity_of(groups: int, diversity: float | None) -> dict[str, float]:
 
 
 def _names(checkpoint: str) -> Iterator[SynmtError]:
-    if checkpoint not in CHECKPOINTS:
-        yield UsageError(
-            f"there are no weights '{checkpoint}'",
-            where="--checkpoint",
-            allowed=", ".join(CHECKPOINTS),
-            do=did_you_mean(checkpoint, CHECKPOINTS),
-        )
+    if wrong := wrong_checkpoint(checkpoint):
+        yield wrong
 
 
 def _inputs(asked: Asked) -> Iterator[SynmtError]:

@@ -61,14 +61,14 @@ def best_pairs(soft: DoubleArray) -> list[Pair]:
 
 
 def default_head_weights(cross: Mapping[tuple[int, int], DoubleArray], layers: int) -> DoubleArray:
-    """Average weights over the heads of the penultimate of so many decoder layers: (T, S) each -> (T, S).
+    """Average weights over the heads of the penultimate of so many decoder layers: (…, T, S) each -> (…, T, S).
 
     cross: by layer and head, from 1. Where the penultimate layer has none, as that of an LSTM, it is the last one that
         has; where there is one layer, it is that.
     """
     there = {layer for layer, _ in cross}
     chosen = layers - 1 if layers - 1 in there else max(there)
-    return np.mean([weights for (layer, _), weights in cross.items() if layer == chosen], axis=0)  # (T, S)
+    return np.mean([weights for (layer, _), weights in cross.items() if layer == chosen], axis=0)  # (…, T, S)
 
 
 def blank_words(line: str) -> IntArray:

@@ -50,7 +50,7 @@ def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forc
         memory, _ = model.remember(batch.source, batch.source_signals)
         states = model.decode(memory, batch.target_input, model.syntax("target", batch.target_signals))  # (B, T, D)
     rows = _rows(piece_log_probabilities(states, model.output_weight, batch.target_output), batch.target_output)
-    cross = _by_head(seen)
+    cross = cross_by_head(seen)
     return [
         Forced(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
         for number, (row, width) in enumerate(zip(rows, batch.source.mask.sum(1).tolist(), strict=True))
@@ -106,7 +106,7 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
     )
 
 
-def _by_head(seen: Watched) -> dict[tuple[int, int], DoubleArray]:
+def cross_by_head(seen: Watched) -> dict[tuple[int, int], DoubleArray]:
     """Split weights of attention to the source by layer and head: (B, T, S) each."""
     arrays = {layer: weights.double().cpu().numpy() for layer, weights in seen.cross.items()}  # (B, H, T, S) each
     return {(layer, head + 1): array[:, head] for layer, array in arrays.items() for head in range(array.shape[1])}

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.batch import Batch, collate
+from synmt.batch import Batch, Reading, collate
 from synmt.checkpoint import Run
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
@@ -60,10 +60,8 @@ class Translator:
     ) -> None:
         self.decoding, self.wanted, self.remark = recipe.decoding, wanted, remark
         self.options = search_options(self.decoding, wanted)
-        reader = make_reader(model, recipe, parser)
-        self.readers = (reader, *others)
-        self.model, self.source, self.target = reader.model, source, target
-        self.parser_identity, self.reading, self.task = parser, reader.reading, reader.task
+        self.readers = (make_reader(model, recipe, parser), *others)
+        self.source, self.target = source, target
         self.device = next(model.parameters()).device
         self.max_pieces = min(each.max_pieces for each in self.readers)
         self._own_trees = OwnTrees(self.readers, device=str(self.device), cached=wanted.parse_cache, remark=remark)
@@ -90,6 +88,26 @@ class Translator:
         first, *more = (load_reader(each, device=device, which=which, parser=wanted.parser) for each in (run, *others))
         vocabularies = load_vocabularies(run)
         return cls(first.model, *vocabularies, recipe, parser=first.parser, others=more, wanted=wanted, remark=remark)
+
+    @property
+    def model(self) -> Seq2Seq:
+        """The first model, or the only one."""
+        return self.readers[0].model
+
+    @property
+    def reading(self) -> Reading:
+        """What the first model reads of trees."""
+        return self.readers[0].reading
+
+    @property
+    def parser_identity(self) -> dict[str, Any] | None:
+        """What made the trees that the first model has learnt from; None where it is not known."""
+        return self.readers[0].parser
+
+    @property
+    def task(self) -> str:
+        """The tag that the first model wants before and after a source; empty without."""
+        return self.readers[0].task
 
     @property
     def reads_trees(self) -> bool:
