@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.batch import Batch
-from synmt.recipe import ModelRecipe
-from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.data.batch import Batch
+from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.recipe.schema import ModelRecipe
 
 
 def marian_model(shape: ModelRecipe, pieces: int) -> Any:

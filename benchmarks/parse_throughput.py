@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from synmt.files import read_lines
+from synmt.parsing.bulk import parse_file
+from synmt.parsing.models import COMPACT
+from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import arcs_misc
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.parsing import parse_file
-from synmt.syntax.stanza_models import COMPACT
 
 
 def main():

@@ -17,9 +17,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from synmt.batch import Batch
-from synmt.recipe import ModelRecipe
-from synmt.syntax.pieces import BOS, EOS, PAD, UNK
+from synmt.data.batch import Batch
+from synmt.data.vocabulary import BOS, EOS, PAD, UNK
+from synmt.recipe.schema import ModelRecipe
 
 Loss = Callable[[Batch], Tensor]
 """The mean loss of a target piece in a batch."""

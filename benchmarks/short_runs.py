@@ -15,12 +15,12 @@ from pathlib import Path
 
 import torch
 
-from synmt.checkpoint import Run
 from synmt.cli.stages import prepare_for
-from synmt.experiment import begin_run, check_run, make_trainer
-from synmt.log import Log
-from synmt.parallel import Processes
-from synmt.recipe_file import load_recipe
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training.distributed import Processes
+from synmt.training.log import Log
+from synmt.training.pipeline import begin_run, check_run, make_trainer
 
 COLUMNS = ("system", "weights", "untrained", "loss", "perplexity", "auxiliary losses", "seconds")
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmt.batch import Batch, Reading, collate
-from synmt.corpus import SIDES, Example, Tree
+from synmt.data.batch import Batch, Reading, collate
+from synmt.data.corpus import SIDES, Example, Tree
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe import ModelRecipe, Recipe
-from synmt.recipe_file import check_recipe
+from synmt.recipe.load import check_recipe
+from synmt.recipe.schema import ModelRecipe, Recipe
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.relations import UNIVERSAL
 from synmt.syntax.trees import random_tree

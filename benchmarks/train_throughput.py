@@ -32,13 +32,13 @@ from recurrent_peers import joeynmt_loss, joeynmt_model, opennmt_loss, opennmt_m
 from systems import LSTMS, SYSTEMS, batch_for, draw_examples, model_of, recipe_of
 from torch import Tensor, nn
 
-from synmt.batch import Batch
-from synmt.corpus import Example
-from synmt.device import autocast, peak_memory
-from synmt.loss import smoothed_cross_entropy
+from synmt.data.batch import Batch
+from synmt.data.corpus import Example
+from synmt.data.stream import prefetch
+from synmt.data.vocabulary import PAD
+from synmt.model.device import autocast, peak_memory
 from synmt.model.seq2seq import Seq2Seq
-from synmt.stream import prefetch
-from synmt.syntax.pieces import PAD
+from synmt.training.loss import smoothed_cross_entropy
 
 PEERS = {
     "marian": ("plain", "transformers", marian_model, marian_loss),

@@ -19,11 +19,11 @@ from recurrent_peers import joeynmt_model
 from systems import model_of, recipe_of
 from translate_throughput import Sentences, System, draw_sentences, timed
 
-from synmt.batch import collate_source
+from synmt.data.batch import collate_source
+from synmt.data.vocabulary import EOS, PAD
 from synmt.decode.beam import Member, search
 from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
-from synmt.syntax.pieces import EOS, PAD
 
 
 def ours(model: Seq2Seq, beam: int) -> System:

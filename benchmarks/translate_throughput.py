@@ -23,7 +23,8 @@ import torch
 from marian import marian_model
 from torch import Tensor
 
-from synmt.batch import collate_source
+from synmt.data.batch import collate_source
+from synmt.data.vocabulary import EOS
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
 from synmt.decode.ensemble import Member
@@ -31,8 +32,7 @@ from synmt.decode.options import SearchOptions
 from synmt.model.build import build
 from synmt.model.embedding import sinusoids
 from synmt.model.transformer import Transformer
-from synmt.recipe import ModelRecipe, SyntaxRecipe
-from synmt.syntax.pieces import EOS
+from synmt.recipe.schema import ModelRecipe, SyntaxRecipe
 
 ALPHA = 0.6
 """Of the length penalty; each system has its own formula."""

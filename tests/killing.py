@@ -19,11 +19,11 @@ import signal
 import sys
 from collections import Counter
 
-import synmt.checkpoint
 import synmt.cli.stages
-import synmt.experiment
-import synmt.log
-import synmt.training
+import synmt.run
+import synmt.training.log
+import synmt.training.pipeline
+import synmt.training.trainer
 from synmt.cli import main
 
 EVENTS = ("rename", "renamed", "sync", "remove", "update", "log", "write")
@@ -86,7 +86,7 @@ def lie_in_wait(scene):
         replace(old, new)
         reach("renamed")
 
-    def save_file(tensors, path, save_file=synmt.checkpoint.save_file):
+    def save_file(tensors, path, save_file=synmt.run.save_file):
         save_file(tensors, path)
         with open(path, "r+b") as stream:
             whole = stream.read()
@@ -95,7 +95,7 @@ def lie_in_wait(scene):
             stream.seek(0)
             stream.write(whole)
 
-    def update(trainer, batches, update=synmt.training.Trainer.update):
+    def update(trainer, batches, update=synmt.training.trainer.Trainer.update):
         done = update(trainer, batches)
         if scene.get("full") == trainer.state.step:
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
@@ -113,9 +113,9 @@ def lie_in_wait(scene):
     os.fsync = counting(os.fsync, "sync")
     shutil.rmtree = counting(shutil.rmtree, "remove")
     if "full" not in scene:
-        synmt.checkpoint.save_file = save_file
-    synmt.training.Trainer.update = update
-    synmt.log.Log.write = counting(synmt.log.Log.write, "log")
+        synmt.run.save_file = save_file
+    synmt.training.trainer.Trainer.update = update
+    synmt.training.log.Log.write = counting(synmt.training.log.Log.write, "log")
 
 
 if __name__ == "__main__":

@@ -11,13 +11,13 @@ import torch
 from small import small_model
 from torch import Tensor
 
-from synmt.batch import Batch, Sequences
+from synmt.data.batch import Batch, Sequences
+from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.beam import search
 from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Hypothesis, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
-from synmt.syntax.pieces import BOS, EOS
 
 NextLogs = Callable[[tuple[int, ...]], list[float]]
 """The log-probability of each piece behind these."""

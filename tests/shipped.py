@@ -4,8 +4,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from synmt.recipe import Recipe
-from synmt.recipe_file import load_recipe, recipe_values
+from synmt.recipe.load import load_recipe, recipe_values
+from synmt.recipe.schema import Recipe
 
 ROOT = Path(__file__).parents[1]
 PATHS = {path.name.removesuffix(".yaml"): path for path in sorted((ROOT / "recipes").rglob("*.yaml"))}

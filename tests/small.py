@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from synmt.batch import Batch, Reading, collate
-from synmt.corpus import SIDES, Example, Tree
+from synmt.data.batch import Batch, Reading, collate
+from synmt.data.corpus import SIDES, Example, Tree
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe import ModelRecipe
-from synmt.recipe_file import check_recipe
+from synmt.recipe.load import check_recipe
+from synmt.recipe.schema import ModelRecipe
 from synmt.syntax.parse import Arcs, Parse
 
 PIECES = 40

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from synmt.checkpoint import Run, save_weights
+from synmt.data.vocabulary import EOS
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.model.build import build_for
-from synmt.recipe_data import VocabularyRecipe
-from synmt.recipe_file import check_recipe
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import EOS
-from synmt.syntax.vocabulary import train_vocabulary
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.data import VocabularyRecipe
+from synmt.recipe.load import check_recipe
+from synmt.run import Run, save_weights
 
 TEXT = [
     "The monkey eats a banana.",

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from synmt.errors import SynmtError
-from synmt.syntax import stanza_arcs, stanza_lines, stanza_pipeline
+from synmt.parsing import arcs as stanza_arcs
+from synmt.parsing import lines as stanza_lines
+from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import arcs_in, arcs_misc, arcs_of, joined_arcs, sparse, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs
-from synmt.syntax.parsers import StanzaParser
 
 LINES = [
     "The monkey eats a banana.",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from small import MONKEY, random_tree
 
-from synmt.analysis.attachment import branching, branchings, compare, not_punctuation
+from synmt.analysis.trees.attachment import branching, branchings, compare, not_punctuation
 from synmt.syntax.conllu import read_conllu
 from synmt.syntax.parse import Parse
 

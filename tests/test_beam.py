@@ -8,7 +8,8 @@ import torch
 from searching import alone, keep_pieces, members_of, next_logs, plain_search, sharp
 from small import random_batch, small_model
 
-from synmt.batch import Sequences
+from synmt.data.batch import Sequences
+from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
@@ -17,7 +18,6 @@ from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Kept, Live, best_possible, keep_best, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
-from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
 LATENT = {"name": "latent_tree", "attention": "separate"}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synmt.bootstrap import interval, ratio_intervals, resamples
+from synmt.evaluation.bootstrap import interval, ratio_intervals, resamples
 
 
 def drawn_one_by_one(above, below, samples, seed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synmt.analysis.buckets import (
+from synmt.analysis.groups.buckets import (
     DEPS_SAN,
     LDD,
     PAPERS,

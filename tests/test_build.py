@@ -9,7 +9,7 @@ from small import model_recipe, small_model
 from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_class, variant_names
 from synmt.model.variants.pascal import Pascal
-from synmt.recipe import SyntaxRecipe
+from synmt.recipe.schema import SyntaxRecipe
 
 
 def place(*variants, side="source"):

@@ -10,7 +10,12 @@ import pytest
 import torch
 from small import small_model
 
-from synmt.checkpoint import (
+from synmt.data.corpora import Corpus
+from synmt.errors import SynmtError, UsageError
+from synmt.recipe.data import SplitFiles
+from synmt.recipe.load import check_recipe
+from synmt.recipe.schema import TrainingRecipe
+from synmt.run import (
     Run,
     drop_checkpoints,
     find_run,
@@ -20,12 +25,7 @@ from synmt.checkpoint import (
     save_checkpoint,
     save_weights,
 )
-from synmt.corpora import Corpus
-from synmt.errors import SynmtError, UsageError
-from synmt.experiment import Prepared, begin_run, check_run
-from synmt.recipe import TrainingRecipe
-from synmt.recipe_data import SplitFiles
-from synmt.recipe_file import check_recipe
+from synmt.training.pipeline import Prepared, begin_run, check_run
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(

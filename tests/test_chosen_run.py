@@ -5,7 +5,7 @@ from small_run import PASCAL, TEXT, make_run
 from tiny import synmt
 
 from synmt.cli.translate_lines import number
-from synmt.recipe_data import ParserRecipe
+from synmt.recipe.data import ParserRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.flat import flat_parse
 

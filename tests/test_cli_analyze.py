@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from synmt.cli.analyze import analyze
 from synmt.cli.analyze_inputs import parse_in_parts
-from synmt.metrics import score_system
+from synmt.evaluation.metrics import score_system
 
 APP = typer.Typer()
 APP.command()(analyze)
@@ -157,7 +157,7 @@ def test_the_title_names_the_conditions(runs):
 def test_a_plot_names_the_conditions(runs, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "synmt.analysis.groups_plot.save_groups_plot",
+        "synmt.analysis.groups.plot.save_groups_plot",
         lambda tables, path, **names: drawn.extend((one.grouping.by, one.grouping.unit) for one in tables),
     )
     run("--by-length", "--where", "id=x", "--plot", "a.png")

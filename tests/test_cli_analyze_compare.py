@@ -11,13 +11,13 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import synmt
 
-from synmt.analysis.robustness import read_trees
-from synmt.checkpoint import Run
+from synmt.analysis.robustness.translations import read_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
+from synmt.parsing.parser import StanzaParser
+from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.controls import Control
-from synmt.syntax.parsers import StanzaParser
 
 ENGLISH = [*TEXT[:3], ""]
 GERMAN = [*TEXT[3:], ""]
@@ -269,7 +269,7 @@ def test_trees_and_alignments_are_made_only_where_they_are_shown(runs, tmp_path,
 
 
 def test_a_picture_without_a_font_for_a_letter_says_so_and_an_svg_needs_none(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("synmt.plots.FONTS", ())
+    monkeypatch.setattr("synmt.analysis.plots.FONTS", ())
     run = shutil.copytree(runs[0], tmp_path / "猿")
     for ending, warns in (("png", True), ("svg", False)):
         plot = tmp_path / f"plot.{ending}"

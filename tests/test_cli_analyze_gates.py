@@ -8,10 +8,10 @@ import pytest
 from small_run import LSTM, TEXT, make_run
 from tiny import synmt
 
-from synmt.checkpoint import Run
 from synmt.errors import UsageError
-from synmt.needs import make_analysis_parser, make_parser
-from synmt.syntax.stanza_models import COMPACT
+from synmt.parsing.models import COMPACT
+from synmt.run import Run
+from synmt.training.tree_requirements import make_analysis_parser, make_parser
 
 LONG, LANG = " ".join(TEXT[:3]), " ".join(TEXT[3:])
 ENGLISH = [*TEXT[:3], "", "Yes!", LONG, "A dog."]
@@ -46,7 +46,7 @@ def run(tmp_path_factory):
 def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(
-        "synmt.analysis.gates_plot.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
+        "synmt.analysis.gates.plot.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
     )
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
     code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)

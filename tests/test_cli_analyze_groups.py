@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 
 from synmt import __version__
 from synmt.cli.analyze import analyze
-from synmt.metrics import make_metric, score_system
-from synmt.recipe_data import VocabularyRecipe
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.vocabulary import train_vocabulary
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.evaluation.metrics import make_metric, score_system
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.data import VocabularyRecipe
 
 APP = typer.Typer()
 APP.command()(analyze)

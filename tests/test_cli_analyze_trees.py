@@ -10,8 +10,8 @@ import pytest
 from small_run import LSTM, PASCAL, TEXT, make_run
 from tiny import chain_of, synmt
 
+from synmt.parsing.models import COMPACT
 from synmt.syntax.conllu import format_conllu
-from synmt.syntax.stanza_models import COMPACT
 
 SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
 

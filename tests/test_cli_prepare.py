@@ -10,7 +10,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.prepare import prepare
-from synmt.corpus import PreparedCorpus, is_complete
+from synmt.data.corpus import PreparedCorpus, is_complete
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe, monkeypat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("synmt.preparing.train_vocabulary", interrupted)
+        patch.setattr("synmt.data.prepare.train_vocabulary", interrupted)
         assert run(patch, recipe) == 130
     assert run(monkeypatch, recipe) == 0
 

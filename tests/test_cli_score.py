@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from synmt.cli.score import score
 from synmt.cli.score_tables import fit
 from synmt.errors import SynmtError
+from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.files import read_lines
-from synmt.metrics import METRICS, MeanMetric
 
 APP = typer.Typer()
 APP.command()(score)

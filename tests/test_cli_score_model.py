@@ -9,12 +9,12 @@ import typer
 from small_run import PASCAL, TEXT, make_run
 from typer.testing import CliRunner
 
-from synmt import controlled
-from synmt.checkpoint import Run
 from synmt.cli.score_model import score_model
+from synmt.data.controlled import corpus as controlled
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
+from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.flat import flat_parse
 

@@ -233,7 +233,7 @@ def test_trees_are_kept_for_the_next_run_unless_that_is_refused(runs, tmp_path, 
 
 def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
     run = make_run(tmp_path / "words", parser=False).folder
-    from synmt.syntax.pieces import SPECIALS, Words
+    from synmt.data.vocabulary import SPECIALS, Words
 
     (run / "source.model").unlink()
     Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(run, "source")

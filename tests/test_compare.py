@@ -11,15 +11,15 @@ import sacrebleu
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.aligned import word_attention
-from synmt.analysis.alignment_svg import Aligned, draw_alignments
-from synmt.analysis.compare import compare_systems, ranking_metric
-from synmt.analysis.compare_page import About, Shown, make_section
-from synmt.analysis.tree_svg import draw_parse
-from synmt.analysis.word_difference import bracketed, kinds, stretches, word_spans
+from synmt.analysis.compare.aligned import word_attention
+from synmt.analysis.compare.alignment_svg import Aligned, draw_alignments
+from synmt.analysis.compare.page import About, Shown, make_section
+from synmt.analysis.compare.sentences import compare_systems, ranking_metric
+from synmt.analysis.compare.word_difference import bracketed, kinds, stretches, word_spans
+from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
-from synmt.metrics import MetricOptions, make_metric, score
-from synmt.outputs import Outputs
+from synmt.evaluation.metrics import MetricOptions, make_metric, score
+from synmt.evaluation.outputs import Outputs
 from synmt.syntax.flat import flat_parse
 
 REFERENCE = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]

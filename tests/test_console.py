@@ -98,12 +98,12 @@ sys.argv = ["synmt", *{arguments!r}]
 main()
 """
 _FIRST = {
-    "parse": ("synmt.syntax.parsers", "StanzaParser", ["parse"]),
-    "prepare": ("synmt.recipe_file", "load_recipe", ["prepare", "x.yaml"]),
-    "train": ("synmt.recipe_file", "load_recipe", ["train", "x.yaml"]),
-    "translate": ("synmt.checkpoint", "find_run", ["translate"]),
-    "score": ("synmt.segments", "kept_score", ["score", "-r", "text", "text"]),
-    "analyze": ("synmt.checkpoint", "find_run", ["analyze", "--by-length"]),
+    "parse": ("synmt.parsing.parser", "StanzaParser", ["parse"]),
+    "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
+    "train": ("synmt.recipe.load", "load_recipe", ["train", "x.yaml"]),
+    "translate": ("synmt.run", "find_run", ["translate"]),
+    "score": ("synmt.evaluation.cache", "kept_score", ["score", "-r", "text", "text"]),
+    "analyze": ("synmt.run", "find_run", ["analyze", "--by-length"]),
 }
 
 

@@ -8,12 +8,12 @@ import torch
 from searching import alone, keep_pieces, log_probability, members_of, next_logs, plain_search, run, sharp
 from small import random_batch, small_model
 
+from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode.beam import search
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes, repeating
 from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.syntax.pieces import BOS, EOS, PAD, UNK
 
 PREFIXES = [[], [9], [7, 7, 7], [5, 30, 12, 6, 21, 8, 9, 10, 11, 12]]
 

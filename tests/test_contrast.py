@@ -11,20 +11,21 @@ import numpy as np
 import pytest
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.analysis.contrast_table import Decision, decide, groupings, tabulate, total
-from synmt.contrast import Contrast, ContrastSet, read_contrasts
-from synmt.controlled import Example, english, generate
-from synmt.controlled.agreement import finite_verbs
-from synmt.controlled.contrast import contrastive_pairs, words_of
-from synmt.controlled.german import finite, say
-from synmt.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
-from synmt.controlled.meaning import Clause, Determiner, NounPhrase, Predicate, Relative, Sentence
-from synmt.controlled.rephrase import rephrase
+from synmt.data.controlled import english
+from synmt.data.controlled.agreement import finite_verbs
+from synmt.data.controlled.contrast import contrastive_pairs, words_of
+from synmt.data.controlled.corpus import Example, generate
+from synmt.data.controlled.german import finite, say
+from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
+from synmt.data.controlled.meaning import Clause, Determiner, NounPhrase, Predicate, Relative, Sentence
+from synmt.data.controlled.replace_part import rephrase
+from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabulate, total
+from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.pieces import Words
 
 
 def write_set(
@@ -78,7 +79,7 @@ def examples():
 @pytest.fixture
 def few(examples, monkeypatch):
     """Let the controlled corpus be smaller."""
-    monkeypatch.setattr("synmt.controlled.generate", lambda **_: {"test": examples})
+    monkeypatch.setattr("synmt.data.controlled.corpus.generate", lambda **_: {"test": examples})
 
 
 @pytest.mark.parametrize("pack", [False, True])

@@ -9,10 +9,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from synmt import controlled
-from synmt.controlled import english, german, lexicon
-from synmt.controlled.lexicon import ADJECTIVE, NOUN, PREPOSITION, VERB
-from synmt.controlled.meaning import (
+from synmt.data.controlled import corpus as controlled
+from synmt.data.controlled import english, german, lexicon
+from synmt.data.controlled.lexicon import ADJECTIVE, NOUN, PREPOSITION, VERB
+from synmt.data.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,
@@ -22,7 +22,7 @@ from synmt.controlled.meaning import (
     Sentence,
     Subordinate,
 )
-from synmt.controlled.measure import attractors, combinations
+from synmt.data.controlled.measure import attractors, combinations
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu
 

@@ -6,11 +6,12 @@ import hashlib
 
 import pytest
 
-from synmt import controlled, corpora
-from synmt.corpora import resolve_corpus
+from synmt.data import corpora
+from synmt.data.controlled import corpus as controlled
+from synmt.data.corpora import resolve_corpus
+from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError
-from synmt.known_corpora import KNOWN_CORPORA, KnownCorpus
-from synmt.recipe_data import CorpusRecipe, SplitFiles
+from synmt.recipe.data import CorpusRecipe, SplitFiles
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import torch
 from searching import members_of, next_logs, plain_search, run, sharp
 from small import random_batch
 
+from synmt.data.vocabulary import EOS
 from synmt.decode.beam import is_done
 from synmt.decode.continuations import continuations, diverse_continuations
 from synmt.decode.hypotheses import Kept, Live, length_penalty
 from synmt.decode.options import SearchOptions
-from synmt.syntax.pieces import EOS
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from small import MONKEY
 from test_attachment import with_full_stop
 
-from synmt.analysis.drawing import columns, draw_arcs, draw_tree
-from synmt.analysis.tree_svg import Drawn, draw_svg
+from synmt.analysis.trees.drawing import columns, draw_arcs, draw_tree
+from synmt.analysis.trees.svg import Drawn, draw_svg
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 

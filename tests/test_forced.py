@@ -8,15 +8,15 @@ import torch
 from small import small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.batch import collate
-from synmt.corpus import Example
+from synmt.data.batch import collate
+from synmt.data.corpus import Example
+from synmt.data.tasks import tagged
+from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.forced import force, force_again
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.pieces import BOS, EOS
-from synmt.tasks import tagged
 
 SOURCES = [[4, 5, 6], [7, 8, 9, 10, 11], [5]]
 TARGETS = [[6, 5], [9, 4, 8], []]

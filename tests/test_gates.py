@@ -10,17 +10,25 @@ import pytest
 import torch
 from small import MONKEY
 
-from synmt.analysis.gates import GatedSentence, ModelGates, check_gates, check_tags, gate_norms, read_gates, word_norms
-from synmt.analysis.gates_table import COLUMNS, FEW, TagRow, as_json, highest_shares, tabulate
-from synmt.batch import Sequences
+from synmt.analysis.gates.norms import (
+    GatedSentence,
+    ModelGates,
+    check_gates,
+    check_tags,
+    gate_norms,
+    read_gates,
+    word_norms,
+)
+from synmt.analysis.gates.table import COLUMNS, FEW, TagRow, as_json, highest_shares, tabulate
 from synmt.cli import console
+from synmt.data.batch import Sequences
+from synmt.data.vocabulary import BOS, Words
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
-from synmt.recipe_file import check_recipe
+from synmt.recipe.load import check_recipe
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
-from synmt.syntax.pieces import BOS, Words
 
 LINE = "The monkey eats a banana"
 TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])

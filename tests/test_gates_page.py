@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pages import HOSTILE, Reader, contrast
 
-from synmt.analysis.gates import GatedSentence
-from synmt.analysis.gates_page import (
+from synmt.analysis.gates.norms import GatedSentence
+from synmt.analysis.gates.page import (
     DARK,
     DARK_TEXT,
     LIGHT,
@@ -20,9 +20,9 @@ from synmt.analysis.gates_page import (
     levels,
     make_section,
 )
-from synmt.analysis.gates_plot import save_gates_plot
-from synmt.analysis.gates_table import COLUMNS, tabulate
-from synmt.analysis.page import make_page
+from synmt.analysis.gates.plot import save_gates_plot
+from synmt.analysis.gates.table import COLUMNS, tabulate
+from synmt.analysis.html import make_page
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from synmt.analysis.buckets import DEPS_SAN, LDD
-from synmt.analysis.groupings import (
+from synmt.analysis.groups.buckets import DEPS_SAN, LDD
+from synmt.analysis.groups.groupings import (
     by_depth,
     by_distance,
     by_label,
@@ -17,15 +17,15 @@ from synmt.analysis.groupings import (
     count_units,
     without_rare,
 )
-from synmt.analysis.groups import FEW, Grouping, as_json, collect, tabulate
-from synmt.analysis.tree_measures import depth, longest_distance, mean_distance
+from synmt.analysis.groups.scores import FEW, Grouping, as_json, collect, tabulate
+from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.significance import paired_bootstrap
 from synmt.files import read_lines
-from synmt.metrics import make_metric, score, score_system
-from synmt.recipe_data import VocabularyRecipe
-from synmt.significance import paired_bootstrap
+from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
-from synmt.syntax.vocabulary import train_vocabulary
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann im Park.", "Ja."]
 HYPOTHESES = ["Der Affe isst eine  Banane.", "Er schlief.", "Die Frauen sieht den Mann im Park.", "Ja."]

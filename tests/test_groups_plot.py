@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from synmt.analysis.groups import FEW, Grouping, Result, Row, Table
-from synmt.analysis.groups_plot import MOST, check_number, draw_groups, save_groups_plot
+from synmt.analysis.groups.plot import MOST, check_number, draw_groups, save_groups_plot
+from synmt.analysis.groups.scores import FEW, Grouping, Result, Row, Table
+from synmt.analysis.plots import check_plot
 from synmt.errors import SynmtError, UsageError
-from synmt.metrics import make_metric
-from synmt.plots import check_plot
-from synmt.significance import Comparison
+from synmt.evaluation.metrics import make_metric
+from synmt.evaluation.significance import Comparison
 
 EMPTY = Row("41-50", 0, 0.0, 0.0, None)
 

@@ -8,18 +8,18 @@ import torch
 from small import MONKEY, MONKEY_WORD_OF, small_model
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.analysis import induced
-from synmt.analysis.attachment import compare
-from synmt.analysis.induced import Texts, TreeSource, collapse, induce, tree_sources
-from synmt.analysis.passes import Pass, Sentence, passes
+from synmt.analysis.forward_passes import Pass, Sentence, passes
+from synmt.analysis.trees import induced
+from synmt.analysis.trees.attachment import compare
+from synmt.analysis.trees.induced import Texts, TreeSource, collapse, induce, tree_sources
+from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.watching import Watched
+from synmt.model.capture import Watched
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
-from synmt.syntax.pieces import word_of
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST
 from synmt.syntax.spanning import maximum_spanning_tree
 

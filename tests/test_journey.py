@@ -8,17 +8,17 @@ import pytest
 import torch
 from tiny import MODEL, TRAINING, synmt, write_corpus, write_recipe
 
-from synmt.checkpoint import Run
 from synmt.cli.stages import prepare_for
-from synmt.experiment import (
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training.distributed import Processes
+from synmt.training.pipeline import (
     begin_run,
     finish_run,
     keep_final_weights,
     make_trainer,
     translate_test,
 )
-from synmt.parallel import Processes
-from synmt.recipe_file import load_recipe
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 ODD_LINES = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from synmt.analysis.labels import choose_labels, choose_sentences, number_values, read_labels
+from synmt.analysis.groups.labels import choose_labels, choose_sentences, number_values, read_labels
 from synmt.errors import SynmtError, UsageError
 
 

@@ -7,12 +7,12 @@ import pytest
 import torch
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
+from synmt.data.vocabulary import EOS, Words
 from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.latent import Allowed, straight_through
 from synmt.model.matrix_tree import possible_parents
-from synmt.recipe_file import check_recipe
-from synmt.syntax.pieces import EOS, Words
+from synmt.recipe.load import check_recipe
 
 OPTIONS = [
     {},

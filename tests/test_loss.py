@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from synmt import loss as loss_module
-from synmt.loss import smoothed_cross_entropy
+from synmt.training import loss as loss_module
+from synmt.training.loss import smoothed_cross_entropy
 
 
 def draw(rows=17, pieces=11, dim=5):

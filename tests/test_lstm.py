@@ -7,14 +7,14 @@ import torch
 from small import PIECES, PUNCTUATION, batch_for, model_recipe, random_batch, small_model
 from torch.autograd import gradcheck
 
-from synmt.batch import Sequences
+from synmt.data.batch import Sequences
+from synmt.data.vocabulary import EOS, PAD
 from synmt.errors import UsageError
-from synmt.experiment import check_values
 from synmt.model.linear import Linear, repeated
 from synmt.model.recurrent import lstm_cell
-from synmt.recipe import ModelRecipe
-from synmt.recipe_file import check_recipe
-from synmt.syntax.pieces import EOS, PAD
+from synmt.recipe.load import check_recipe
+from synmt.recipe.schema import ModelRecipe
+from synmt.training.pipeline import check_values
 
 ANNOTATIONS = [None, "shared", "separate"]
 SHAPES = [

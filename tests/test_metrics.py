@@ -7,8 +7,7 @@ import pytest
 import sacrebleu
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
-from synmt.metrics import (
+from synmt.evaluation.metrics import (
     METRICS,
     MetricOptions,
     looks_tokenized,
@@ -18,7 +17,8 @@ from synmt.metrics import (
     score,
     score_system,
 )
-from synmt.significance import bootstrap_differences, paired_bootstrap
+from synmt.evaluation.significance import bootstrap_differences, paired_bootstrap
+from synmt.files import read_lines
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
 
@@ -246,7 +246,7 @@ def test_a_tokenisation_without_its_packages_says_how_to_install_them(monkeypatc
 
 def test_a_tokenisation_that_needs_a_download_obeys_offline(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    monkeypatch.setattr("synmt.sacre.SACREBLEU_DIR", str(tmp_path))
+    monkeypatch.setattr("synmt.evaluation.sacrebleu.SACREBLEU_DIR", str(tmp_path))
     with pytest.raises(SynmtError, match="SYNMT_OFFLINE forbids"):
         make_metric("bleu", MetricOptions("flores200"))
 

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.metrics import METRICS, MetricOptions, make_metric, score, score_system
+from synmt.evaluation.metrics import METRICS, MetricOptions, make_metric, score, score_system
 
 HYPOTHESES, REFERENCES, SOURCES = ["ein Affe", "Bananen"], ["der Affe", "Bananen"], ["the monkey", "bananas"]
 

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from pages import HOSTILE, Reader, contrast
 
-from synmt.analysis.page import Section, check_page, code, figure, make_page, paragraph, picture, table
+from synmt.analysis.html import Section, check_page, code, figure, make_page, paragraph, picture, table
 from synmt.errors import UsageError
 
 SECTIONS = [

@@ -9,10 +9,10 @@ import pytest
 import torch
 from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, variants
 
-from synmt.known_corpora import KNOWN_CORPORA
+from synmt.data.known_corpora import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
-from synmt.schedule import learning_rate
-from synmt.yaml import load_yaml
+from synmt.recipe.yaml import load_yaml
+from synmt.training.schedule import learning_rate
 
 WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k-tiny", "tanaka-enja-base"}
 LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")

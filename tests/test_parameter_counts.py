@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from synmt.model.build import build
-from synmt.recipe import ModelRecipe, SyntaxRecipe
+from synmt.recipe.schema import ModelRecipe, SyntaxRecipe
 
 PUBLISHED = {
     "plain": ([], 74.85),

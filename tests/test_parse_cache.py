@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from synmt.cli.analyze_inputs import parse_lines
+from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
+from synmt.parsing.parser import StanzaParser
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Arcs, Parse
-from synmt.syntax.parse_cache import CachedParser, decode_parse, encode_parse
-from synmt.syntax.parsers import StanzaParser
 
 LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
 
@@ -202,7 +202,7 @@ def test_a_cache_where_nothing_can_be_written_is_no_error(cache):
 
 
 def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch):
-    monkeypatch.setattr("synmt.syntax.parse_cache._PATIENCE", 0.01)
+    monkeypatch.setattr("synmt.parsing.cache._PATIENCE", 0.01)
     parser, remarks = Counting(), []
     cached = CachedParser(parser, remark=remarks.append)
     cached.parse(["a"])
@@ -255,7 +255,7 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from test_parse_cache import Counting, CachedParser
-import synmt.syntax.parse_cache as module
+import synmt.parsing.cache as module
 CachedParser(Counting()).parse(["safe"])
 inside = module._used
 module._used = lambda database: os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.syntax import stanza_lines, stanza_models, stanza_pipeline
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.single_root import greedy_tree, quickly
-from synmt.syntax.stanza_lines import LONGEST, batches
-from synmt.syntax.surface import depths
+from synmt.parsing import lines as stanza_lines
+from synmt.parsing import models as stanza_models
+from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.lines import LONGEST, batches
+from synmt.parsing.parser import StanzaParser
+from synmt.parsing.single_root import greedy_tree, quickly
+from synmt.syntax.multiword import depths
 
 LINES = [
     "The monkey eats a banana.",

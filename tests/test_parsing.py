@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError
+from synmt.parsing.bulk import parse_file, parse_stream, read_summary
+from synmt.parsing.shards import Recent, put_together, shards_of, write_shard
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.parsing import parse_file, parse_stream, read_summary
-from synmt.syntax.shards import Recent, put_together, shards_of, write_shard
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,7 +121,7 @@ def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, worker
 
 def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_together(monkeypatch, tmp_path):
     # a memory of three lines, lines that come again after 1 to 6 others
-    monkeypatch.setattr("synmt.syntax.shards._REMEMBERED", 3)
+    monkeypatch.setattr("synmt.parsing.shards._REMEMBERED", 3)
     lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + ["", " ", "", " "]
     shards = list(shards_of(lines, 7))
     assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
@@ -132,7 +132,7 @@ def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_togeth
 
 
 def test_the_memory_of_lines_is_bounded(monkeypatch):
-    monkeypatch.setattr("synmt.syntax.shards._REMEMBERED", 2)
+    monkeypatch.setattr("synmt.parsing.shards._REMEMBERED", 2)
     recent = Recent()
     for name in ("a", "b"):
         recent.remember(name, name)

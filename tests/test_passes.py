@@ -4,9 +4,9 @@ import pytest
 import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.analysis.passes import passes
+from synmt.analysis.forward_passes import passes
 from synmt.decode.translator import Translator
-from synmt.model.watching import self_attention
+from synmt.model.capture import self_attention
 from synmt.syntax.flat import flat_parse
 
 SOURCES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]

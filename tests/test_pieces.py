@@ -10,11 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from synmt.errors import SynmtError
-from synmt.recipe_data import VocabularyRecipe
-from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Parse
-from synmt.syntax.pieces import (
+from synmt.data.vocabulary import (
     BOS,
     EOS,
     PAD,
@@ -27,7 +23,11 @@ from synmt.syntax.pieces import (
     straddles,
     word_of,
 )
-from synmt.syntax.vocabulary import draw, train_vocabulary
+from synmt.data.vocabulary_training import draw, train_vocabulary
+from synmt.errors import SynmtError
+from synmt.recipe.data import VocabularyRecipe
+from synmt.syntax.merging import merge_unowned
+from synmt.syntax.parse import Parse
 
 NAMES = [
     "monkey",

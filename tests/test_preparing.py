@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synmt import annotating, encoding
-from synmt.annotating import annotate, annotation_name, describe_files
-from synmt.corpora import Corpus, resolve_corpus
-from synmt.corpus import FORMAT, PreparedCorpus, is_complete
-from synmt.corpus_table import corpus_table
+from synmt.data import annotate as annotating
+from synmt.data import encoding
+from synmt.data.annotate import annotate, annotation_name, describe_files
+from synmt.data.corpora import Corpus, resolve_corpus
+from synmt.data.corpus import FORMAT, PreparedCorpus, is_complete
+from synmt.data.filtering import REASONS, judge_pairs
+from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.summary import corpus_table
+from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
-from synmt.filtering import REASONS, judge_pairs
 from synmt.hashing import stored_sha256
-from synmt.preparing import prepare, prepared_folder
-from synmt.recipe import Recipe
-from synmt.recipe_data import CorpusRecipe, FilterRecipe, SplitFiles
-from synmt.recipe_file import check_recipe
+from synmt.recipe.data import CorpusRecipe, FilterRecipe, SplitFiles
+from synmt.recipe.load import check_recipe
+from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
-from synmt.syntax.pieces import SentencePieces
 
 PAIRS = [
     ("The monkey eats a banana.", "Der Affe isst eine Banane."),
@@ -178,7 +179,7 @@ def test_a_pair_is_a_duplicate_only_when_both_sides_are():
 
 
 def test_duplicates_are_found_across_chunks_as_by_a_set(monkeypatch):
-    monkeypatch.setattr("synmt.filtering._CHUNK", 7)
+    monkeypatch.setattr("synmt.data.filtering._CHUNK", 7)
     random = np.random.default_rng(3)
     pairs = [(str(a), str(b)) for a, b in random.integers(0, 12, (500, 2))]
     seen: set[tuple[str, str]] = set()
@@ -406,7 +407,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 import test_preparing as own
-from synmt import annotating, encoding
+from synmt.data import annotate as annotating
+from synmt.data import encoding
 encoding.SHARD_LINES = annotating.SHARD_LINES = 4
 left = int(sys.argv[2])
 replace = os.replace

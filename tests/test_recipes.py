@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
-from synmt.needs import check_variants
-from synmt.recipe import Recipe
-from synmt.recipe_file import check_recipe, load_recipe, recipe_values
-from synmt.yaml import dump_yaml, load_yaml, parse_yaml_value
+from synmt.recipe.load import check_recipe, load_recipe, recipe_values
+from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml import dump_yaml, load_yaml, parse_yaml_value
+from synmt.training.tree_requirements import check_variants
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}

@@ -8,8 +8,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from synmt.metrics import make_metric, score, score_system
-from synmt.ribes import align, sentence_ribes
+from synmt.evaluation.metrics import make_metric, score, score_system
+from synmt.evaluation.ribes import align, sentence_ribes
 
 
 def ribes_of(hypothesis, reference):

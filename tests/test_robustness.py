@@ -9,7 +9,7 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.robustness import (
+from synmt.analysis.robustness.translations import (
     OwnTrees,
     attachment,
     check_translator,
@@ -21,7 +21,7 @@ from synmt.analysis.robustness import (
 )
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.metrics import make_metric, score_system
+from synmt.evaluation.metrics import make_metric, score_system
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Arcs, Parse

@@ -3,8 +3,8 @@
 import pytest
 from shipped import PATHS, comment, differences, recipe, variants
 
-from synmt.known_corpora import KNOWN_CORPORA
-from synmt.schedule import learning_rate
+from synmt.data.known_corpora import KNOWN_CORPORA
+from synmt.training.schedule import learning_rate
 
 SYSTEMS = {  # table 2: De-En on newstest2016 and newstest2017, Ru-En, En-De on both, En-Ru, Ru-Ar
     "lstm": (None, ("33.16", "28.94", "30.17", "29.92", "23.44", "26.41", "37.04")),

@@ -10,11 +10,11 @@ import torch
 from searching import keep_pieces, log_probability, members_of, next_logs, run, sharp
 from small import random_batch, small_model
 
+from synmt.data.vocabulary import EOS
 from synmt.decode import sampling as module
 from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.sampling import draw, first_of, masses, uniform
-from synmt.syntax.pieces import EOS
 
 MASK = (1 << 64) - 1
 

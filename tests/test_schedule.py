@@ -7,11 +7,11 @@ import pytest
 import torch
 from test_training import make_recipe, make_trainer, weights
 
-from synmt.checkpoint import Run
 from synmt.errors import UsageError
-from synmt.parallel import Processes
-from synmt.records import EndRecord, StepRecord, ValidationRecord
-from synmt.schedule import learning_rate
+from synmt.run import Run
+from synmt.training.distributed import Processes
+from synmt.training.records import EndRecord, StepRecord, ValidationRecord
+from synmt.training.schedule import learning_rate
 
 PLATEAU = {"schedule": "plateau", "best": "bleu", "warmup": 0, "log_every": 1, "validate_every": 2}
 

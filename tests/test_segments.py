@@ -9,11 +9,11 @@ import pytest
 from small_run import TEXT, make_run
 
 from synmt.errors import SynmtError
-from synmt.experiment import translate_test
+from synmt.evaluation.cache import kept_score
+from synmt.evaluation.metrics import MeanMetric, make_metric, score
 from synmt.files import read_lines
-from synmt.metrics import MeanMetric, make_metric, score
-from synmt.recipe_data import SplitFiles
-from synmt.segments import kept_score
+from synmt.recipe.data import SplitFiles
+from synmt.training.pipeline import translate_test
 
 METRICS = ("bleu", "bleu1", "chrf++", "ter", "ribes")
 WORDS = ["the", "monkey", "eats", "a", "ripe", "banana"]

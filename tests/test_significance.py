@@ -11,12 +11,12 @@ import pytest
 import sacrebleu
 from scipy import stats
 
-from synmt.bootstrap import interval
 from synmt.errors import UsageError
-from synmt.files import read_lines
-from synmt.metrics import make_metric, score
-from synmt.seeds import draw_seeds, seeded_bootstrap, spread, welch_test
-from synmt.significance import (
+from synmt.evaluation.bootstrap import interval
+from synmt.evaluation.comparison import TESTS, Plan, check_tests, standings
+from synmt.evaluation.metrics import make_metric, score
+from synmt.evaluation.seeds import draw_seeds, seeded_bootstrap, spread, welch_test
+from synmt.evaluation.significance import (
     approximate_randomization,
     bootstrap_scores,
     kolmogorov_smirnov,
@@ -24,7 +24,7 @@ from synmt.significance import (
     paired_t_test,
     swapped_differences,
 )
-from synmt.standings import TESTS, Plan, check_tests, standings
+from synmt.files import read_lines
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja.", "Die Kinder bestellen ein Eis."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein.", "Die Kinder bestellt ein Eis."]

@@ -15,21 +15,21 @@ import typer
 from small import MONKEY, MONKEY_WORD_OF
 
 from synmt import cli
+from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
-from synmt.needs import check_variants
-from synmt.recipe import Recipe
-from synmt.recipe_data import ParserRecipe, TasksRecipe
-from synmt.recipe_file import check_recipe, load_recipe
-from synmt.recipe_model import ModelRecipe
+from synmt.recipe.data import ParserRecipe, TasksRecipe
+from synmt.recipe.load import check_recipe, load_recipe
+from synmt.recipe.model import ModelRecipe
+from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml import load_yaml, parse_yaml_value
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
 from synmt.syntax.trees import is_tree, linearise
-from synmt.tasks import PARSING, tagged
-from synmt.yaml import load_yaml, parse_yaml_value
+from synmt.training.tree_requirements import check_variants
 
 ROOT = Path(__file__).parents[1]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]}

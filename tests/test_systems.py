@@ -5,7 +5,7 @@ import re
 import pytest
 from tiny import MODEL, synmt, write_recipe
 
-from synmt.corpus import PreparedCorpus
+from synmt.data.corpus import PreparedCorpus
 
 PARSED = {"workers": 1, "device": "cpu"}
 LDD = {"name": "dependency_distribution", "groups": [["nsubj"], ["obj", "iobj"], ["det"], ["odd"]]}

@@ -5,8 +5,8 @@ import pytest
 import torch
 from small import MONKEY, MONKEY_WORD_OF, random_batch, random_tree, small_model
 
-from synmt.batch import Reading, collate
-from synmt.corpus import Example, Tree
+from synmt.data.batch import Reading, collate
+from synmt.data.corpus import Example, Tree
 from synmt.errors import UsageError
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tag_embedding import TagEmbedding

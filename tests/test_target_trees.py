@@ -7,10 +7,10 @@ import pytest
 from small import MONKEY, MONKEY_WORD_OF
 from tiny import synmt, write_recipe
 
-from synmt.batch import Reading, collate
-from synmt.checkpoint import Run
-from synmt.corpus import Example, PreparedCorpus, Tree
-from synmt.syntax.pieces import BOS
+from synmt.data.batch import Reading, collate
+from synmt.data.corpus import Example, PreparedCorpus, Tree
+from synmt.data.vocabulary import BOS
+from synmt.run import Run
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 
 DECODER = {"variants": [{"name": "dbsa", "side": "target", "layers": [1]}]}
@@ -32,7 +32,7 @@ def test_signals_of_the_target_stand_at_the_decoders_input():
 @pytest.mark.parametrize("syntax", [DECODER, BOTH], ids=["decoder", "both"])
 def test_a_run_learns_from_trees_of_the_target_and_translates_without_a_parser(place, monkeypatch, syntax):
     write_recipe(place / "dbsa.yaml", place / "corpus", syntax=syntax, parser=GOLD, target_parser=GOLD)
-    monkeypatch.setattr("synmt.syntax.parsers.StanzaParser.parse", None)
+    monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     done = synmt("train", "dbsa.yaml", cwd=place)
     assert done.returncode == 0, done.stderr.decode()
     run = Run(place / "runs/dbsa")

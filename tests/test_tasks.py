@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.corpora import resolve_corpus
-from synmt.corpus import PreparedCorpus
+from synmt.data.corpora import resolve_corpus
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.prepare import prepare
+from synmt.data.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees, without_filters
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.source import cut
 from synmt.errors import SynmtError, UsageError
-from synmt.needs import check_variants
-from synmt.preparing import prepare
-from synmt.recipe_data import CorpusRecipe, VocabularyRecipe
-from synmt.recipe_file import load_recipe
-from synmt.syntax.vocabulary import train_vocabulary
-from synmt.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees, without_filters
+from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
+from synmt.recipe.load import load_recipe
+from synmt.training.tree_requirements import check_variants
 
 PAIRS = [("the boy sleeps", "der Junge schläft"), ("he eats", "er isst"), ("a b c d e f", "x")]
 TREES = """\
@@ -167,7 +167,7 @@ def test_a_multi_task_run_trains_and_translates_without_a_parser(tmp_path, monke
     )
     done = synmt("train", "multi.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr.decode()
-    monkeypatch.setattr("synmt.syntax.parsers.StanzaParser.parse", None)
+    monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
     text = (corpus / "test.en").read_text(encoding="utf-8")
     again = synmt("translate", "--beam-size", "1", text=text, cwd=tmp_path)
     assert again.returncode == 0, again.stderr.decode()

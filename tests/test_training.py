@@ -8,15 +8,15 @@ import pytest
 import torch
 from small import LSTM_SIZE, PIECES, SIZE
 
-from synmt.checkpoint import Run, average_weights, find_run, load_weights, regular_checkpoints, save_weights
-from synmt.corpus import Example
+from synmt.data.corpus import Example
+from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
-from synmt.recipe_file import check_recipe
-from synmt.records import EndRecord, StepRecord, ValidationRecord
-from synmt.schedule import learning_rate
-from synmt.stream import Position, Reader, prefetch
-from synmt.training import Trainer
+from synmt.recipe.load import check_recipe
+from synmt.run import Run, average_weights, find_run, load_weights, regular_checkpoints, save_weights
+from synmt.training.records import EndRecord, StepRecord, ValidationRecord
+from synmt.training.schedule import learning_rate
+from synmt.training.trainer import Trainer
 
 
 class CopyTask:

@@ -10,13 +10,13 @@ import torch.nn.functional as F
 from small import PIECES, SIZE, random_batch, small_model
 from torch import nn
 
-from synmt.batch import Sequences
+from synmt.data.batch import Sequences
+from synmt.data.vocabulary import PAD
 from synmt.model import linear as linears
 from synmt.model.embedding import sinusoids
 from synmt.model.linear import Linear, linear, product
 from synmt.model.transformer import Transformer
-from synmt.recipe import ModelRecipe
-from synmt.syntax.pieces import PAD
+from synmt.recipe.schema import ModelRecipe
 
 NORMS = ["post", "pre"]
 EMBEDDINGS = ["shared", "tied", "separate"]

@@ -9,15 +9,15 @@ import torch
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
+from synmt.data.vocabulary import SPECIALS, Words
+from synmt.decode.inputs import batches, windows
 from synmt.decode.options import Wanted
-from synmt.decode.requests import batches, windows
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import SynmtError, UsageError
 from synmt.files import arriving
-from synmt.recipe import DecodingRecipe
+from synmt.recipe.schema import DecodingRecipe
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.pieces import SPECIALS, Words
 
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
 

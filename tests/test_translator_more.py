@@ -7,21 +7,21 @@ import pytest
 import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.batch import collate
-from synmt.checkpoint import Run
+from synmt.data.batch import collate
+from synmt.data.vocabulary import SPECIALS, UNK, Words
 from synmt.decode.alignment import blank_words
 from synmt.decode.forced import force
+from synmt.decode.inputs import Request
 from synmt.decode.options import Sampling, Wanted
 from synmt.decode.override import check_override, compare_windows
-from synmt.decode.requests import Request
+from synmt.decode.rescoring import write_again
 from synmt.decode.source import cut
 from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
-from synmt.decode.written import write_again
 from synmt.errors import SynmtError, UsageError
+from synmt.parsing.parser import StanzaParser
+from synmt.run import Run
 from synmt.syntax.flat import flat_parse
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import SPECIALS, UNK, Words
 
 LINES = [*TEXT[:3], "", "A dog."]
 LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}
@@ -101,7 +101,7 @@ def test_lines_without_a_tree_get_their_own_beside_those_that_have_one(runs):
 
 
 def test_no_parser_is_loaded_where_none_is_needed(runs, monkeypatch):
-    monkeypatch.setattr("synmt.decode.readers.recorded_parser", None)
+    monkeypatch.setattr("synmt.decode.loaded_model.recorded_parser", None)
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, tree=flat_parse(line) if line else None) for line in LINES]
     assert [bool(t.text) for t in translator.translate_requests(requests)] == [bool(line) for line in LINES]

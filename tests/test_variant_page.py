@@ -12,8 +12,8 @@ import torch
 from small import batch_for, random_example, small_model
 from tiny import synmt, write_corpus, write_recipe
 
+from synmt.recipe.yaml import load_yaml
 from synmt.syntax.trees import tree_distances
-from synmt.yaml import load_yaml
 
 PAGE = (Path(__file__).parents[1] / "docs" / "variant.md").read_text(encoding="utf-8")
 

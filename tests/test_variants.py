@@ -10,7 +10,7 @@ import pytest
 import torch
 from small import PIECES, batch_for, random_batch, random_example, small_model
 
-from synmt.batch import Batch
+from synmt.data.batch import Batch
 from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out
 from synmt.model.build import variant_class, variant_names

@@ -14,10 +14,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from synmt import controlled
 from synmt.cli import console, main
+from synmt.data.controlled import corpus as controlled
+from synmt.recipe.yaml import dump_yaml
 from synmt.syntax.parse import Parse
-from synmt.yaml import dump_yaml
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}
 TRAINING = {

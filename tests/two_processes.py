@@ -9,7 +9,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 from test_training import make_exact, make_recipe, make_trainer
 
-from synmt.parallel import join_processes
+from synmt.training.distributed import join_processes
 
 torch.set_num_threads(1)
 processes = join_processes()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.checkpoint import Run
-from synmt.recipe import Recipe, VariantRecipe
-from synmt.recipe_model import ModelRecipe
+from synmt.recipe.model import ModelRecipe
+from synmt.recipe.schema import Recipe, VariantRecipe
+from synmt.run import Run
 
 _NONE = "–"
 

@@ -164,11 +164,11 @@ def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -
     if plot and sum("plot" in kind.options for kind in kinds) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Ask for one at a time")
     if page:
-        from synmt.analysis.page import check_page
+        from synmt.analysis.html import check_page
 
         check_page(page)
         if any(kind.figures for kind in kinds):
-            from synmt.plots import check_matplotlib
+            from synmt.analysis.plots import check_matplotlib
 
             check_matplotlib()
 
@@ -190,7 +190,7 @@ def _find_all(kinds: Sequence[_Kind], given: dict[str, Any]) -> dict[str, Findin
 
 def _newest_run() -> Path | None:
     """Find the run that is taken where none is named, and say which it is; None where there is none to take."""
-    from synmt.checkpoint import find_run
+    from synmt.run import find_run
 
     try:
         newest = find_run(None).folder
@@ -226,9 +226,9 @@ def _print(findings: Sequence[Finding]) -> None:
 
 
 def _make_page(findings: Sequence[Finding]) -> str:
-    from synmt.analysis.page import code, make_page, paragraph, table
+    from synmt.analysis.html import code, make_page, paragraph, table
     from synmt.analysis.run_facts import facts_table
-    from synmt.checkpoint import Run
+    from synmt.run import Run
 
     sections = [section for finding in findings for section in finding.sections()]
     systems = ", ".join(dict.fromkeys(finding.system for finding in findings))

@@ -22,13 +22,13 @@ from synmt.cli.finding import Finding
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.attention_heads import Head, Place, What
-    from synmt.analysis.attention_map import AttentionMap
-    from synmt.analysis.attention_table import AttentionReport
-    from synmt.analysis.induced import Texts
-    from synmt.checkpoint import Run
+    from synmt.analysis.attention.heads import Head, Place, What
+    from synmt.analysis.attention.maps import AttentionMap
+    from synmt.analysis.attention.table import AttentionReport
+    from synmt.analysis.trees.induced import Texts
     from synmt.decode.translator import Translator
-    from synmt.outputs import Outputs
+    from synmt.evaluation.outputs import Outputs
+    from synmt.run import Run
 
 
 def analyze_attention(
@@ -43,11 +43,11 @@ def analyze_attention(
     plot: Path | None,
 ) -> Finding:
     """Find what each head looks at."""
-    from synmt.analysis.attention_heads import heads_of
-    from synmt.analysis.attention_json import as_json
-    from synmt.checkpoint import find_run
+    from synmt.analysis.attention.heads import heads_of
+    from synmt.analysis.attention.values import as_json
     from synmt.cli.attention_tables import make_section, print_tables
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     _check_request(side, what, plot)
     opened = find_run(run)
@@ -70,20 +70,20 @@ def analyze_attention(
 
 
 def _check_request(side: str, what: str, plot: Path | None) -> None:
-    from synmt.analysis.attention_heads import check_what
-    from synmt.corpus import SIDES
+    from synmt.analysis.attention.heads import check_what
+    from synmt.data.corpus import SIDES
 
     check_name(side, SIDES, "side")
     check_what(what)
     if plot:
-        from synmt.plots import check_plot
+        from synmt.analysis.plots import check_plot
 
         check_plot(plot)
 
 
 def _place(translator: Translator, side: str, what: str) -> tuple[Place, What]:
     """Find which attention is asked for; an LSTM has only one."""
-    from synmt.analysis.attention_heads import has_heads
+    from synmt.analysis.attention.heads import has_heads
 
     if has_heads(translator.model):
         return cast("Place", "cross" if what == "cross" else side), cast("What", what)
@@ -120,7 +120,7 @@ class _Asked:
 
     def map(self, what: What, sentence: int) -> AttentionMap:
         """Read the matrices of one sentence."""
-        from synmt.analysis.attention_map import read_map
+        from synmt.analysis.attention.maps import read_map
 
         check_recorded(self.translator, self.run.folder)
         source, target, text = self.outputs.source, self.target, self.text
@@ -130,8 +130,8 @@ class _Asked:
 
     def report(self, parser: str | None) -> AttentionReport:
         """Sum up what the heads look at over the whole test set."""
-        from synmt.analysis.attention import look
-        from synmt.analysis.attention_table import About, report_attention
+        from synmt.analysis.attention.statistics import look
+        from synmt.analysis.attention.table import About, report_attention
 
         texts, trees = self._texts(parser)
         about = About(self.outputs.system, self.outputs.test, self.place, self.text, trees)
@@ -141,7 +141,7 @@ class _Asked:
 
     def _texts(self, parser: str | None) -> tuple[Texts, str]:
         """Parse the side that is looked at; the model reads the trees too where they are its own parser's."""
-        from synmt.analysis.induced import Texts
+        from synmt.analysis.trees.induced import Texts
 
         source, target = self.outputs.source, self.target
         if self.place == "cross":
@@ -154,7 +154,7 @@ class _Asked:
 
 
 def _draw(shown: AttentionMap, path: Path, system: str) -> None:
-    from synmt.analysis.attention_map_plot import check_legible, save_maps
+    from synmt.analysis.attention.map_plot import check_legible, save_maps
 
     check_legible(shown)
     save_plot(path, lambda: save_maps(shown, path, system=system))

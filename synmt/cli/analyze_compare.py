@@ -14,9 +14,9 @@ from synmt.cli.finding import Finding
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.compare import Compared, ComparedSentence
-    from synmt.analysis.page import Section
-    from synmt.outputs import Outputs
+    from synmt.analysis.compare.sentences import Compared, ComparedSentence
+    from synmt.analysis.html import Section
+    from synmt.evaluation.outputs import Outputs
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ def analyze_compare(
     top: int,
 ) -> Finding:
     """Find the sentences that two systems translate most differently."""
-    from synmt.analysis.compare import compare_systems, ranking_metric
-    from synmt.metrics import make_metric
+    from synmt.analysis.compare.sentences import compare_systems, ranking_metric
+    from synmt.evaluation.metrics import make_metric
 
     pair = _read_pair(*compare, test, references, source)
     options = scoring(pair.a, tokenize, lowercase)
@@ -67,7 +67,7 @@ def analyze_compare(
 
 def _read_pair(a: Path, b: Path, test: str | None, references: Path | None, source: Path | None) -> _Pair:
     """Read two runs, two files, or one of each."""
-    from synmt.outputs import baseline_of, from_files
+    from synmt.evaluation.outputs import baseline_of, from_files
 
     missing = [str(path) for path in (a, b) if not path.exists() and str(path) != "-"]
     if missing:
@@ -139,7 +139,7 @@ def _show(compared: Compared) -> None:
 
 
 def _lines(one: ComparedSentence) -> list[str]:
-    from synmt.analysis.word_difference import bracketed, kinds
+    from synmt.analysis.compare.word_difference import bracketed, kinds
 
     return [
         f"line {one.line:,}   {one.score_a:.1f} → {one.score_b:.1f}   {one.gain:+.1f}",
@@ -151,7 +151,7 @@ def _lines(one: ComparedSentence) -> list[str]:
 
 
 def _section(compared: Compared, words: Words) -> Section:
-    from synmt.analysis.compare_page import make_section
+    from synmt.analysis.compare.page import make_section
 
     gaining, losing = ([words.shown(one) for one in some] for some in (compared.gaining, compared.losing))
     return make_section(compared, gaining, losing, words.about)

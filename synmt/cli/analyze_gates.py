@@ -10,11 +10,11 @@ from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read
 from synmt.cli.finding import Finding
 
 if TYPE_CHECKING:
-    from synmt.analysis.gates import ModelGates
-    from synmt.analysis.gates_page import About
-    from synmt.analysis.gates_table import GateTable
+    from synmt.analysis.gates.norms import ModelGates
+    from synmt.analysis.gates.page import About
+    from synmt.analysis.gates.table import GateTable
     from synmt.decode.translator import Translator
-    from synmt.outputs import Outputs
+    from synmt.evaluation.outputs import Outputs
     from synmt.syntax.parse import Parse
 
 
@@ -27,14 +27,14 @@ def analyze_gates(
 ) -> Finding:
     """Find how much syntax each target word used."""
     if plot:
-        from synmt.plots import check_plot
+        from synmt.analysis.plots import check_plot
 
         check_plot(plot)
-    from synmt.analysis.gates import check_gates, check_tags
-    from synmt.analysis.gates_page import About, make_section
-    from synmt.analysis.gates_table import as_json, tabulate
-    from synmt.checkpoint import find_run
+    from synmt.analysis.gates.norms import check_gates, check_tags
+    from synmt.analysis.gates.page import About, make_section
+    from synmt.analysis.gates.table import as_json, tabulate
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     opened = find_run(run)
     outputs, recipe = read_test(opened.folder, test), opened.recipe()
@@ -50,7 +50,7 @@ def analyze_gates(
     about = About(outputs.system, outputs.test, recipe.source, recipe.target, tagger)
     say_left_out(too_long=gates.too_long, empty=gates.empty)
     if plot:
-        from synmt.analysis.gates_plot import save_gates_plot
+        from synmt.analysis.gates.plot import save_gates_plot
 
         save_plot(plot, lambda: save_gates_plot(table, plot, system=about.system))
     facts = {"system": about.system, "test": about.test, "of": "reference", "tagger": about.tagger}
@@ -64,14 +64,14 @@ def analyze_gates(
 
 
 def _gates(translator: Translator, outputs: Outputs, parses: list[Parse]) -> ModelGates:
-    from synmt.analysis.gates import read_gates
+    from synmt.analysis.gates.norms import read_gates
 
     with console.progress("reading gates", len(parses), "sentences") as advance:
         return read_gates(translator, outputs.source, outputs.reference, parses, advance)
 
 
 def _show(table: GateTable, about: About) -> None:
-    from synmt.analysis.gates_table import COLUMNS, FEW
+    from synmt.analysis.gates.table import COLUMNS, FEW
 
     print(f"{about.system}, test set {about.test}: gates of {table.words:,} words in {table.sentences:,} sentences\n")
     console.table("", COLUMNS, [row.cells() for row in table.rows], to_stdout=True)

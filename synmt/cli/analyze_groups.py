@@ -22,10 +22,10 @@ from synmt.cli.grouped_inputs import (
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.buckets import Edges
-    from synmt.analysis.groups import Grouping, Table
+    from synmt.analysis.groups.buckets import Edges
+    from synmt.analysis.groups.scores import Grouping, Table
     from synmt.cli.grouped_tables import Shown
-    from synmt.corpus import Side
+    from synmt.data.corpus import Side
 
 TOO_MANY = 50
 """A label with more values than this is no label but a name for each sentence, unless it is asked for."""
@@ -83,9 +83,9 @@ def analyze_groups(
     plot: Path | None,
 ) -> Finding:
     """Score every group of test sentences, by length, tree or label, and compare with a baseline."""
-    from synmt.analysis.groups import tabulate
+    from synmt.analysis.groups.scores import tabulate
     from synmt.cli.grouped_tables import Shown
-    from synmt.metrics import make_metric
+    from synmt.evaluation.metrics import make_metric
 
     names = tuple(label or ())
     checked = cast("Side", side)
@@ -121,8 +121,8 @@ def _finding(shown: Shown, about: Sentences) -> Finding:
 
 
 def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Path | None) -> None:
-    from synmt.analysis.groupings import UNITS
-    from synmt.corpus import SIDES
+    from synmt.analysis.groups.groupings import UNITS
+    from synmt.data.corpus import SIDES
 
     if not asked.label and (asked.labels or (labels and not where)):
         raise UsageError("labels were given, but not asked for", do="Add `--by-label`")
@@ -130,14 +130,14 @@ def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Pa
     check_name(asked.side, SIDES, "side")
     _check_buckets(asked)
     if plot:
-        from synmt.plots import check_plot
+        from synmt.analysis.plots import check_plot
 
         check_plot(plot)
 
 
 def _check_buckets(asked: _Asked) -> None:
     """Refuse buckets that would be nobody's, or of several things at once."""
-    from synmt.analysis.buckets import parse_buckets
+    from synmt.analysis.groups.buckets import parse_buckets
 
     if asked.buckets is None:
         return
@@ -162,14 +162,14 @@ def _check_buckets(asked: _Asked) -> None:
 
 
 def _of_paper(asked: _Asked) -> bool:
-    from synmt.analysis.buckets import PAPERS
+    from synmt.analysis.groups.buckets import PAPERS
 
     return asked.buckets is not None and asked.buckets.strip().lower() in PAPERS
 
 
 def _groupings(asked: _Asked, about: Sentences, plot: Path | None) -> tuple[list[Grouping], str]:
     """Make all groupings, those first that need no parser; and say whose trees they have, if any."""
-    from synmt.analysis.groupings import by_length, without_empty_end
+    from synmt.analysis.groups.groupings import by_length, without_empty_end
 
     labelled = _by_labels(asked, about) if asked.label else []
     if plot:
@@ -189,14 +189,14 @@ def _groupings(asked: _Asked, about: Sentences, plot: Path | None) -> tuple[list
 
 def _edges(asked: _Asked, *, length: bool = False) -> Edges | None:
     """Find the buckets that were given for lengths, or for a measure of trees; None for its own."""
-    from synmt.analysis.buckets import parse_buckets
+    from synmt.analysis.groups.buckets import parse_buckets
 
     return None if asked.buckets is None or (_of_paper(asked) and not length) else parse_buckets(asked.buckets)
 
 
 def _by_trees(asked: _Asked, about: Sentences) -> tuple[list[Grouping], str]:
-    from synmt.analysis.groupings import by_depth, by_distance, by_relation, without_rare
-    from synmt.analysis.groups import FEW
+    from synmt.analysis.groups.groupings import by_depth, by_distance, by_relation, without_rare
+    from synmt.analysis.groups.scores import FEW
 
     parsed, whose = trees(about, asked.side, asked.parser, asked.parses)
     found = []
@@ -214,8 +214,8 @@ def _by_trees(asked: _Asked, about: Sentences) -> tuple[list[Grouping], str]:
 
 
 def _by_labels(asked: _Asked, about: Sentences) -> list[Grouping]:
-    from synmt.analysis.groupings import by_label, count_units
-    from synmt.analysis.labels import choose_labels
+    from synmt.analysis.groups.groupings import by_label, count_units
+    from synmt.analysis.groups.labels import choose_labels
 
     columns = choose_labels(about.labels, asked.labels) if asked.labels else about.labels
     outputs = about.system.outputs
@@ -233,7 +233,7 @@ def _by_labels(asked: _Asked, about: Sentences) -> list[Grouping]:
 
 
 def _check_plot(asked: _Asked, labelled: list[Grouping], plot: Path) -> None:
-    from synmt.analysis.groups_plot import check_number
+    from synmt.analysis.groups.plot import check_number
 
     names = {"length": ["length"], "depth": ["depth"], "distance": ["mean distance", "longest distance"]}
     names["relation"] = ["relation"]
@@ -242,7 +242,7 @@ def _check_plot(asked: _Asked, labelled: list[Grouping], plot: Path) -> None:
 
 
 def _draw(tables: list[Table], plot: Path, about: Sentences) -> None:
-    from synmt.analysis.groups_plot import save_groups_plot
+    from synmt.analysis.groups.plot import save_groups_plot
     from synmt.cli.grouped_tables import restriction
 
     # a figure is seen without the table's title

@@ -10,15 +10,15 @@ from synmt.cli import console
 from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from synmt.analysis.induced import Texts
-    from synmt.corpus import Side
+    from synmt.analysis.trees.induced import Texts
+    from synmt.data.corpus import Side
     from synmt.decode.translator import Translator
-    from synmt.outputs import Outputs
-    from synmt.recipe import Recipe
+    from synmt.evaluation.outputs import Outputs
+    from synmt.parsing.cache import CachedParser
+    from synmt.parsing.parser import StanzaParser
+    from synmt.recipe.schema import Recipe
     from synmt.syntax.controls import Control
     from synmt.syntax.parse import Parse
-    from synmt.syntax.parse_cache import CachedParser
-    from synmt.syntax.parsers import StanzaParser
 
 _LINES = 256
 """So many lines are parsed between two steps of the progress."""
@@ -43,7 +43,7 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
     """Read a run's translations of a test set, and say which others it could have been where none was chosen."""
-    from synmt.outputs import from_run
+    from synmt.evaluation.outputs import from_run
 
     outputs = from_run(run, test)
     if outputs.other_tests and test is None:
@@ -53,7 +53,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
 def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
     """Find what parses or tags one side: the model that was named, else the recipe's or Stanza's own."""
-    from synmt.needs import make_analysis_parser, parser_section
+    from synmt.training.tree_requirements import make_analysis_parser, parser_section
 
     try:
         return make_analysis_parser(recipe, side, model=model)
@@ -92,7 +92,7 @@ def parse_texts(
     named: bool,
 ) -> Texts:
     """Parse one side; the model reads these trees too where it reads any, unless another parser was named."""
-    from synmt.analysis.induced import Texts
+    from synmt.analysis.trees.induced import Texts
 
     parses = parse_lines(parser, source if target is None else target)
     own = not named and side == "source" and translator.parser_identity is not None
@@ -111,7 +111,7 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run t
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
-    from synmt.syntax.parse_cache import CachedParser
+    from synmt.parsing.cache import CachedParser
 
     return parse_in_parts(CachedParser(parser, remark=console.remark), lines)
 

@@ -13,13 +13,13 @@ from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import Finding
 
 if TYPE_CHECKING:
-    from synmt.analysis.page import Section
-    from synmt.analysis.robustness import Condition, Outcome, OwnTrees
+    from synmt.analysis.html import Section
+    from synmt.analysis.robustness.translations import Condition, Outcome, OwnTrees
     from synmt.decode.translator import Translator
-    from synmt.metrics import Metric
-    from synmt.outputs import Outputs
+    from synmt.evaluation.metrics import Metric
+    from synmt.evaluation.outputs import Outputs
+    from synmt.parsing.parser import StanzaParser
     from synmt.syntax.parse import Parse
-    from synmt.syntax.parsers import StanzaParser
 
 _COLUMNS = ["trees", "UAS", "score", "difference", "95 %", "p", "changed"]
 
@@ -58,13 +58,13 @@ def analyze_robustness(
 ) -> Finding:
     """Find how translations suffer from damaged trees."""
     if plot:
-        from synmt.plots import check_plot
+        from synmt.analysis.plots import check_plot
 
         check_plot(plot)
-    from synmt.analysis.robustness import check_translator, conditions, parse_shares
-    from synmt.checkpoint import find_run
+    from synmt.analysis.robustness.translations import check_translator, conditions, parse_shares
     from synmt.decode.translator import Translator
-    from synmt.metrics import make_metric
+    from synmt.evaluation.metrics import make_metric
+    from synmt.run import find_run
 
     wanted = parse_shares(shares)
     opened = find_run(run)
@@ -97,7 +97,7 @@ def analyze_robustness(
 
 def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[OwnTrees, str]:
     """Read the trees of the test set, or parse it, and name whose they are."""
-    from synmt.analysis.robustness import read_trees
+    from synmt.analysis.robustness.translations import read_trees
     from synmt.syntax.conllu import read_parses
 
     lines = outputs.source
@@ -113,7 +113,7 @@ def _others(
     translator: Translator, own: OwnTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
     """Take the trees without the recipe's control, if it has one, and those of another parser, if there is one."""
-    from synmt.analysis.robustness import read_trees
+    from synmt.analysis.robustness.translations import read_trees
 
     found = [] if own.control.idle else [(_unchanged(name), own.uncontrolled)]
     if parser is not None:
@@ -130,7 +130,7 @@ def _unchanged(parser: str) -> str:
 def _measured(
     translator: Translator, own: OwnTrees, made: list[Condition], metric: Metric, outputs: Outputs
 ) -> list[Outcome]:
-    from synmt.analysis.robustness import measure
+    from synmt.analysis.robustness.translations import measure
 
     lines = len(outputs.source) * (len(made) + 1)
     with console.progress("translating", lines, "lines") as advance:
@@ -138,7 +138,7 @@ def _measured(
 
 
 def _draw(report: _Report, plot: Path) -> None:
-    from synmt.analysis.robustness_plot import save_robustness_plot
+    from synmt.analysis.robustness.plot import save_robustness_plot
 
     title = _title(report.outputs)
     save_plot(plot, lambda: save_robustness_plot(report.outcomes, report.metric, plot, system=title))
@@ -223,8 +223,8 @@ def _show(report: _Report) -> None:
 
 
 def _section(report: _Report) -> Section:
-    from synmt.analysis.page import Section, figure, paragraph, table
-    from synmt.analysis.robustness_plot import draw_robustness
+    from synmt.analysis.html import Section, figure, paragraph, table
+    from synmt.analysis.robustness.plot import draw_robustness
 
     outputs, metric = report.outputs, report.metric
     about = (

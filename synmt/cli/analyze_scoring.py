@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from synmt.metrics import Metric, MetricOptions, Score
-    from synmt.outputs import Outputs
+    from synmt.evaluation.metrics import Metric, MetricOptions, Score
+    from synmt.evaluation.outputs import Outputs
 
 
 def scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
@@ -23,7 +23,7 @@ def scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> M
 
 def scored(metric: Metric, outputs: Outputs, run: Path | None) -> Score:
     """Score translations, and keep what was counted with the run that they are of."""
-    from synmt.segments import kept_score
+    from synmt.evaluation.cache import kept_score
 
     folder = run / "tests" / outputs.test / "segments" if run else None
     return kept_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

@@ -20,15 +20,15 @@ from synmt.cli.finding import Finding
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
-    from synmt.analysis.induced import ModelTrees, Texts
-    from synmt.analysis.page import Section
-    from synmt.analysis.tree_report import Gold, TreeReport
-    from synmt.analysis.tree_svg import Drawn
-    from synmt.checkpoint import Run
-    from synmt.corpus import Side
+    from synmt.analysis.html import Section
+    from synmt.analysis.trees.induced import ModelTrees, Texts
+    from synmt.analysis.trees.report import Gold, TreeReport
+    from synmt.analysis.trees.svg import Drawn
+    from synmt.data.corpus import Side
     from synmt.decode.translator import Translator
-    from synmt.outputs import Outputs
-    from synmt.syntax.parsers import StanzaParser
+    from synmt.evaluation.outputs import Outputs
+    from synmt.parsing.parser import StanzaParser
+    from synmt.run import Run
 
 
 def analyze_trees(
@@ -43,10 +43,10 @@ def analyze_trees(
     plot: Path | None,
 ) -> Finding:
     """Compare trees read off a model's weights with gold or parsed ones."""
-    from synmt.analysis.induced import induce, tree_sources
-    from synmt.analysis.tree_report import as_json, report_trees
-    from synmt.checkpoint import find_run
+    from synmt.analysis.trees.induced import induce, tree_sources
+    from synmt.analysis.trees.report import as_json, report_trees
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     checked = _check_request(side, test, gold, draw, plot)
     _check_trees(parser, gold)
@@ -72,7 +72,7 @@ def analyze_trees(
 
 
 def _check_request(side: str, test: str | None, gold: Path | None, draw: int, plot: Path | None) -> Side:
-    from synmt.corpus import SIDES
+    from synmt.data.corpus import SIDES
 
     check_name(side, SIDES, "side")
     if test and gold and side == "source":
@@ -105,8 +105,8 @@ def _texts(
 
 def _treebank(translator: Translator, gold: Path) -> tuple[Texts, Gold]:
     """Take the sentences of a treebank for the source; without a parser of its own, the model reads gold trees."""
-    from synmt.analysis.induced import Texts
-    from synmt.analysis.tree_report import Gold
+    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.trees.report import Gold
     from synmt.syntax.conllu import read_conllu
 
     read = list(read_conllu(gold))
@@ -120,8 +120,8 @@ def _treebank(translator: Translator, gold: Path) -> tuple[Texts, Gold]:
 
 def _given(outputs: Outputs, gold: Path) -> tuple[Texts, Gold]:
     """Take given trees of the references."""
-    from synmt.analysis.induced import Texts
-    from synmt.analysis.tree_report import Gold
+    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.trees.report import Gold
     from synmt.syntax.conllu import read_parses
 
     parses = list(read_parses(gold, outputs.reference))
@@ -130,7 +130,7 @@ def _given(outputs: Outputs, gold: Path) -> tuple[Texts, Gold]:
 
 def _parsed(translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None) -> tuple[Texts, Gold]:
     """Parse the test set; the model reads the trees too where it reads any of this side, and its own parser's."""
-    from synmt.analysis.tree_report import Gold
+    from synmt.analysis.trees.report import Gold
 
     target = outputs.reference if side == "target" else None
     parser = _parser(translator, run, side, model)
@@ -158,7 +158,7 @@ def _picture(run: Path, report: TreeReport) -> Path:
 
 def _drawn(report: TreeReport, found: ModelTrees, texts: Texts, count: int) -> list[Drawn]:
     """Take the first sentences, with the trees of the best row."""
-    from synmt.analysis.tree_svg import Drawn
+    from synmt.analysis.trees.svg import Drawn
 
     trees = found.found[report.best].trees
     return [
@@ -172,7 +172,7 @@ def _heading(report: TreeReport) -> str:
 
 
 def _save(drawn: list[Drawn], report: TreeReport, path: Path) -> None:
-    from synmt.analysis.tree_svg import draw_svg
+    from synmt.analysis.trees.svg import draw_svg
     from synmt.files import write_atomically
 
     with console.written("trees", path), write_atomically(path) as out:
@@ -180,7 +180,7 @@ def _save(drawn: list[Drawn], report: TreeReport, path: Path) -> None:
 
 
 def _show(report: TreeReport, drawn: list[Drawn]) -> None:
-    from synmt.analysis.drawing import LEGEND, draw_tree
+    from synmt.analysis.trees.drawing import LEGEND, draw_tree
     from synmt.cli.tree_tables import print_tables
 
     print_tables(report)
@@ -193,8 +193,8 @@ def _show(report: TreeReport, drawn: list[Drawn]) -> None:
 
 
 def _section(report: TreeReport, drawn: list[Drawn]) -> Section:
-    from synmt.analysis.page import Section, picture
-    from synmt.analysis.tree_svg import draw_svg
+    from synmt.analysis.html import Section, picture
+    from synmt.analysis.trees.svg import draw_svg
     from synmt.cli.tree_tables import tables_as_html
 
     pictures = [picture(draw_svg([one], _heading(report)), caption=one.title) for one in drawn]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.analysis.attachment import Share
-    from synmt.analysis.attention_map import AttentionMap
-    from synmt.analysis.attention_table import AttentionReport, HeadRow
-    from synmt.analysis.page import Section
+    from synmt.analysis.attention.maps import AttentionMap
+    from synmt.analysis.attention.table import AttentionReport, HeadRow
+    from synmt.analysis.html import Section
+    from synmt.analysis.trees.attachment import Share
 
 _MANY, _SHOWN = 16, 12
 """With more heads than the one, only as many as the other stand in the table for people."""
@@ -43,7 +43,7 @@ def print_tables(report: AttentionReport) -> None:
 
 def make_section(report: AttentionReport, shown: AttentionMap) -> Section:
     """Write all tables and figures for a page."""
-    from synmt.analysis.page import Section, paragraph, table
+    from synmt.analysis.html import Section, paragraph, table
 
     parts = [
         paragraph(f"{_title(report)}."),
@@ -70,8 +70,8 @@ def _notes(lines: Iterable[str]) -> list[str]:
 
 
 def _agreement_figure(report: AttentionReport) -> str:
-    from synmt.analysis.attention_plot import draw_agreement
-    from synmt.analysis.page import figure
+    from synmt.analysis.attention.plot import draw_agreement
+    from synmt.analysis.html import figure
 
     owners = sorted({row.head.variant for row in report.rows} - {""})
     framed = f" Framed: heads of {', '.join(owners)}." if owners else ""
@@ -79,8 +79,8 @@ def _agreement_figure(report: AttentionReport) -> str:
 
 
 def _map_figure(report: AttentionReport, shown: AttentionMap) -> str:
-    from synmt.analysis.attention_map_plot import draw_maps, is_legible
-    from synmt.analysis.page import figure, paragraph
+    from synmt.analysis.attention.map_plot import draw_maps, is_legible
+    from synmt.analysis.html import figure, paragraph
 
     which = f"Sentence {shown.sentence} ({shown.text})"
     if not is_legible(shown) and len(shown.panels) > 1:

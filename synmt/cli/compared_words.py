@@ -12,13 +12,13 @@ from synmt.cli.analyze_inputs import file_language, find_parser, name_parser, pa
 from synmt.errors import SynmtError
 
 if TYPE_CHECKING:
-    from synmt.analysis.compare import ComparedSentence
-    from synmt.analysis.compare_page import About, Shown
-    from synmt.bootstrap import DoubleArray
+    from synmt.analysis.compare.page import About, Shown
+    from synmt.analysis.compare.sentences import ComparedSentence
     from synmt.decode.translator import Translator
-    from synmt.recipe import Recipe
+    from synmt.evaluation.bootstrap import DoubleArray
+    from synmt.parsing.parser import StanzaParser
+    from synmt.recipe.schema import Recipe
     from synmt.syntax.parse import IntArray, Parse
-    from synmt.syntax.parsers import StanzaParser
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,8 @@ def find_words(
     source: the file that the source comes from, where that is no run.
     parser: the model that was named.
     """
-    from synmt.analysis.compare_page import About, Shown
-    from synmt.analysis.word_difference import word_spans
+    from synmt.analysis.compare.page import About, Shown
+    from synmt.analysis.compare.word_difference import word_spans
 
     lines = [one.source for one in sentences]
     translators, recipe = _translators(runs)
@@ -80,8 +80,8 @@ def find_words(
 
 def _translators(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:
     """Load the runs, and give the recipe of the last one; alignments of one that cannot be loaded are left out."""
-    from synmt.checkpoint import find_run
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     found: list[Translator | None] = []
     recipe = None
@@ -120,7 +120,7 @@ def _parser(
     translators: Sequence[Translator | None], recipe: Recipe | None, source: Path | None, named: str | None
 ) -> StanzaParser:
     """Find the parser that was named, else one that a run reads, else the recipe's; of files, by their language."""
-    from synmt.syntax.parsers import StanzaParser
+    from synmt.parsing.parser import StanzaParser
 
     if recipe is None:
         return StanzaParser(file_language(source), model=named or "compact")
@@ -131,8 +131,8 @@ def _parser(
 def _attention(
     translator: Translator | None, sources: list[str], targets: list[str], source_words: list[IntArray]
 ) -> list[DoubleArray | None]:
-    from synmt.analysis.aligned import word_attention
-    from synmt.analysis.word_difference import word_spans
+    from synmt.analysis.compare.aligned import word_attention
+    from synmt.analysis.compare.word_difference import word_spans
 
     nothing: list[DoubleArray | None] = [None] * len(sources)
     if translator is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from synmt.analysis.page import Section
+    from synmt.analysis.html import Section
 
 
 @dataclass(frozen=True)

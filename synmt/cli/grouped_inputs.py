@@ -15,13 +15,13 @@ from synmt.errors import SynmtError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from synmt.analysis.groups import Evidence
-    from synmt.checkpoint import Run
-    from synmt.corpus import Side
-    from synmt.metrics import Metric
-    from synmt.outputs import Outputs
+    from synmt.analysis.groups.scores import Evidence
+    from synmt.data.corpus import Side
+    from synmt.evaluation.metrics import Metric
+    from synmt.evaluation.outputs import Outputs
+    from synmt.parsing.parser import StanzaParser
+    from synmt.run import Run
     from synmt.syntax.parse import IntArray, Parse
-    from synmt.syntax.parsers import StanzaParser
     from synmt.syntax.trees import BoolArray
 
 _T = TypeVar("_T")
@@ -72,8 +72,8 @@ def read_system(
     run: Path | None, test: str | None, hypotheses: Path | None, references: Path | None, source: Path | None
 ) -> System:
     """Read the translations of a run, or of files."""
-    from synmt.checkpoint import find_run
-    from synmt.outputs import from_files
+    from synmt.evaluation.outputs import from_files
+    from synmt.run import find_run
 
     if hypotheses is None:
         if references or source:
@@ -89,8 +89,8 @@ def read_system(
 
 def read_baseline(system: System, baseline: Path | None) -> System | None:
     """Read what another run or a file of translations has for the same sentences."""
-    from synmt.checkpoint import Run
-    from synmt.outputs import baseline_of
+    from synmt.evaluation.outputs import baseline_of
+    from synmt.run import Run
 
     if baseline is None:
         return None
@@ -102,7 +102,7 @@ def choose(
     system: System, baseline: System | None, labels: Path | None, where: Sequence[str], *, by_label: bool
 ) -> Sentences:
     """Read the labels where they are needed, and leave out the sentences that do not meet the conditions."""
-    from synmt.analysis.labels import choose_sentences, read_labels
+    from synmt.analysis.groups.labels import choose_sentences, read_labels
 
     if not by_label and not where:
         return Sentences(system, baseline, (), None, {})
@@ -119,7 +119,7 @@ def choose(
 
 def evidence(about: Sentences, metric: Metric, *, lowercase: bool) -> tuple[Evidence, Evidence | None]:
     """Score both systems on the whole test set, so that what is known of it serves again, and take the sentences."""
-    from synmt.analysis.groups import collect
+    from synmt.analysis.groups.scores import collect
 
     def of(system: System) -> Evidence:
         outputs = system.outputs
@@ -132,8 +132,8 @@ def evidence(about: Sentences, metric: Metric, *, lowercase: bool) -> tuple[Evid
 
 def lengths(about: Sentences, side: Side, unit: str) -> IntArray:
     """Measure the sentences of one side: (N,)."""
-    from synmt.analysis.groupings import count_units
-    from synmt.syntax.pieces import Vocabulary
+    from synmt.analysis.groups.groupings import count_units
+    from synmt.data.vocabulary import Vocabulary
 
     vocabulary = None
     if unit == "pieces":
@@ -168,8 +168,8 @@ def trees(about: Sentences, side: Side, parser: str | None, parses: Path | None)
 
 def _read(run: Run, *, named: bool) -> str:
     """Say where the model reads other trees of the source than the parser's; those that were given are not at hand."""
-    from synmt.batch import reading_of
-    from synmt.needs import check_variants
+    from synmt.data.batch import reading_of
+    from synmt.training.tree_requirements import check_variants
 
     recipe = run.recipe()
     if not check_variants(recipe)["source"].to_run:
@@ -197,7 +197,7 @@ def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
 
 
 def _file_parser(side: Side, source: Path | None, model: str | None) -> StanzaParser:
-    from synmt.syntax.parsers import StanzaParser
+    from synmt.parsing.parser import StanzaParser
 
     do = "Parse it with `synmt parse --lang … --model …`, and give the trees by `--parses FILE.conllu`"
     if side == "target":

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.analysis.groups import Row, Table
-    from synmt.analysis.page import Section
-    from synmt.metrics import Metric
-    from synmt.significance import Comparison
+    from synmt.analysis.groups.scores import Row, Table
+    from synmt.analysis.html import Section
+    from synmt.evaluation.metrics import Metric
+    from synmt.evaluation.significance import Comparison
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ def print_tables(shown: Shown) -> None:
 
 def as_values(shown: Shown) -> dict[str, Any]:
     """Write tables as plain values."""
-    from synmt.analysis.groups import as_json
+    from synmt.analysis.groups.scores import as_json
 
     return {
         "system": shown.system,
@@ -80,9 +80,9 @@ def as_sections(shown: Shown) -> list[Section]:
 
 
 def _section(table: Table, shown: Shown) -> Section:
-    from synmt.analysis.groups_plot import draw_groups
-    from synmt.analysis.page import Section, figure, paragraph
-    from synmt.analysis.page import table as html_table
+    from synmt.analysis.groups.plot import draw_groups
+    from synmt.analysis.html import Section, figure, paragraph
+    from synmt.analysis.html import table as html_table
 
     title = f"{shown.metric.title} by {table.grouping.by}"
     above = (
@@ -137,8 +137,8 @@ def _compared(comparison: Comparison | None) -> list[str]:
 
 def _legend(table: Table, shown: Shown) -> Iterator[str]:
     """Say what the columns mean, as far as they are there."""
-    from synmt.analysis.groups import FEW
-    from synmt.bootstrap import SAMPLES, SEED
+    from synmt.analysis.groups.scores import FEW
+    from synmt.evaluation.bootstrap import SAMPLES, SEED
 
     if not shown.metric.higher_is_better:
         yield f"{shown.metric.title}: lower is better"

@@ -13,8 +13,8 @@ from synmt.cli import console
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from synmt.syntax.parsers import StanzaParser
-    from synmt.syntax.parsing import ParseProgress
+    from synmt.parsing.bulk import ParseProgress
+    from synmt.parsing.parser import StanzaParser
 
 
 def parse(
@@ -60,8 +60,8 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
-    from synmt.syntax.parsers import StanzaParser
-    from synmt.syntax.parsing import parse_file
+    from synmt.parsing.bulk import parse_file
+    from synmt.parsing.parser import StanzaParser
 
     parser = StanzaParser(
         language, model=model, package=package, device=device, batch_words=batch_words, download=download, arcs=arcs
@@ -77,7 +77,7 @@ def _to_stdout(source: str, parser: StanzaParser) -> None:
     import sys
 
     from synmt.files import open_binary
-    from synmt.syntax.parsing import parse_stream
+    from synmt.parsing.bulk import parse_stream
 
     where = "standard input" if source == "-" else source
     with open_binary(source) as stream:

@@ -27,8 +27,8 @@ def prepare(
     """
     from synmt.cli.stages import prepare_for
     from synmt.errors import naming
-    from synmt.needs import check_variants
-    from synmt.recipe_file import load_recipe
+    from synmt.recipe.load import load_recipe
+    from synmt.training.tree_requirements import check_variants
 
     loaded = load_recipe(recipe, overrides or [])
     with naming(recipe):

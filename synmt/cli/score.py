@@ -14,9 +14,9 @@ from synmt.cli.arguments import typed_options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.metrics import Metric, MetricOptions, Score
-    from synmt.standings import Plan, Standing
-    from synmt.systems import Contest, Text
+    from synmt.evaluation.comparison import Plan, Standing
+    from synmt.evaluation.metrics import Metric, MetricOptions, Score
+    from synmt.evaluation.systems import Contest, Text
 
 _FOR_TEXTS = (
     *("systems", "reference", "test", "metrics", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
@@ -72,7 +72,7 @@ def score(
     Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
     from synmt.cli import score_sentences, score_tables
-    from synmt.systems import read_systems
+    from synmt.evaluation.systems import read_systems
 
     _check_options(typed_options(context, {"systems": options.TRANSLATIONS}))
     if models:
@@ -123,15 +123,15 @@ def _check_options(typed: dict[str, str]) -> None:
 
 
 def _score_model(models: list[Path], asked: dict[str, Any], how: dict[str, Any], *, as_json: bool) -> None:
-    from synmt.bootstrap import SAMPLES
     from synmt.cli.score_model import score_model
+    from synmt.evaluation.bootstrap import SAMPLES
 
     how["samples"] = how["samples"] or SAMPLES
     score_model(models=models, **asked, **how, as_json=as_json)
 
 
 def _plan(contest: Contest, tests: str | None, samples: int | None, seed: int) -> Plan:
-    from synmt.standings import Plan, check_tests
+    from synmt.evaluation.comparison import Plan, check_tests
 
     names = None
     if tests is not None:
@@ -141,7 +141,7 @@ def _plan(contest: Contest, tests: str | None, samples: int | None, seed: int) -
 
 
 def _judge(scores: dict[str, list[list[Score]]], plan: Plan) -> dict[str, list[Standing]]:
-    from synmt.standings import standings
+    from synmt.evaluation.comparison import standings
 
     with console.progress("comparing", len(scores), "metrics") as advance:
         found = {}
@@ -158,7 +158,7 @@ def _split(names: str) -> list[str]:
 
 def _make(names: list[str], chosen: MetricOptions, contest: Contest) -> dict[str, Metric]:
     """Make the metrics, and refuse at once those that need what was not given."""
-    from synmt.metrics import check_texts, make_metric
+    from synmt.evaluation.metrics import check_texts, make_metric
 
     made = {name: make_metric(name, chosen) for name in names}
     for metric in made.values():
@@ -168,7 +168,7 @@ def _make(names: list[str], chosen: MetricOptions, contest: Contest) -> dict[str
 
 def _warn(contest: Contest, metrics: list[str], tokenize: str) -> None:
     """Say what may be wrong with the texts."""
-    from synmt.metrics import looks_tokenized, looks_unspaced
+    from synmt.evaluation.metrics import looks_tokenized, looks_unspaced
 
     if len(contest.reference.lines) < _FEW:
         console.warn(f"with fewer than {_FEW} sentences, intervals and p-values are not to be relied on")
@@ -188,7 +188,7 @@ def _warn(contest: Contest, metrics: list[str], tokenize: str) -> None:
 
 def _score_all(contest: Contest, metrics: dict[str, Metric]) -> dict[str, list[list[Score]]]:
     """Score every text by every metric: a list for each metric, in it one for each system, a score for each seed."""
-    from synmt.segments import kept_score
+    from synmt.evaluation.cache import kept_score
 
     texts = sum(len(system.seeds) for system in contest.systems)
     with console.progress("scoring", texts * len(metrics), "scores") as advance:

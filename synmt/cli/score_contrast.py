@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.analysis.contrast_table import Accuracy, Decision, Row
-    from synmt.contrast import Contrast, ContrastSet
     from synmt.decode.translator import Translator
-    from synmt.significance import Comparison
+    from synmt.evaluation.contrast.accuracy import Accuracy, Decision, Row
+    from synmt.evaluation.contrast.sets import Contrast, ContrastSet
+    from synmt.evaluation.significance import Comparison
     from synmt.syntax.parse import Parse
 
 
@@ -27,7 +27,7 @@ def score_contrast(
     as_json: bool,
 ) -> None:
     """Judge models by contrastive sets, and compare each with the first."""
-    from synmt.contrast import read_contrasts
+    from synmt.evaluation.contrast.sets import read_contrasts
 
     given = read_contrasts(names)
     _say_left_out(given)
@@ -55,7 +55,7 @@ def _say_left_out(given: ContrastSet) -> None:
 
 
 def _compare_languages(model: Path, given: ContrastSet) -> None:
-    from synmt.checkpoint import find_run
+    from synmt.run import find_run
 
     recipe = find_run(model).recipe()
     if given.languages not in (None, (recipe.source, recipe.target)):
@@ -64,7 +64,7 @@ def _compare_languages(model: Path, given: ContrastSet) -> None:
 
 
 def _decide(translator: Translator, model: Path, given: ContrastSet, parses: Path | None) -> list[Decision]:
-    from synmt.analysis.contrast_table import decide
+    from synmt.evaluation.contrast.accuracy import decide
 
     trees = _trees(translator, given, parses)
     sources = len(given.sources if trees is not None else {given.sources[one.source] for one in given.contrasts})
@@ -94,7 +94,7 @@ def _trees(translator: Translator, given: ContrastSet, parses: Path | None) -> l
 def _print_tables(
     given: ContrastSet, names: list[str], decisions: list[list[Decision]], bootstrap: dict[str, int]
 ) -> None:
-    from synmt.analysis.contrast_table import MOST_GROUPS, groupings, tabulate, total
+    from synmt.evaluation.contrast.accuracy import MOST_GROUPS, groupings, tabulate, total
 
     whole = total(given.contrasts, decisions, **bootstrap)
     tables = list(tabulate(given.contrasts, decisions, **bootstrap))
@@ -147,7 +147,7 @@ def _comparison(found: Comparison) -> list[str]:
 def _print_json(
     given: ContrastSet, names: list[str], decisions: list[list[Decision]], bootstrap: dict[str, int]
 ) -> None:
-    from synmt.analysis.contrast_table import as_json, tabulate, total
+    from synmt.evaluation.contrast.accuracy import as_json, tabulate, total
 
     report = {
         "models": names,

@@ -60,8 +60,8 @@ def score_model(
 
 def load_model(run: Path, checkpoint: str, device: str, batch_size: int | None) -> Translator:
     """Load the model of a run."""
-    from synmt.checkpoint import find_run
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     decoding: dict[str, Any] = {"batch_size": batch_size} if batch_size is not None else {}
     return Translator.load(find_run(run), device=device, which=checkpoint, remark=console.warn, **decoding)

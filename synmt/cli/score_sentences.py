@@ -12,8 +12,8 @@ from synmt.errors import UsageError
 from synmt.files import write_atomically
 
 if TYPE_CHECKING:
-    from synmt.metrics import Score
-    from synmt.systems import Contest
+    from synmt.evaluation.metrics import Score
+    from synmt.evaluation.systems import Contest
 
 _KINDS = (".tsv", ".jsonl")
 

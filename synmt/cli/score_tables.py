@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.standings import Plan, Standing
-    from synmt.systems import Contest
+    from synmt.evaluation.comparison import Plan, Standing
+    from synmt.evaluation.systems import Contest
 
     Found: TypeAlias = Mapping[str, Sequence[Standing]]
     """For each metric how the systems stand, in their order."""
@@ -100,7 +100,7 @@ def _print_seeds(contest: Contest, found: Found) -> None:
 
 def _remarks(contest: Contest, found: Found, plan: Plan) -> Iterator[str]:
     """Say how the numbers were found."""
-    from synmt.standings import TESTS
+    from synmt.evaluation.comparison import TESTS
 
     lower = [one[0].metric.title for one in found.values() if not one[0].metric.higher_is_better]
     if lower:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.corpora import Corpus
-    from synmt.corpus import Side
-    from synmt.encoding import Progress
-    from synmt.experiment import Prepared
-    from synmt.needs import Needs
-    from synmt.origins import Origin
-    from synmt.recipe import Recipe
-    from synmt.syntax.parsers import StanzaParser
+    from synmt.data.corpora import Corpus
+    from synmt.data.corpus import Side
+    from synmt.data.encoding import Progress
+    from synmt.parsing.parser import StanzaParser
+    from synmt.recipe.schema import Recipe
+    from synmt.training.parse_source import Origin
+    from synmt.training.pipeline import Prepared
+    from synmt.training.tree_requirements import Needs
 
 
 def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Prepared:
@@ -27,14 +27,14 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     data: where trees and prepared corpora lie.
     source_trees: whether the source is parsed even where no variant wants it.
     """
-    from synmt.corpora import resolve_corpus
-    from synmt.corpus import PreparedCorpus
-    from synmt.corpus_table import COLUMNS, corpus_table
+    from synmt.data.corpora import resolve_corpus
+    from synmt.data.corpus import PreparedCorpus
+    from synmt.data.prepare import check_lengths, is_complete, prepare, prepared_folder
+    from synmt.data.summary import COLUMNS, corpus_table
     from synmt.errors import UsageError
-    from synmt.experiment import Prepared
-    from synmt.needs import check_variants, remarks
-    from synmt.origins import origin_of
-    from synmt.preparing import check_lengths, is_complete, prepare, prepared_folder
+    from synmt.training.parse_source import origin_of
+    from synmt.training.pipeline import Prepared
+    from synmt.training.tree_requirements import check_variants, remarks
 
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees wants trees of a source text that has task tags in it", do="Leave out --trees")
@@ -68,8 +68,8 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
 
 def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin: Origin) -> str:
     """Make the trees of one side, or find them; gives the name of the annotation."""
-    from synmt.annotating import annotate
-    from synmt.corpus import PreparedCorpus
+    from synmt.data.annotate import annotate
+    from synmt.data.corpus import PreparedCorpus
     from synmt.syntax.arcs import without_arcs
 
     if (name := _existing(folder, origin)) is not None:
@@ -99,8 +99,8 @@ def _existing(folder: Path, origin: Origin) -> str | None:
 
 def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
     """Give the parser, or the same with probabilities where its trees of these texts are there: they are the same."""
-    from synmt.needs import trees_path
-    from synmt.syntax.parsing import read_summary
+    from synmt.parsing.bulk import read_summary
+    from synmt.training.tree_requirements import trees_path
 
     other = parser.with_arcs()
     return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
@@ -108,8 +108,8 @@ def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Pa
 
 def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side) -> Path:
     from synmt.files import count_lines
-    from synmt.needs import parser_recipe, trees_path
-    from synmt.syntax.parsing import parse_file
+    from synmt.parsing.bulk import parse_file
+    from synmt.training.tree_requirements import parser_recipe, trees_path
 
     target = trees_path(data, corpus, text, parser)
     steps = parse_file(text, target, parser, workers=parser_recipe(recipe, side).workers or None)
@@ -130,9 +130,9 @@ def _parse(recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, dat
 
 def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> tuple[Recipe, Corpus]:
     """Make the multi-task corpus; gives it, and the recipe to prepare it by."""
-    from synmt.needs import given_trees, make_parser
-    from synmt.preparing import check_lengths
-    from synmt.tasks import with_bracketings, with_trees, without_filters
+    from synmt.data.prepare import check_lengths
+    from synmt.data.tasks import with_bracketings, with_trees, without_filters
+    from synmt.training.tree_requirements import given_trees, make_parser
 
     check_lengths(corpus.splits())
     if recipe.tasks.parsing == "bracketings":

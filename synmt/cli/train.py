@@ -14,13 +14,13 @@ from synmt.cli import console
 from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
 
 if TYPE_CHECKING:
-    from synmt.checkpoint import Run
-    from synmt.experiment import Prepared
-    from synmt.parallel import Processes
-    from synmt.recipe import Recipe, TrainingRecipe
-    from synmt.recipe_data import SplitFiles
-    from synmt.records import EndRecord, Record, ValidationRecord
-    from synmt.training import Trainer
+    from synmt.recipe.data import SplitFiles
+    from synmt.recipe.schema import Recipe, TrainingRecipe
+    from synmt.run import Run
+    from synmt.training.distributed import Processes
+    from synmt.training.pipeline import Prepared
+    from synmt.training.records import EndRecord, Record, ValidationRecord
+    from synmt.training.trainer import Trainer
 
 
 def train(
@@ -37,11 +37,11 @@ def train(
 
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
-    from synmt.checkpoint import Run
     from synmt.errors import naming
-    from synmt.experiment import check_run, check_values, has_finished
-    from synmt.parallel import join_processes
-    from synmt.recipe_file import load_recipe
+    from synmt.recipe.load import load_recipe
+    from synmt.run import Run
+    from synmt.training.distributed import join_processes
+    from synmt.training.pipeline import check_run, check_values, has_finished
 
     loaded = load_recipe(recipe, overrides or [])
     with naming(recipe):
@@ -65,8 +65,8 @@ def train(
 
 def _complete(run: Run, recipe: Recipe) -> None:
     """Make what a finished run lacks: weights that were removed, translations of test sets that are new or gone."""
-    from synmt.experiment import find_tests, keep_final_weights, missing_tests
     from synmt.files import locked
+    from synmt.training.pipeline import find_tests, keep_final_weights, missing_tests
 
     names = missing_tests(run, recipe)
     if run.weights.exists() and not names and run.recipe() == recipe:
@@ -83,8 +83,8 @@ def _complete(run: Run, recipe: Recipe) -> None:
 
 def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processes, overwrite: bool) -> None:
     from synmt.cli.stages import prepare_for
-    from synmt.experiment import begin_run
     from synmt.files import locked
+    from synmt.training.pipeline import begin_run
 
     with ExitStack() as stack:
         with processes.first_alone():
@@ -98,7 +98,7 @@ def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processe
 
 
 def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> None:
-    from synmt.experiment import finish_run, keep_final_weights, make_trainer
+    from synmt.training.pipeline import finish_run, keep_final_weights, make_trainer
 
     trainer = make_trainer(run, recipe, prepared, processes)
     end = _show_training(run, trainer)
@@ -113,8 +113,8 @@ def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -
 
 
 def _show_training(run: Run, trainer: Trainer) -> EndRecord:
-    from synmt.log import Log
-    from synmt.records import EndRecord
+    from synmt.training.log import Log
+    from synmt.training.records import EndRecord
 
     began = trainer.resume()
     settings = trainer.settings
@@ -139,7 +139,7 @@ def _show_training(run: Run, trainer: Trainer) -> EndRecord:
 
 
 def _line(record: Record, settings: TrainingRecipe) -> str:
-    from synmt.records import StepRecord, ValidationRecord
+    from synmt.training.records import StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
         extra = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
@@ -189,8 +189,8 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
 
 
 def _translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -> None:
-    from synmt.experiment import translate_test
     from synmt.files import count_lines
+    from synmt.training.pipeline import translate_test
 
     for name, files in tests.items():
         with console.progress(f"translate {name}", count_lines(files.source), "lines") as advance:

@@ -70,9 +70,9 @@ def translate(
 def _load(
     runs: list[Path] | None, checkpoint: str, device: str, wanted: dict[str, object], decoding: dict[str, object]
 ) -> Translator:
-    from synmt.checkpoint import find_run
     from synmt.decode.options import Wanted
     from synmt.decode.translator import Translator
+    from synmt.run import find_run
 
     first, *others = [find_run(path) for path in runs or [None]]
     if not runs:

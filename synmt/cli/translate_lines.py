@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from synmt.decode.alignment import pharaoh
+from synmt.decode.inputs import Request, beside
 from synmt.decode.jsonl import Record, read_records, write_compared, write_record
 from synmt.decode.override import Compared, compare_windows
-from synmt.decode.requests import Request, beside
 from synmt.decode.translation import NO_TRANSLATION, Translation
 from synmt.errors import UsageError
 from synmt.files import arriving, open_binary, read_lines

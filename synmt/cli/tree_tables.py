@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.analysis.attachment import Attachment
-    from synmt.analysis.tree_report import TreeReport, TreeRow
+    from synmt.analysis.trees.attachment import Attachment
+    from synmt.analysis.trees.report import TreeReport, TreeRow
 
 _COLUMNS = ["trees", "DA", "", "UA", "", "top choice"]
 _RELATIONS = 12
@@ -30,7 +30,7 @@ def print_tables(report: TreeReport) -> None:
 
 def tables_as_html(report: TreeReport) -> str:
     """Write the same for a page, with every relation."""
-    from synmt.analysis.page import paragraph, table
+    from synmt.analysis.html import paragraph, table
 
     columns, relations = _by_relation(report)
     return (

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from synmt.bootstrap import DoubleArray
+from synmt.data.vocabulary import word_of
+from synmt.evaluation.bootstrap import DoubleArray
 from synmt.syntax.parse import IntArray
-from synmt.syntax.pieces import word_of
 
 Pair = tuple[int, int]
 """A source word and the target word that is aligned with it, both counted from 0."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.data.vocabulary import BOS, EOS, PAD
 
 _SHORTEST = 2
 """The smallest limit: one piece and EOS."""

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from synmt.data.vocabulary import EOS
 from synmt.decode.hypotheses import Live
-from synmt.syntax.pieces import EOS
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from synmt.syntax.blanks import visible
+from synmt.syntax.whitespace import visible
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from synmt.batch import Sequences
+from synmt.data.batch import Sequences
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from synmt.batch import Batch
-from synmt.bootstrap import DoubleArray
+from synmt.data.batch import Batch
+from synmt.data.vocabulary import BOS, EOS, PAD, IdArray
+from synmt.evaluation.bootstrap import DoubleArray
 from synmt.model.attention import Memory
+from synmt.model.capture import Watched, watched
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.watching import Watched, watched
-from synmt.syntax.pieces import BOS, EOS, PAD, IdArray
 
 _LOGITS = 1 << 24
 """So many logits are held at a time."""

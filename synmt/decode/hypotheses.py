@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from synmt.syntax.pieces import BOS, EOS, PAD
+from synmt.data.vocabulary import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from synmt.decode.inputs import Request
 from synmt.decode.override import Compared
-from synmt.decode.requests import Request
 from synmt.decode.translation import NO_TRANSLATION, Candidate, Translation
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import parse_in

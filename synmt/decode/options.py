@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.recipe import DecodingRecipe
+from synmt.recipe.schema import DecodingRecipe
 
 _SEEDS = 1 << 63
 """Seeds are smaller."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from synmt.decode.requests import Request
+from synmt.decode.inputs import Request
+from synmt.decode.rescoring import write_again
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
-from synmt.decode.written import write_again
 from synmt.errors import UsageError
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse

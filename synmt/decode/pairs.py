@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from synmt.batch import collate
-from synmt.bootstrap import DoubleArray
+from synmt.data.batch import collate
+from synmt.data.vocabulary import UNK, IdArray
 from synmt.decode.forced import force_again
-from synmt.decode.requests import batches
+from synmt.decode.inputs import batches
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
+from synmt.evaluation.bootstrap import DoubleArray
 from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.pieces import UNK, IdArray
 
 _PIECES = 50
 """For each sentence that a batch may have, so many target pieces fit into it, padding included."""

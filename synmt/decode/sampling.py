@@ -23,11 +23,11 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.constraints import Constraints
 from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import Hypothesis, Kept, best_first, collect, length_penalty
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.syntax.pieces import BOS, EOS, PAD
 
 _LOGITS = 1 << 23
 """So many logits are held at a time, a sample of each sentence at least."""

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from synmt.corpus import Example, Tree
-from synmt.encoding import cut_short
+from synmt.data.corpus import Example, Tree
+from synmt.data.encoding import cut_short
+from synmt.data.tasks import tagged
+from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
+from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import UNK, Vocabulary, word_of
-from synmt.tasks import tagged
 
 Remark = Callable[[str], None]
 """Takes a sentence that a person should read."""

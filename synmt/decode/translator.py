@@ -7,26 +7,26 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.batch import Batch, Reading, collate
-from synmt.checkpoint import Run
+from synmt.data.batch import Batch, Reading, collate
+from synmt.data.vocabulary import UNK, Vocabulary
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
 from synmt.decode.degenerate import degenerate
 from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Hypothesis
+from synmt.decode.inputs import Request, batches, beside, windows
+from synmt.decode.loaded_model import OwnTrees, Reader, Trees, check_alike, load_reader, load_vocabularies, make_reader
 from synmt.decode.options import SearchOptions, Wanted, override, search_options
-from synmt.decode.readers import OwnTrees, Reader, Trees, check_alike, load_reader, load_vocabularies, make_reader
-from synmt.decode.requests import Request, batches, beside, windows
+from synmt.decode.rescoring import align, write_again
 from synmt.decode.source import Remark, Source, cut
 from synmt.decode.translation import Translation, make_candidate
-from synmt.decode.written import align, write_again
 from synmt.errors import SynmtError
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe import DecodingRecipe, Recipe
-from synmt.syntax.blanks import visible
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.schema import DecodingRecipe, Recipe
+from synmt.run import Run
 from synmt.syntax.parse import Parse
-from synmt.syntax.parsers import StanzaParser
-from synmt.syntax.pieces import UNK, Vocabulary
+from synmt.syntax.whitespace import visible
 
 _PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""

@@ -17,13 +17,13 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import synmt.model.variants
+from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.model.lstm import Lstm
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
 from synmt.model.variant import Place, Variant
-from synmt.recipe import ModelRecipe, Recipe, SyntaxRecipe, VariantRecipe
-from synmt.syntax.pieces import Vocabulary, punctuation_pieces
+from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe, VariantRecipe
 from synmt.syntax.signals import Signal
 
 ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from synmt.data.vocabulary import PAD
 from synmt.model.variant import Syntax, Variant
-from synmt.syntax.pieces import PAD
 
 
 class Embedding(nn.Module):

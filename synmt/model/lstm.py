@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from synmt.data.vocabulary import EOS, PAD
 from synmt.model.attention import Memory
 from synmt.model.embedding import PieceEmbedding, piece_table
 from synmt.model.recurrent import Attended, Decoder, Ends, Recurrence
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Annotation, Syntax, Variant
-from synmt.recipe import ModelRecipe
-from synmt.syntax.pieces import EOS, PAD
+from synmt.recipe.schema import ModelRecipe
 
 
 @dataclass

@@ -17,7 +17,7 @@ from synmt.model.linear import Linear
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
-from synmt.recipe import ModelRecipe
+from synmt.recipe.schema import ModelRecipe
 
 Layered = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmt.syntax.blanks import BLANK, visible
 from synmt.syntax.parse import IntArray
+from synmt.syntax.whitespace import BLANK, visible
 
 _TOKEN_RANGE = re.compile(r"(?:^|\|)TokenRange=(\d+):(\d+)(?:\||$)")
 

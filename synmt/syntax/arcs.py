@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.errors import SynmtError
+from synmt.syntax.multiword import Token
 from synmt.syntax.parse import Arcs, IntArray
-from synmt.syntax.surface import Token
 
 Entry = tuple[int, str, float]
 """Parent as HEAD numbers it, relation, probability."""

@@ -27,9 +27,9 @@ import numpy as np
 from synmt.errors import SynmtError
 from synmt.syntax.align import Misplaced, spans_in
 from synmt.syntax.arcs import arcs_misc
-from synmt.syntax.blanks import visible, without_breaks
-from synmt.syntax.blocks import Block, blocks_of, read_blocks
+from synmt.syntax.conllu_blocks import Block, blocks_of, read_blocks
 from synmt.syntax.parse import Parse
+from synmt.syntax.whitespace import visible, without_breaks
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from synmt.syntax.blanks import WORD
 from synmt.syntax.parse import Parse
+from synmt.syntax.whitespace import WORD
 
 
 def flat_parse(line: str) -> Parse:

@@ -14,5 +14,5 @@
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
 | `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 
-Multi-task data (Currey & Heafield, 2019) are no variant: `synmt/tasks.py`.
+Multi-task data (Currey & Heafield, 2019) are no variant: `synmt/data/tasks.py`.
 """

@@ -14,12 +14,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.latent import Allowed, straight_through
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.syntax.pieces import EOS
 
 
 class TreeAttention(Variant):

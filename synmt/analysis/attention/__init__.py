@@ -1,0 +1,1 @@
+"""What do attention heads look at?"""

@@ -1,0 +1,87 @@
+"""A figure of how often each head looks at the parent, and the colours that it shares with other heat maps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synmt.analysis.plots import GRID, INK, OTHER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+    from synmt.analysis.attention.table import AttentionReport, HeadRow
+    from synmt.evaluation.bootstrap import DoubleArray
+
+COLOURS = (
+    *("#fcfcfc", "#d9e7fa", "#b3d2f8", "#8cbef4", "#61aaeb", "#3c95da"),
+    *("#2580c1", "#186ca4", "#0a5889", "#06456d", "#033352"),
+)
+"""From the lowest to the highest value: one hue, whose lightness (CIELAB) falls from 99 to 20 in equal steps, so that
+equal differences look equal, to colour-blind readers and on a grey print too."""
+
+_CELL = (0.46, 0.3)
+"""Width and height of a cell, in inches."""
+
+
+def colour_map() -> Colormap:
+    """Make the colours a scale; what is missing is grey."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("synmt", COLOURS).with_extremes(bad=GRID)
+
+
+def draw_agreement(report: AttentionReport) -> Figure:
+    """Draw the agreement of all heads by layer, in percent; heads of variants are framed."""
+    from matplotlib.figure import Figure
+
+    layers = max(row.head.layer for row in report.rows)
+    heads = max(row.head.number for row in report.rows)
+    values = np.full((layers, heads), np.nan)  # (layers, heads)
+    for row in report.rows:
+        assert row.parent is not None
+        values[row.head.layer - 1, row.head.number - 1] = 100 * row.parent.value
+    highest = max(float(np.nanmax(values)), 1.0)
+    figure = Figure(figsize=(max(3.6, heads * _CELL[0] + 1.6), layers * _CELL[1] + 1.1), layout="constrained")
+    axes = figure.subplots()
+    drawn = axes.imshow(values, cmap=colour_map(), vmin=0, vmax=highest, aspect="auto", interpolation="nearest")
+    frame(axes)
+    axes.set_xticks(range(heads), [str(number) for number in range(1, heads + 1)])
+    axes.set_yticks(range(layers), [str(number) for number in range(1, layers + 1)])
+    axes.set_xlabel("Head")
+    axes.set_ylabel("Layer")
+    write_values(axes, values, (0.0, highest), "{:.0f}")
+    for row in report.rows:
+        _frame_owned(axes, row)
+    figure.colorbar(drawn, ax=axes, label="Choice is the parent, %")
+    axes.set_title(report.about.system, loc="left", fontsize=9)
+    return figure
+
+
+def _frame_owned(axes: Axes, row: HeadRow) -> None:
+    from matplotlib.patches import Rectangle
+
+    if row.head.variant:
+        corner = (row.head.number - 1.46, row.head.layer - 1.44)
+        axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=OTHER, linewidth=1.8))
+
+
+def frame(axes: Axes) -> None:
+    """Put a thin line around a heat map, and no lines into it."""
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set(visible=True, color=GRID, linewidth=0.6)
+    axes.tick_params(length=0)
+
+
+def write_values(axes: Axes, values: DoubleArray, ends: tuple[float, float], form: str) -> None:
+    """Write the numbers into the cells, dark on light and light on dark."""
+    low, high = ends
+    for (row, column), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            dark = (value - low) / (high - low) > 0.5
+            options: dict[str, Any] = {"color": "white" if dark else INK, "fontsize": 7}
+            axes.text(column, row, form.format(value), ha="center", va="center", **options)

@@ -1,0 +1,1 @@
+"""Which sentences do two systems translate most differently?"""

@@ -1,0 +1,1 @@
+"""Which target words use syntax?"""

@@ -1,0 +1,119 @@
+"""How much syntax each target word used: the norm of the gate before the annotations (Tran & Bisk, 2018).
+
+    norm of piece t = ‖z_t‖ / √D          z_t = σ(W_z h_t + b_z), (D,), at the step that predicts piece t
+
+It is 0 where the gate is shut and 1 where it is wide open; the paper takes ‖z_t‖, which grows with the width. A word
+has the mean of its pieces. EOS is no word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from synmt.analysis.forward_passes import passes
+from synmt.data.vocabulary import word_of
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.evaluation.bootstrap import DoubleArray
+from synmt.model.recurrent import Gate
+from synmt.syntax.parse import IntArray, Parse
+
+
+@dataclass(frozen=True)
+class GatedSentence:
+    """A pair of lines, and the gate at each word of the target.
+
+    line: its number, from 1.
+    parse: of the target, for its words and their tags.
+    norms: (W,) from 0 to 1; NaN for a word without a piece of its own.
+    """
+
+    line: int
+    source: str
+    target: str
+    parse: Parse
+    norms: DoubleArray
+
+    @property
+    def tags(self) -> list[str]:
+        """The universal part of speech of each word, `_` where unknown."""
+        return self.parse.tags or ["_"] * len(self.parse)
+
+
+@dataclass(frozen=True)
+class ModelGates:
+    """What has been read off a model.
+
+    sentences: in the order of their lines.
+    too_long: pairs left out because the model takes only a part of one side.
+    empty: pairs left out because one side has no words.
+    """
+
+    sentences: list[GatedSentence]
+    too_long: int
+    empty: int
+
+
+def check_gates(translator: Translator, where: str) -> None:
+    """Refuse a model without a gate before anything long begins."""
+    if not any(isinstance(module, Gate) for module in translator.model.modules()):
+        raise UsageError(
+            "this model has no gate to look at",
+            where=where,
+            allowed="Gates are in models with `model.architecture: lstm` and the variant latent_tree with `sets: 2`",
+            do="Train one, for example `synmt train recipes/multi30k-sa.yaml`, or name its run with `--run`",
+        )
+
+
+def check_tags(parses: Sequence[Parse], parser: str) -> None:
+    """Refuse trees without a part of speech."""
+    if not any(tag != "_" for parse in parses for tag in parse.tags):
+        raise UsageError(
+            "the parser gives no parts of speech, by which the words are grouped",
+            where=parser,
+            do="Use a Stanza model with the processor `pos`",
+        )
+
+
+def read_gates(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    parses: Sequence[Parse],
+    advance: Callable[[float], None] = lambda sentences: None,
+) -> ModelGates:
+    """Make the model write given targets, and read its gates.
+
+    parses: of the targets.
+    """
+    found: dict[int, GatedSentence] = {}
+    too_long = 0
+    for passed in passes(translator, sources, targets):
+        assert passed.seen.gates is not None
+        rows = gate_norms(passed.seen.gates).double().cpu().numpy()  # (B, T)
+        for row, sentence in zip(rows, passed.sentences, strict=True):
+            index, spans = sentence.index, sentence.target
+            too_long += sentence.dropped > 0
+            if len(parses[index]) and not sentence.dropped:
+                norms = word_norms(row[: len(spans)], spans, parses[index].spans)  # (W,)
+                found[index] = GatedSentence(index + 1, sources[index], targets[index], parses[index], norms)
+        advance(len(rows))
+    return ModelGates([found[index] for index in sorted(found)], too_long, len(sources) - len(found) - too_long)
+
+
+def gate_norms(gates: Tensor) -> Tensor:
+    """Measure how far gates (B, T, D) are open, from 0 to 1: (B, T)."""
+    return gates.norm(dim=-1) / gates.size(-1) ** 0.5
+
+
+def word_norms(norms: DoubleArray, spans: IntArray, words: IntArray) -> DoubleArray:
+    """Average pieces (T,) with spans (T, 2) over each word of (W, 2): (W,), NaN for a word without pieces."""
+    owners = word_of(spans, words)  # (T,)
+    owned = owners >= 0  # (T,)
+    pieces = np.bincount(owners[owned], minlength=len(words))  # (W,)
+    totals = np.bincount(owners[owned], weights=norms[owned], minlength=len(words))  # (W,)
+    return np.divide(totals, pieces, out=np.full(len(words), np.nan), where=pieces > 0)

@@ -1,0 +1,1 @@
+"""Where does one system beat another? Scores for groups of test sentences."""

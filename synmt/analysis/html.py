@@ -1,0 +1,173 @@
+"""One web page of analyses: a single file without scripts that takes nothing from elsewhere.
+
+An analysis gives `Section`s, made of the pieces below; all of them share a style for light and dark screens, narrow
+ones and paper. Everything that comes from text is escaped here.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synmt.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_LEAST = 0.6
+"""A chart that shrinks keeps this share of its width, so that its text of 9 points can still be read."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    title: its heading, plain text.
+    body: HTML.
+    style: CSS that only this part needs.
+    """
+
+    title: str
+    body: str
+    style: str = ""
+
+
+def check_page(path: Path) -> None:
+    """Refuse a file that would not open as a web page, before anything is computed."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UsageError("this ending names no web page", where=str(path), allowed="Endings: .html, .htm")
+
+
+def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_by: str = "") -> str:
+    """Write sections one below the other; with several, a list of contents stands before them.
+
+    about, made_by: HTML that stands below the title, and at the end.
+    """
+    contents = "".join(
+        f'<li><a href="#part-{number}">{escape(one.title)}</a></li>' for number, one in enumerate(sections, 1)
+    )
+    return _PAGE.format(
+        title=escape(title),
+        about=about,
+        made_by=f"<footer>\n{made_by}</footer>\n" if made_by else "",
+        style=_STYLE + "".join(dict.fromkeys(one.style for one in sections)),
+        contents=f"<nav><ol>{contents}</ol></nav>\n" if len(sections) > 1 else "",
+        sections="\n".join(_section(number, one) for number, one in enumerate(sections, 1)),
+    )
+
+
+def _section(number: int, one: Section) -> str:
+    return f'<section id="part-{number}">\n<h2>{escape(one.title)}</h2>\n{one.body}\n</section>'
+
+
+def paragraph(text: str, *, faint: bool = False) -> str:
+    """Write a paragraph of plain text; a faint one explains."""
+    kind = ' class="faint"' if faint else ""
+    return f"<p{kind}>{escape(text)}</p>\n"
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: bool = False) -> str:
+    """Write a table of plain text, whose first column names the rows.
+
+    caption: what the table shows, also for readers who hear it.
+    words: whether the cells are words, which may wrap, and no numbers.
+    """
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
+    body = "\n".join(_row(row) for row in rows)
+    kind = ' class="facts"' if words else ""
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(caption)}" tabindex="0">\n'
+        f"<table{kind}><caption>{escape(caption)}</caption>\n<thead><tr>{head}</tr></thead>\n"
+        f"<tbody>\n{body}\n</tbody></table>\n</div>\n"
+    )
+
+
+def _row(row: Sequence[str]) -> str:
+    name, *cells = map(escape, row)
+    return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def code(text: str) -> str:
+    """Write a line of a terminal."""
+    return f"<pre><code>{escape(text)}</code></pre>\n"
+
+
+def figure(draw: Callable[[], Figure], *, caption: str, grid: str = "y", shrinks: bool = True) -> str:
+    """Draw a figure by matplotlib into the page; on a dark screen it keeps its light ground.
+
+    shrinks: whether it becomes smaller with the screen, as far as its text can be read, before it scrolls.
+    """
+    from synmt.analysis.plots import svg_of
+
+    return picture(svg_of(draw, grid=grid), caption=caption, shrinks=shrinks)
+
+
+def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:
+    """Put an SVG document into the page, with what it shows below it."""
+    # as an image, its styles and names stay its own
+    data = b64encode(svg.encode("utf-8")).decode("ascii")
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg) if shrinks else None
+    kind = f' class="chart" style="min-width: {_LEAST * float(width[1]):.0f}pt"' if width else ""
+    return (
+        f'<figure><div class="scroll" tabindex="0"><img{kind} alt="{escape(caption)}" '
+        f'src="data:image/svg+xml;base64,{data}"></div><figcaption>{escape(caption)}</figcaption></figure>\n'
+    )
+
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --faint: #595959; --paper: #ffffff; --rule: #d4d4d4;
+  --link: #0465af; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --ink: #ececec; --faint: #a8a8a8; --paper: #14171a; --rule: #3a3f45; --link: #8fc6ff; }
+}
+body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
+main { max-width: 56rem; margin: 0 auto; padding: 1.25rem 1rem 3rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0 0 .5rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; overflow-wrap: anywhere; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
+a { color: var(--link); }
+nav ol { padding-left: 1.4rem; margin: .5rem 0; }
+p { margin: .4rem 0; overflow-wrap: anywhere; }
+.faint { color: var(--faint); font-size: .875rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9375rem; margin: .5rem 0; }
+caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bottom: .3rem; white-space: normal;
+  position: sticky; left: 0; max-width: min(calc(100vw - 2rem), 54rem); overflow-wrap: anywhere; }
+th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper); }
+thead th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
+.facts th, .facts td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; }
+.facts th:first-child { white-space: nowrap; }
+abbr { text-decoration: none; }
+figure { margin: .8rem 0; }
+figure img { display: block; background: #ffffff; }
+.chart { max-width: 100%; height: auto; }
+figcaption { color: var(--faint); font-size: .875rem; margin-top: .3rem; }
+pre { font-size: .8125rem; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }
+footer { border-top: 1px solid var(--rule); margin-top: 3rem; padding-top: .6rem; }
+@media print { .scroll { overflow: visible; } section { break-inside: auto; } }
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+<h1>{title}</h1>
+{about}{contents}{sections}
+{made_by}</main>
+</body>
+</html>
+"""

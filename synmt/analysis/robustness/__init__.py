@@ -1,0 +1,1 @@
+"""What do damaged trees do to translations?"""

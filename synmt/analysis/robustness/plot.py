@@ -1,0 +1,77 @@
+"""A figure of robustness: scores under rewired trees, controls, flat trees and other parsers'.
+
+Trees stand by the share of the words that have not the parent of the own trees. Bars are the 95 % intervals of the
+difference to the score under the own trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synmt.analysis.plots import INK, ONE, OTHER, save_figure
+from synmt.analysis.robustness.translations import Outcome
+from synmt.evaluation.metrics import Metric
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKERS = "s^vDPX<>h*"
+"""Shapes of what is no rewired tree: colours alone would not tell ten points apart."""
+
+
+def save_robustness_plot(outcomes: Sequence[Outcome], metric: Metric, path: Path, *, system: str) -> str:
+    """Draw outcomes, write the figure as the file's ending says, and give the letters that no font has."""
+    return save_figure(lambda: draw_robustness(outcomes, metric, system=system), path)
+
+
+def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Figure:
+    """Draw the score against the share of words whose parent differs."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.subplots()
+    own, *others = outcomes
+    axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="own trees")
+    rewired = [one for one in others if one.kind == "rewired"]
+    if rewired:
+        # the curve begins at the own trees, unless certain arcs already make another beginning
+        first = [] if rewired[0].share == 0 else [own]
+        _draw(axes, [*first, *rewired], own, color=ONE, marker="o", line="-", label="rewired")
+    rest = [one for one in others if one.kind != "rewired"]
+    for place, one in enumerate(rest):
+        _draw(axes, [one], own, color=OTHER, marker=_MARKERS[place % len(_MARKERS)], line="none", label=one.name)
+    better = "" if metric.higher_is_better else ", lower is better"
+    axes.set_ylabel(f"{metric.title} (points{better})")
+    axes.set_xlabel("Words with another parent than in the own trees (%)")
+    axes.set_xlim(-3, 103)
+    axes.margins(y=0.1)
+    axes.set_title(system, fontsize=9, loc="left")
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+    return figure
+
+
+def _draw(axes: Axes, some: Sequence[Outcome], own: Outcome, *, color: str, marker: str, line: str, label: str) -> None:
+    """Draw points with their intervals; those of the difference, around the score."""
+    below, above = [], []
+    for one in some:
+        low, high = (one.against_own.low, one.against_own.high) if one.against_own else (0.0, 0.0)
+        below.append(max(one.score - own.score - low, 0.0))
+        above.append(max(high - one.score + own.score, 0.0))
+    axes.errorbar(
+        [100 * (1 - one.uas) for one in some],
+        [one.score for one in some],
+        yerr=[below, above],
+        color=color,
+        marker=marker,
+        linestyle=line,
+        label=label,
+        markersize=5.5,
+        markeredgecolor=INK,
+        markeredgewidth=0.6,
+        linewidth=1.2,
+        elinewidth=1,
+        capsize=2.5,
+    )

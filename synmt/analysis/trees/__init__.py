@@ -1,0 +1,1 @@
+"""Which dependency trees does a model induce?"""

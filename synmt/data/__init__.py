@@ -1,0 +1,1 @@
+"""Parallel text to batches: corpora, filters, vocabularies, the prepared corpus, annotations."""

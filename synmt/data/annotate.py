@@ -1,0 +1,137 @@
+"""Trees beside a prepared corpus: row by row, with the word that each piece belongs to.
+
+The text is prepared without a parser; each parser's trees are an annotation of their own beside it, so that one
+prepared corpus serves every variant and every parser.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import islice, tee
+from pathlib import Path
+from typing import Any
+
+from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
+from synmt.data.arrow import Table
+from synmt.data.corpora import Corpus
+from synmt.data.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
+from synmt.data.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
+from synmt.files import fingerprint, locked, read_lines, saying_what_failed, write_atomically
+from synmt.hashing import stored_sha256
+from synmt.syntax.arcs import without_arcs
+from synmt.syntax.conllu import read_parses
+
+
+def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
+    """Name the annotation of a side by a parser, which is described by values that fit into JSON."""
+    return f"parse-{side}-{fingerprint(json.dumps(parser, sort_keys=True))}"
+
+
+def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
+    """Describe trees that were given as CoNLL-U, in place of a parser."""
+    return {"parser": "conllu", **{split: stored_sha256(path) for split, path in sorted(parses.items())}}
+
+
+def annotate(
+    folder: Path,
+    corpus: Corpus,
+    parses: Mapping[str, Path],
+    *,
+    parser: Mapping[str, Any],
+    side: Side = "source",
+    arcs: bool = False,
+) -> Iterator[Progress]:
+    """Add trees to a prepared corpus, or go on with it: a CoNLL-U file for each of train and valid.
+
+    The annotation is called `annotation_name(side, parser)`; nothing is done where it is complete.
+
+    arcs: whether every tree must have probabilities of arcs.
+    """
+    prepared = PreparedCorpus.open(folder)
+    place = folder / annotation_name(side, parser)
+    if (place / "annotation.json").is_file():
+        return
+    with saying_what_failed(place):
+        place.mkdir(exist_ok=True)
+    with locked(place, "these trees"):
+        remove_unfinished(place)
+        for split, path in parses.items():
+            text = getattr(corpus.splits()[split], side)
+            trees = read_trees(text, path)
+            yield from _annotate_split(prepared, place, split, side, _with_arcs(trees, path) if arcs else trees)
+        _finish(prepared, place, side, parser, list(parses))
+
+
+def read_trees(text: Path, parses: Path) -> Iterator[Line]:
+    """Read the lines of a text with their trees."""
+    lines, again = tee(read_lines(text))
+    return zip(lines, read_parses(parses, again), strict=True)
+
+
+def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
+    for number, (text, parse) in enumerate(trees, start=1):
+        if parse.arcs is None and len(parse):
+            raise without_arcs(f"the tree of line {number}", str(path))
+        yield text, parse
+
+
+def _annotate_split(
+    prepared: PreparedCorpus, place: Path, split: str, side: Side, trees: Iterator[Line]
+) -> Iterator[Progress]:
+    lines = prepared.facts["splits"][split]["lines"]
+    vocabulary = prepared.vocabularies[SIDES.index(side)]
+    remaining = remaining_shards(place, split, lines)
+    if not any(remaining):
+        return
+    for shard, wanted in enumerate(remaining):
+        # the last shard takes all that is left: a tree too many shows only behind the last line
+        chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
+        if wanted:
+            table = Table(prepared.folder / shard_name(split, shard))
+            ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, place)
+        else:
+            for _ in chunk:
+                pass
+        yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
+
+
+def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[str, Any], splits: list[str]) -> None:
+    facts = {split: _shard_facts(prepared, place, split) for split in splits}
+    every = [shard for shards in facts.values() for shard in shards]
+    described = {
+        "format": FORMAT,
+        "side": side,
+        "parser": dict(parser),
+        "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
+        "arc_relations": {split: _expected_counts(shards) for split, shards in facts.items()},
+        "arcs": all(shard["arcs"] is not None for shard in every),
+        "tags": sorted({name for shard in every for name in shard["tags"]}),
+        "counts": {
+            split: {name: sum(shard["counts"][name] for shard in shards) for name in COUNTS}
+            for split, shards in facts.items()
+        },
+    }
+    with write_atomically(place / "annotation.json") as stream:
+        json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
+        stream.write("\n")
+
+
+def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+    counts = Counter[str]()
+    for shard in shards:
+        counts.update(dict(zip(shard["relations"], shard["relation_counts"], strict=True)))
+    return dict(sorted(counts.items()))
+
+
+def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
+    sums = Counter[str]()
+    for shard in shards:
+        sums.update(shard["arc_mass"])
+    return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
+
+
+def _shard_facts(prepared: PreparedCorpus, place: Path, split: str) -> list[dict[str, Any]]:
+    shards = prepared.facts["splits"][split]["shards"]
+    return [Table(place / shard_name(split, shard)).facts for shard in range(shards)]

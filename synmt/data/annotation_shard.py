@@ -1,0 +1,161 @@
+"""The rows of one shard of an annotation: trees, the words of pieces, probabilities of arcs, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, compress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synmt.data.arrow import Table, lists, write_table
+from synmt.data.corpus import Side
+from synmt.data.encoding import SHARD_LINES
+from synmt.data.vocabulary import Vocabulary, straddles, word_of
+from synmt.errors import SynmtError
+from synmt.syntax.merging import merge_unowned
+from synmt.syntax.parse import Arcs, IntArray, Parse
+
+COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
+"""What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""
+
+Line = tuple[str, Parse]
+"""A line of the text with its tree."""
+
+
+@dataclass(frozen=True)
+class ShardAnnotator:
+    """Writes the trees of one shard; numbers of relations and tags hold within it."""
+
+    vocabulary: Vocabulary
+    table: Table
+    side: Side
+
+    def write(self, trees: Iterator[Line], first: int, place: Path) -> None:
+        """Write the trees of the shard's rows; `first` is the line of the first tree."""
+        counts: dict[str, int] = {name: 0 for name in COUNTS}
+        relations, tags, arcs = _Names(), _Names(), _ArcColumns()
+        columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
+        for row, (text, parse) in enumerate(self._of_rows(trees, first)):
+            merged, owners = self._project(text, parse, row, counts)
+            columns["parents"].append(merged.parents)
+            columns["relations"].append(relations.number(merged.relations))
+            columns["tags"].append(tags.number(merged.tags or ["_"] * len(merged)))
+            columns["word_of"].append(owners)
+            arcs.add(merged)
+        assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
+        facts = {
+            "relations": list(relations.numbers),
+            "relation_counts": _occurrences(columns["relations"], len(relations.numbers)),
+            "tags": list(tags.numbers),
+            "counts": counts,
+            "arcs": arcs.stored_names(),
+            "arc_mass": arcs.mass(),
+        }
+        # a word's number is below the length of its row, and relations and tags are few
+        table = {name: lists(rows, _smallest(max(map(len, rows), default=0))) for name, rows in columns.items()}
+        write_table(place / self.table.path.name, table | arcs.stored(), facts)
+
+    def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
+        lines = self.table.numbers("line") - first
+        wanted = np.zeros(SHARD_LINES, dtype=bool)
+        wanted[lines] = True
+        return compress(trees, wanted.tolist())
+
+    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, IntArray]:
+        pieces = self.vocabulary.encode(text)
+        ids = self.table.lists(self.side)[row]
+        if not np.array_equal(pieces.ids[: len(ids)], ids):
+            raise SynmtError(
+                f"the text has changed since it was prepared: row {row} has other pieces",
+                where=str(self.table.path),
+                do="Run `synmt prepare` again",
+            )
+        # of a side that was cut off, the words behind the cut own no piece
+        spans = pieces.spans[: len(ids)]
+        owners = word_of(spans, parse.spans)
+        merged, after = merge_unowned(parse, spans, owners)
+        _count(counts, text, spans, parse, merged)
+        return merged, after
+
+
+@dataclass
+class _Names:
+    """Strings by number, in the order in which they come."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def number(self, names: list[str]) -> list[int]:
+        """Give the numbers of names; a new name gets the next one."""
+        return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
+
+
+@dataclass
+class _ArcColumns:
+    """The probabilities of arcs of one shard; it has none at all where a sentence has none."""
+
+    names: _Names = field(default_factory=_Names)
+    rows: list[Arcs] = field(default_factory=list)
+    missing: bool = False
+    longest: int = 0
+
+    def add(self, parse: Parse) -> None:
+        """Take the arcs of the next sentence."""
+        self.longest = max(self.longest, len(parse))
+        if parse.arcs is not None:
+            numbers = np.array(self.names.number(list(parse.arcs.names)), dtype=np.int64)
+            self.rows.append(replace(parse.arcs, relations=numbers[parse.arcs.relations]))
+        elif len(parse):
+            self.missing = True
+        else:
+            self.rows.append(_NO_ARCS)
+
+    def stored_names(self) -> list[str] | None:
+        return None if self.missing else list(self.names.numbers)
+
+    def mass(self) -> dict[str, float]:
+        """Sum the probabilities of each relation, which is how many arcs it is expected to have."""
+        rows = self.rows or [_NO_ARCS]
+        relations, values = (
+            np.concatenate([getattr(r, name) for r in rows]) for name in ("relations", "probabilities")
+        )
+        sums = np.bincount(relations, weights=values, minlength=len(self.names.numbers))
+        return dict(zip(self.names.numbers, sums.tolist(), strict=True))
+
+    def stored(self) -> dict[str, Any]:
+        if self.missing:
+            return {}
+        whole = _smallest(self.longest)
+        kinds = {"words": whole, "parents": whole, "relations": np.int16, "probabilities": np.float32}
+        return {f"arc_{name}": lists([getattr(row, name) for row in self.rows], k) for name, k in kinds.items()}
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+_NO_ARCS = Arcs(_NONE, _NONE, _NONE, np.zeros(0, dtype=np.float32), ())
+
+
+def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, merged: Parse) -> None:
+    counts["words"] += len(parse)
+    counts["pieces"] += len(spans)
+    counts["straddling"] += int(straddles(spans, parse.spans).sum())
+    counts["merged"] += len(parse) - len(merged)
+    bare = ~(_covered(spans, len(text)) & _covered(parse.spans, len(text)))  # (characters,)
+    counts["unowned"] += sum(not text[place].isspace() for place in np.flatnonzero(bare).tolist())
+    counts["characters"] += len("".join(text.split()))
+
+
+def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Tell which characters are in a span: (length,)."""
+    opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
+    closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
+    return np.cumsum(opened - closed)[:length] > 0
+
+
+def _occurrences(rows: list[list[int]], names: int) -> list[int]:
+    return np.bincount(np.fromiter(chain.from_iterable(rows), dtype=np.int64), minlength=names).tolist()
+
+
+def _smallest(longest: int) -> type[np.signedinteger]:
+    return np.int16 if longest < 2**15 else np.int32

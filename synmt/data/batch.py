@@ -1,0 +1,179 @@
+"""Sentences side by side: padding, shifting, signals, and which sentences make a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from synmt.data.corpus import Example, Side
+from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.errors import SynmtError
+from synmt.recipe.data import ParserRecipe
+from synmt.syntax.controls import Control, certain_arcs
+from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.signals import Array, Signal
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Padded sequences of pieces.
+
+    ids: (B, T).
+    mask: (B, T), True at real pieces.
+    """
+
+    ids: Tensor
+    mask: Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What one pass of the model reads.
+
+    source: pieces, each sentence ending in EOS.
+    target_input: (B, T), beginning with BOS.
+    target_output: (B, T), what each input position has to predict, ending in EOS; padding after it.
+    source_signals, target_signals: by name, padded along every axis of length T.
+    lines: the original line of each sentence, counted from 0.
+    """
+
+    source: Sequences
+    target_input: Tensor
+    target_output: Tensor
+    source_signals: dict[str, Tensor]
+    target_signals: dict[str, Tensor]
+    lines: tuple[int, ...] = ()
+
+    @property
+    def target_tokens(self) -> int:
+        """Count the pieces to predict, EOS included."""
+        return int((self.target_output != PAD).sum())
+
+    def to(self, device: torch.device) -> Batch:
+        """Copy every tensor to a device."""
+        return replace(self, **{f.name: _move(getattr(self, f.name), device) for f in fields(self)})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of the trees of one side.
+
+    control: what takes the place of the trees.
+    certain: whether arcs without probabilities are certain, as those of a control or of gold trees are.
+    """
+
+    signals: Sequence[Signal] = ()
+    control: Control = field(default_factory=Control)
+    certain: bool = False
+
+    @property
+    def arcs(self) -> bool:
+        """Tell whether a signal needs probabilities of arcs."""
+        return any(signal.needs == "arcs" for signal in self.signals)
+
+
+def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
+    """Read signals of such trees as a recipe asks for; gold ones are as little changed as the parser's."""
+    kind = "none" if parser.control == "gold" else parser.control
+    return Reading(signals, Control(kind, rewire=parser.rewire, seed=parser.seed), certain=parser.control != "none")
+
+
+def _move(value: Any, device: torch.device) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, dict):
+        return {name: _move(tensor, device) for name, tensor in value.items()}
+    if isinstance(value, Sequences):
+        return Sequences(_move(value.ids, device), _move(value.mask, device))
+    return value
+
+
+def collate(examples: Sequence[Example], source: Reading | None = None, target: Reading | None = None) -> Batch:
+    """Put sentences side by side and compute what the model reads of the trees of each side."""
+    targets = [example.target for example in examples]
+    return Batch(
+        source=collate_source([example.source for example in examples]),
+        target_input=_pad([np.append(BOS, target) for target in targets]),
+        target_output=_pad([np.append(target, EOS) for target in targets]),
+        source_signals=collate_signals(examples, "source", source or Reading()),
+        target_signals=collate_signals(examples, "target", target or Reading()),
+        lines=tuple(example.line for example in examples),
+    )
+
+
+def collate_source(sources: Sequence[Array]) -> Sequences:
+    """End every source in EOS and pad: B arrays of pieces -> (B, T)."""
+    ids = _pad([np.append(source, EOS) for source in sources])  # (B, T)
+    lengths = torch.tensor([len(source) + 1 for source in sources])  # (B,)
+    return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None])
+
+
+def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -> dict[str, Tensor]:
+    """Compute signals and pad every axis of length T: of the source with EOS, of the target as the decoder's input."""
+    if not reading.signals:
+        return {}
+    trees = [_tree_of(example, side, reading) for example in examples]
+    return {
+        signal.name: _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
+        for signal in reading.signals
+    }
+
+
+def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:
+    tree = example.trees.get(side)
+    if tree is None:
+        raise SynmtError(
+            f"the model reads {', '.join(signal.name for signal in reading.signals)} of the {side}'s parses, "
+            "but this text was prepared without them",
+            do="Run `synmt train` with its recipe: it parses what is missing",
+        )
+    pieces = example.source if side == "source" else example.target
+    parse = reading.control.apply(tree.parse, pieces.tobytes())
+    if reading.certain and reading.arcs and parse.arcs is None:
+        parse = replace(parse, arcs=certain_arcs(parse))
+    return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
+
+
+def token_batches(
+    lengths: IntArray, *, batch_tokens: int, batch_sentences: int = 0, seed: tuple[int, ...] | None = None
+) -> list[IntArray]:
+    """Cut a corpus into batches of like length: (N, 2) lengths, EOS included -> sentence numbers of each batch.
+
+    A batch holds at most `batch_tokens`, counted as sentences times the longest side, and at least one sentence.
+    With a seed, sentences of equal length and the batches themselves are in random order; without, the longest
+    come first.
+    """
+    random = np.random.default_rng(seed) if seed is not None else None
+    ties = random.permutation(len(lengths)) if random else np.arange(len(lengths))
+    order = np.lexsort((ties, lengths[:, 0], lengths[:, 1]))[::-1]  # (N,)
+    longest = lengths.max(1)[order]  # (N,)
+    batches, first, widest = [], 0, 0
+    for position, length in enumerate(longest.tolist()):
+        size = position - first
+        full = batch_sentences and size == batch_sentences
+        if size and (full or max(widest, length) * (size + 1) > batch_tokens):
+            batches.append(order[first:position])
+            first, widest = position, 0
+        widest = max(widest, length)
+    if first < len(order):
+        batches.append(order[first:])
+    if random:
+        batches = [batches[index] for index in random.permutation(len(batches))]
+    return batches
+
+
+def _pad(arrays: Sequence[Array], value: float = PAD) -> Tensor:
+    # every axis of length T is padded: the only one, or the last two
+    dims = min(arrays[0].ndim, 2)
+    longest = max(array.shape[-1] for array in arrays)
+    shape = (len(arrays), *arrays[0].shape[:-dims], *[longest] * dims)
+    kind = np.int64 if np.issubdtype(arrays[0].dtype, np.integer) else np.float32
+    padded: Array = np.full(shape, value, dtype=kind)
+    for row, array in zip(padded, arrays, strict=True):
+        row[(..., *[slice(array.shape[-1])] * dims)] = array
+    return torch.from_numpy(padded)

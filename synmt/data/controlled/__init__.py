@@ -1,0 +1,1 @@
+"""The controlled corpus: English-German sentences that need syntax, with gold trees."""

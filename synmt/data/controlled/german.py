@@ -1,0 +1,211 @@
+"""A Sentence in German: word order by the kind of clause, endings by case, gender and number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synmt.data.controlled.lexicon import ADVERBS, CONJUNCTIONS, Adjective, Case, Noun, Verb
+from synmt.data.controlled.meaning import (
+    Clause,
+    NounPhrase,
+    Predicate,
+    PrepositionPhrase,
+    Relative,
+    Sentence,
+    Subordinate,
+    Tense,
+)
+
+_GENDERS = ("m", "f", "n", "plural")
+_PRONOUNS: dict[Case, tuple[str, ...]] = {
+    "nominative": ("der", "die", "das", "die"),
+    "accusative": ("den", "die", "das", "die"),
+    "dative": ("dem", "der", "dem", "denen"),
+}
+# endings in the order of _GENDERS; - is no ending
+_ENDINGS: dict[str, dict[Case, str]] = {
+    "dies": {"nominative": "er e es e", "accusative": "en e es e", "dative": "em er em en"},
+    "ein": {"nominative": "- e - e", "accusative": "en e - e", "dative": "em er em en"},
+    "after dies": {"nominative": "e e e en", "accusative": "en e e en", "dative": "en en en en"},
+    "after ein": {"nominative": "er e es en", "accusative": "en e es en", "dative": "en en en en"},
+    "after zwei": {"nominative": "- - - e", "accusative": "- - - e", "dative": "- - - en"},
+}
+_DECLENSION = {"the": "dies", "this": "dies", "a": "ein", "my": "ein", "two": "zwei"}
+_STEMS = {"this": "dies", "a": "ein", "my": "mein"}
+_MODALS = {
+    "can": ("kann", "können"),
+    "must": ("muss", "müssen"),
+    "will": ("wird", "werden"),
+    "could": ("konnte", "konnten"),
+}
+_PLUPERFECT = {"haben": ("hatte", "hatten"), "sein": ("war", "waren")}
+_CONTRACTIONS = {("in", "dem"): "im", ("bei", "dem"): "beim"}
+
+
+def say(sentence: Sentence) -> str:
+    """Say the sentence in German, as raw text."""
+    clause = sentence.clause
+    front = [ADVERBS[sentence.opening]] if sentence.opening else []
+    if clause.subordinate and clause.subordinate.fronted:
+        front = _subordinate(clause.subordinate)
+    return _text([*front, *_main(clause, inverted=bool(front)), "."])
+
+
+def _text(words: list[str]) -> str:
+    text = ""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        # two clauses that end together share a comma, and the full stop closes them all
+        if word == "," and (not text or following in (",", ".")):
+            continue
+        text += word if word in (",", ".") or not text else " " + word
+    return text[0].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a predicate puts at the two ends of its clause, and between them."""
+
+    finite: str
+    middle: list[str]
+    tail: list[str]
+
+
+def _main(clause: Clause, *, inverted: bool) -> list[str]:
+    """Put the finite verb second, prefix, infinitive or participle last."""
+    assert clause.subject
+    plural = clause.subject.agrees_as_plural
+    subject = noun_phrase(clause.subject, "nominative")
+    first, *others = (_parts(predicate, clause.tense, plural) for predicate in clause.predicates)
+    words = [first.finite, *subject] if inverted else [*subject, first.finite]
+    words += first.middle + first.tail
+    for parts in others:
+        own = [parts.finite] if _is_simple(clause.tense) else []
+        words += ["und", *own, *parts.middle, *parts.tail]
+    return words + _extraposed(clause)
+
+
+def _final(clause: Clause, before: list[str], *, plural: bool) -> list[str]:
+    """Put the whole verb last, the finite form at the very end."""
+    subject = noun_phrase(clause.subject, "nominative") if clause.subject else []
+    words, finite = [*before, *subject], ""
+    for index, predicate in enumerate(clause.predicates):
+        parts = _parts(predicate, clause.tense, plural)
+        finite = parts.finite
+        own = [predicate.verb.prefix + finite] if _is_simple(clause.tense) else parts.tail
+        words += ["und"] * (index > 0) + parts.middle + own
+    return words + [finite] * (not _is_simple(clause.tense)) + _extraposed(clause)
+
+
+def _extraposed(clause: Clause) -> list[str]:
+    if clause.subordinate is None or clause.subordinate.fronted:
+        return []
+    return [",", *_subordinate(clause.subordinate)]
+
+
+def _subordinate(subordinate: Subordinate) -> list[str]:
+    subject = subordinate.clause.subject
+    assert subject
+    conjunction = CONJUNCTIONS[subordinate.conjunction]
+    return [*_final(subordinate.clause, [conjunction], plural=subject.agrees_as_plural), ","]
+
+
+def _relative(relative: Relative, antecedent: NounPhrase) -> list[str]:
+    clause = relative.clause
+    pronoun = _PRONOUNS[_pronoun_case(clause)][_column(antecedent)]
+    plural = clause.subject.agrees_as_plural if clause.subject else antecedent.plural
+    return [",", *_final(clause, [pronoun], plural=plural), ","]
+
+
+def _pronoun_case(clause: Clause) -> Case:
+    if clause.subject is None:
+        return "nominative"
+    return _object_case(clause.predicates[0].verb)
+
+
+def _parts(predicate: Predicate, tense: Tense, plural: bool) -> _Parts:
+    middle: list[str] = []
+    if predicate.recipient:
+        middle += noun_phrase(predicate.recipient, "dative")
+    if predicate.object:
+        middle += noun_phrase(predicate.object, _object_case(predicate.verb))
+    if predicate.place:
+        middle += _preposition_phrase(predicate.place)
+    return _Parts(finite(predicate.verb, tense, plural), middle, _tail(predicate.verb, tense))
+
+
+def _object_case(verb: Verb) -> Case:
+    return "dative" if verb.pattern == "dative" else "accusative"
+
+
+def _is_simple(tense: Tense) -> bool:
+    return tense in ("present", "past")
+
+
+def finite(verb: Verb, tense: Tense, plural: bool) -> str:
+    """Give the form that agrees with the subject, without a separable prefix."""
+    if tense == "present":
+        return verb.plural if plural else verb.singular
+    if tense == "past":
+        return verb.preterite + _plural_of_preterite(verb) if plural else verb.preterite
+    pair = _PLUPERFECT[verb.auxiliary] if tense == "pluperfect" else _MODALS[tense]
+    return pair[plural]
+
+
+def _plural_of_preterite(verb: Verb) -> str:
+    return "n" if verb.preterite.endswith("e") else "en"
+
+
+def _tail(verb: Verb, tense: Tense) -> list[str]:
+    if _is_simple(tense):
+        return [verb.prefix] if verb.prefix else []
+    return [verb.prefix + (verb.perfect if tense == "pluperfect" else verb.plural)]
+
+
+def _preposition_phrase(phrase: PrepositionPhrase) -> list[str]:
+    preposition = phrase.preposition
+    first, *rest = noun_phrase(phrase.phrase, preposition.case)
+    if (preposition.german, first) in _CONTRACTIONS:
+        return [_CONTRACTIONS[preposition.german, first], *rest]
+    return [preposition.german, first, *rest]
+
+
+def noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
+    """Decline a noun phrase with its article, adjective and modifiers."""
+    words = [_article(phrase, case)]
+    if phrase.adjective:
+        words.append(_adjective(phrase.adjective, phrase, case))
+    words.append(_noun(phrase.noun, phrase.plural, case))
+    for modifier in phrase.modifiers:
+        is_relative = isinstance(modifier, Relative)
+        words += _relative(modifier, phrase) if is_relative else _preposition_phrase(modifier)
+    if phrase.second:
+        words += ["und", *noun_phrase(phrase.second, case)]
+    return words
+
+
+def _column(phrase: NounPhrase) -> int:
+    return _GENDERS.index("plural" if phrase.plural else phrase.noun.gender)
+
+
+def _ending(table: str, phrase: NounPhrase, case: Case) -> str:
+    return _ENDINGS[table][case].split()[_column(phrase)].replace("-", "")
+
+
+def _article(phrase: NounPhrase, case: Case) -> str:
+    if phrase.determiner == "two":
+        return "zwei"
+    if phrase.determiner == "the":
+        # the articles are the relative pronouns, but for the dative plural
+        return _PRONOUNS[case][_column(phrase)].replace("denen", "den")
+    return _STEMS[phrase.determiner] + _ending(_DECLENSION[phrase.determiner], phrase, case)
+
+
+def _adjective(adjective: Adjective, phrase: NounPhrase, case: Case) -> str:
+    return adjective.german + _ending(f"after {_DECLENSION[phrase.determiner]}", phrase, case)
+
+
+def _noun(noun: Noun, plural: bool, case: Case) -> str:
+    if not plural:
+        return noun.german_plural if noun.weak and case != "nominative" else noun.german
+    needs_n = case == "dative" and not noun.german_plural.endswith(("n", "s"))
+    return noun.german_plural + "n" * needs_n

@@ -1,0 +1,184 @@
+"""The lower half of the grammar: draws noun phrases with what modifies them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal, TypeVar
+
+from synmt.data.controlled.lexicon import ADJECTIVES, NOUNS, PREPOSITION, PREPOSITIONS, VERBS, Noun, Preposition, Verb
+from synmt.data.controlled.meaning import (
+    Clause,
+    Determiner,
+    NounPhrase,
+    Predicate,
+    PrepositionPhrase,
+    Relative,
+    Tense,
+)
+
+Item = TypeVar("Item")
+Modifiers = tuple[PrepositionPhrase | Relative, ...]
+Style = Literal["any", "prepositions", "subject relative", "object relative"]
+
+_TENSES: dict[str, tuple[Tense, ...]] = {
+    "past": ("past", "past", "past", "pluperfect", "could"),
+    "present": ("present", "present", "present", "can", "must", "will"),
+}
+_SIMPLE: dict[str, tuple[Tense, ...]] = {"past": ("past",), "present": ("present",)}
+_DETERMINERS: dict[bool, tuple[Determiner, ...]] = {
+    False: ("the", "the", "the", "the", "a", "this"),
+    True: ("the", "the", "the", "the", "two", "this"),
+}
+
+
+class DeadEndError(Exception):
+    """No word is left that fits: the sentence is drawn anew."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sentence must show.
+
+    between: nouns that stand between the head of the chosen subject and its verb.
+    attractors: how many of them differ in number from the subject.
+    rich: chance of each adjective, object modifier and further clause.
+    """
+
+    phenomenon: str
+    between: int = 0
+    attractors: int = 0
+    rich: float = 0.2
+
+
+class Phrases:
+    """Draws the phrases of one sentence; no noun, verb, adjective or preposition comes twice in it."""
+
+    def __init__(self, random: Random, plan: Plan) -> None:
+        self.random = random
+        self.plan = plan
+        self.world = "past" if self.chance(0.5) else "present"
+        self.used: set[str] = set()
+
+    def chance(self, probability: float) -> bool:
+        """Toss a coin. Only random() is drawn: its stream is the same in every version of Python."""
+        return self.random.random() < probability
+
+    def choose(self, items: Sequence[Item]) -> Item:
+        """Draw one of the items."""
+        if not items:
+            raise DeadEndError
+        return items[int(self.random.random() * len(items))]
+
+    def tense(self, *, simple: bool = False) -> Tense:
+        """Draw a tense that fits the time of the sentence."""
+        return self.choose((_SIMPLE if simple else _TENSES)[self.world])
+
+    def noun_phrase(
+        self, kinds: str, *, plural: bool | None = None, chain: Sequence[bool] = (), style: Style = "any"
+    ) -> NounPhrase:
+        """Draw a noun phrase.
+
+        chain: the nouns that follow inside it, each plural or not. style: how the first of them is joined.
+        """
+        noun = self.noun(kinds)
+        plural = self.chance(0.5) if plural is None else plural
+        determiners = _DETERMINERS[plural] + ("my",) * ("k" in noun.kinds)
+        determiner = self.choose(determiners)
+        fitting = [each for each in ADJECTIVES if self.fits(each.english, each.kinds, noun.kinds)]
+        adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
+        if adjective:
+            self.used.add(adjective.english)
+        return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
+
+    def adjective_rate(self) -> float:
+        """Give the chance of an adjective; sentences about case show their endings."""
+        return 0.6 if self.plan.phenomenon == "case" else self.plan.rich
+
+    def object_phrase(self, kinds: str, *, plain: bool) -> NounPhrase:
+        """Draw an object, now and then with a modifier; plain leaves that out."""
+        modified = not plain and self.chance(self.plan.rich)
+        return self.noun_phrase(kinds, chain=[self.chance(0.5)] if modified else ())
+
+    def noun(self, kinds: str) -> Noun:
+        """Draw an unused noun."""
+        noun = self.choose([noun for noun in NOUNS if self.fits(noun.english, noun.kinds, kinds)])
+        self.used.add(noun.english)
+        return noun
+
+    def verb(self, verbs: Sequence[Verb], subject: str) -> Verb:
+        """Draw an unused one of these verbs that a subject of these kinds can have."""
+        verb = self.choose([verb for verb in verbs if self.fits(verb.name, verb.subjects, subject)])
+        self.used.add(verb.name)
+        return verb
+
+    def fits(self, name: str, kinds: str, wanted: str) -> bool:
+        """Tell whether a word is unused and of one of the wanted kinds."""
+        return name not in self.used and any(kind in kinds for kind in wanted)
+
+    def modifiers(self, noun: Noun, chain: Sequence[bool], style: Style) -> Modifiers:
+        """Join a chain of nouns to a noun."""
+        if style == "prepositions":
+            return (self.preposition_phrase(noun, chain, style),) if chain else ()
+        if style == "subject relative":
+            return (self.subject_relative(noun, chain),)
+        if style == "object relative":
+            return (self.object_relative(noun, chain),)
+        if not chain:
+            return ()
+        if len(chain) > 1 and self.chance(0.3):
+            return self.both(noun, chain)
+        if self.chance(0.5):
+            return (self.preposition_phrase(noun, chain, "any"),)
+        return (self.relative(noun, chain),)
+
+    def both(self, noun: Noun, chain: Sequence[bool]) -> Modifiers:
+        """Draw "the boy behind the car who ...": only the first noun fits the pronoun."""
+        phrase = self.preposition_phrase(noun, chain[:1], "any")
+        if phrase.phrase.noun.person == noun.person:
+            raise DeadEndError
+        return phrase, self.relative(noun, chain[1:])
+
+    def preposition_phrase(self, noun: Noun, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
+        """Draw a preposition phrase that can follow a noun."""
+        fitting = [each for each in PREPOSITIONS if self.fits(each.english, each.before, noun.kinds)]
+        preposition = self.choose(fitting)
+        self.used.add(preposition.english)
+        return self.joined(preposition, chain[0], chain[1:], style)
+
+    def joined(self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
+        """Draw the noun phrase that a preposition asks for."""
+        phrase = self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
+        return PrepositionPhrase(preposition, phrase)
+
+    def relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+        """Draw a relative clause; a thing is only ever its object."""
+        can_act = any(kind in "pa" for kind in noun.kinds)
+        if can_act and self.chance(0.5):
+            return self.subject_relative(noun, chain)
+        return self.object_relative(noun, chain)
+
+    def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+        """Draw a relative clause whose subject is the noun, its object the first of the chain."""
+        patterns = ("accusative", "dative") if chain else ("alone",)
+        verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
+        what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
+        return Relative(Clause(None, self.tense(), (Predicate(verb, what),)))
+
+    def object_relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+        """Draw a relative clause whose object is the noun, its subject the first of the chain."""
+        if not chain:
+            raise DeadEndError
+        kinds = self.choose("pppa")
+        fitting = [verb for verb in VERBS if self.fits(verb.name, verb.objects, noun.kinds)]
+        fitting = [verb for verb in fitting if verb.pattern in ("accusative", "dative")]
+        verb = self.verb(fitting, kinds)
+        # a second relative clause between this subject and its verb would be hard to read
+        subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
+        return Relative(Clause(subject, self.tense(), (Predicate(verb),)))
+
+    def place(self, verb: Verb) -> PrepositionPhrase:
+        """Draw where or whither something happens."""
+        moves = verb.auxiliary == "sein" and not verb.prefix
+        return self.joined(PREPOSITION["through" if moves else "in"], self.chance(0.5), (), "any")

@@ -1,0 +1,188 @@
+"""Where the text of a recipe lies: a known corpus by name, a folder, or the files themselves."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmt.data.fetch import fetch
+from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.files import cache_folder, fingerprint, offline, sha256, write_folder_atomically
+from synmt.recipe.data import CorpusRecipe, SplitFiles
+
+_VALID_NAMES = ("valid", "val", "dev")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The files of a corpus in one direction; all of them exist.
+
+    name: names what is made of it.
+    """
+
+    name: str
+    source: str
+    target: str
+    train: SplitFiles
+    valid: SplitFiles
+    test: dict[str, SplitFiles]
+
+    def splits(self) -> dict[str, SplitFiles]:
+        """Give train, valid and every test set by name."""
+        return {"train": self.train, "valid": self.valid, **self.test}
+
+
+def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
+    """Find every file of a corpus; what is not at hand and public is fetched into the cache."""
+    if recipe.name is not None:
+        return _resolve_known(recipe.name, source, target)
+    if recipe.folder is not None:
+        return _resolve_folder(recipe.folder, source, target)
+    return _resolve_paths(recipe, source, target)
+
+
+def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
+    """Name the test sets of a corpus without finding or fetching its files; a folder that is gone names none."""
+    if recipe.name is not None:
+        return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
+    if recipe.folder is not None:
+        return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
+    return tuple(recipe.test)
+
+
+def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
+    assert recipe.train is not None
+    assert recipe.valid is not None
+    corpus = Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    missing: list[SynmtError] = [
+        UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
+        for split, files in _by_key(recipe).items()
+        for field, path in files
+        if path is not None and not path.is_file()
+    ]
+    if missing:
+        raise all_in_one(missing)
+    return corpus
+
+
+def _by_key(recipe: CorpusRecipe) -> dict[str, SplitFiles]:
+    keys = {"train": recipe.train, "valid": recipe.valid, **{f"test.{name}": t for name, t in recipe.test.items()}}
+    return {key: files for key, files in keys.items() if files is not None}
+
+
+def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
+    if not folder.is_dir():
+        raise UsageError("the folder of corpus.folder is missing", where=str(folder))
+    valid = next((name for name in _VALID_NAMES if _at_hand(folder, f"{name}.{source}")), "valid")
+    tests = _tests_in(folder, source, target)
+    missing: list[SynmtError] = [
+        UsageError(f"no {name} and no {name}.gz", where=str(folder))
+        for split in ("train", valid, *tests)
+        for name in (f"{split}.{source}", f"{split}.{target}")
+        if not _at_hand(folder, name)
+    ]
+    if missing:
+        raise all_in_one(missing)
+    return _corpus(_safe(folder.resolve().name), source, target, "train", valid, tests, [folder])
+
+
+def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
+    ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
+    found = (ending.fullmatch(path.name) for path in folder.iterdir())
+    return tuple(sorted({match[1] for match in found if match}))
+
+
+def _resolve_known(name: str, source: str, target: str) -> Corpus:
+    known = KNOWN_CORPORA.get(name)
+    if known is None:
+        raise UsageError(
+            f"there is no known corpus '{name}'",
+            allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
+            do=did_you_mean(name, KNOWN_CORPORA) or "Give corpus.folder or corpus.train for files of your own",
+        )
+    for language in (source, target):
+        if language not in known.languages or source == target:
+            raise UsageError(
+                f"the corpus {name} has no pair {source}-{target}",
+                allowed=f"Any two of {', '.join(known.languages)}",
+            )
+    folders = _folders(name)
+    if name == "controlled" and not _at_hand(folders[0], f"train.{source}"):
+        folders = [_controlled_folder()]
+    _fetch_missing(name, known, folders, (source, target))
+    return _corpus(name, source, target, known.train, known.valid, known.test, folders)
+
+
+def _folders(name: str) -> list[Path]:
+    """Give the folders in which a known corpus may lie, the first one first; the last is the cache."""
+    given = os.environ.get("SYNMT_DATA")
+    return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
+
+
+def _corpus(
+    name: str, source: str, target: str, train: str, valid: str, test: tuple[str, ...], folders: list[Path]
+) -> Corpus:
+    def files(split: str) -> SplitFiles:
+        paths = [_in_any(folders, f"{split}.{language}") for language in (source, target)]
+        assert paths[0] is not None
+        assert paths[1] is not None
+        return SplitFiles(
+            source=paths[0],
+            target=paths[1],
+            source_parses=_in_any(folders, f"{split}.{source}.conllu"),
+            target_parses=_in_any(folders, f"{split}.{target}.conllu"),
+            source_bracketings=_in_any(folders, f"{split}.{source}.brackets"),
+            labels=_in_any(folders, f"{split}.labels.tsv"),
+        )
+
+    tests = {split: files(split) for split in test}
+    return Corpus(name, source, target, files(train), files(valid), tests)
+
+
+def _in_any(folders: list[Path], name: str) -> Path | None:
+    return next((path for folder in folders if (path := _at_hand(folder, name))), None)
+
+
+def _at_hand(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def _controlled_folder() -> Path:
+    """Give the generated corpus; a changed generator makes another one."""
+    from synmt.data.controlled import corpus as controlled
+
+    package = Path(controlled.__file__).parent
+    made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+    folder = cache_folder() / "corpora" / f"controlled-{made_by}"
+    if not folder.is_dir():
+        with write_folder_atomically(folder) as unfinished:
+            controlled.write_corpus(unfinished, controlled.generate())
+    return folder
+
+
+def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
+    splits = (known.train, known.valid, *known.test)
+    wanted = [f"{split}.{language}" for split in splits for language in languages]
+    missing = [file for file in wanted if _in_any(folders, file) is None]
+    if missing and (not known.address or offline()):
+        raise _not_at_hand(name, known, folders, missing)
+    for file in missing:
+        fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
+
+
+def _not_at_hand(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
+    place = f"They lie at {known.address}/ with `.gz` at the end" if known.address else f"They are {known.origin}"
+    offer = "" if os.environ.get("SYNMT_DATA") else f", or into {name}/ of a folder that SYNMT_DATA names"
+    return SynmtError(
+        f"files of the corpus {name} are missing: {', '.join(missing)}",
+        allowed=place,
+        do=f"Put them, plain or with `.gz`, into {' or '.join(map(str, folders))}{offer}"
+        + (", or unset SYNMT_OFFLINE to have them fetched" if known.address else ""),
+    )
+
+
+def _safe(name: str) -> str:
+    return re.sub(r"[^\w.+-]", "_", name) or "corpus"

@@ -1,0 +1,170 @@
+"""Pieces of both sides in shards, and what was counted on the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from synmt.data.arrow import Table, lists, write_table
+from synmt.data.corpora import Corpus
+from synmt.data.corpus import shard_name
+from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
+from synmt.data.vocabulary import UNK, Vocabulary
+from synmt.files import read_lines
+from synmt.recipe.data import FilterRecipe, SplitFiles
+
+KEPT_FILE = "kept.arrow"
+SHARD_LINES = 50_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stage is.
+
+    stage: filter, vocabulary, train, valid, or for an annotation trees of train, trees of valid.
+    done, total: lines.
+    """
+
+    stage: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Cuts one split into pieces, shard by shard.
+
+    A shard has the pairs of SHARD_LINES lines of the text, so that it needs nothing of the shards before it.
+    Only train is filtered; of valid, a pair that has no piece on one side is left out, since it has no loss,
+    and a side that is too long is cut off.
+
+    tail: pieces at the end of a source that are kept when it is cut, which are its task tag.
+    """
+
+    filters: FilterRecipe
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    folder: Path
+    split: str
+    tail: int = 0
+
+    def encode(self, corpus: Corpus, lines: int) -> Iterator[Progress]:
+        """Write the shards that are not there yet."""
+        remaining = remaining_shards(self.folder, self.split, lines)
+        if not any(remaining):
+            return
+        pairs = read_pairs(corpus.splits()[self.split])
+        for shard, wanted in enumerate(remaining):
+            first = shard * SHARD_LINES
+            chunk = islice(pairs, min(SHARD_LINES, lines - first))
+            if wanted:
+                self._write(shard, self._kept(chunk, first))
+            else:
+                for _ in chunk:
+                    pass
+            yield Progress(self.split, min(first + SHARD_LINES, lines), lines)
+
+    def _kept(self, chunk: Iterator[Pair], first: int) -> list[tuple[int, Pair]]:
+        numbered = list(enumerate(chunk, start=first))
+        if self.split != "train":
+            return numbered
+        reasons = Table(self.folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
+        return list(compress(numbered, reasons == KEPT))
+
+    def _write(self, shard: int, kept: list[tuple[int, Pair]]) -> None:
+        sides = [
+            vocabulary.encode_batch([pair[side] for _, pair in kept])
+            for side, vocabulary in enumerate(self.vocabularies)
+        ]
+        codes = [self._judge(*row) for row in zip(*sides, strict=True)]
+        counts = dict(Counter(REASONS[code] for code in codes))
+        good = [code == KEPT for code in codes]
+        longest = self.filters.max_pieces
+        cut = sum(max(map(len, row)) > longest for row in compress(zip(*sides, strict=True), good))
+        tails = (self.tail, 0)
+        columns = [
+            [cut_short(ids, longest, tail) for ids in compress(side, good)]
+            for side, tail in zip(sides, tails, strict=True)
+        ]
+        rows = list(compress(kept, good))
+        facts = {"reasons": counts, "cut": cut, **_measure(rows, columns)}
+        table = {
+            "line": pa.array([line for line, _ in rows], type=pa.int64()),
+            "source": lists(columns[0], np.int32),
+            "target": lists(columns[1], np.int32),
+        }
+        write_table(self.folder / shard_name(self.split, shard), table, facts)
+
+    def _judge(self, source: list[int], target: list[int]) -> int:
+        if not source or not target:
+            return EMPTY
+        if self.split == "train" and max(len(source), len(target)) > self.filters.max_pieces:
+            return PIECES
+        return KEPT
+
+
+def cut_short(ids: list[int], longest: int, tail: int) -> list[int]:
+    """Cut what is too long, but keep so many pieces at the end."""
+    if len(ids) <= longest:
+        return ids
+    return ids[: longest - tail] + ids[len(ids) - tail :]
+
+
+def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> dict[str, Any]:
+    """Count words, pieces, unknown pieces and the longest of each side."""
+    measures: dict[str, Callable[[int], int]] = {
+        "words": lambda side: sum(len(pair[side].split()) for _, pair in rows),
+        "pieces": lambda side: sum(map(len, columns[side])),
+        "unknown": lambda side: sum(ids.count(UNK) for ids in columns[side]),
+        "longest": lambda side: max(map(len, columns[side]), default=0),
+    }
+    return {name: [measure(side) for side in (0, 1)] for name, measure in measures.items()}
+
+
+def read_pairs(files: SplitFiles) -> Iterator[Pair]:
+    """Read both sides line by line."""
+    return zip(read_lines(files.source), read_lines(files.target), strict=True)
+
+
+def remaining_shards(folder: Path, split: str, lines: int) -> list[bool]:
+    """Tell for each shard of a split whether it has still to be written."""
+    return [not (folder / shard_name(split, shard)).exists() for shard in range(-(-lines // SHARD_LINES))]
+
+
+def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
+    """Add up what was counted in the shards of a split."""
+    shards = len(remaining_shards(folder, split, lines))
+    tables = [Table(folder / shard_name(split, shard)) for shard in range(shards)]
+    reasons = Counter[str]()
+    if split == "train":
+        codes = np.bincount(Table(folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))
+        reasons.update(dict(zip(REASONS, codes.tolist(), strict=True)))
+        reasons["kept"] = 0
+    for table in tables:
+        reasons.update(table.facts["reasons"])
+    totals = {
+        name: np.sum([[0, 0], *(table.facts[name] for table in tables)], axis=0).tolist()
+        for name in ("words", "pieces", "unknown")
+    }
+    return {
+        "lines": lines,
+        "rows": sum(map(len, tables)),
+        "shards": shards,
+        "reasons": {reason: reasons[reason] for reason in REASONS},
+        "cut": sum(table.facts["cut"] for table in tables),
+        **totals,
+        "longest": np.max([[0, 0], *(table.facts["longest"] for table in tables)], axis=0).tolist(),
+    }
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a process that was killed has left under temporary names."""
+    for path in folder.glob(".*"):
+        if path.is_file():
+            path.unlink()

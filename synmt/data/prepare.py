@@ -1,0 +1,161 @@
+"""Text to a prepared corpus: what is kept, the vocabulary, pieces in shards.
+
+Every file is a function of the inputs and the recipe alone and appears when it is complete. So an interrupted run
+leaves finished files, the next one goes on behind them, and the folder ends the same, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain, compress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from synmt.data.arrow import Table, write_table
+from synmt.data.corpora import Corpus
+from synmt.data.corpus import FORMAT, is_complete
+from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
+from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
+from synmt.data.tasks import task_tags
+from synmt.data.vocabulary import Vocabulary
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.errors import SynmtError, all_in_one
+from synmt.files import count_lines, fingerprint, locked, saying_what_failed, write_atomically
+from synmt.hashing import stored_sha256
+from synmt.recipe.data import SplitFiles
+from synmt.recipe.schema import Recipe
+
+
+def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
+    """Name the folder of what this recipe makes of these files; another vocabulary or filter has another one."""
+    settings = (recipe.filters.model_dump_json(), recipe.vocabulary.model_dump_json())
+    inputs = tuple(_input_hashes(corpus).items())
+    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs)
+    return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
+
+
+def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
+    """Make the prepared corpus in a folder, or go on with it; does nothing where it is complete."""
+    if is_complete(folder):
+        return
+    with saying_what_failed(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "this corpus"):
+        remove_unfinished(folder)
+        lines = check_lengths(corpus.splits())
+        yield from _select(recipe, corpus, folder, lines["train"])
+        yield from _learn(recipe, corpus, folder, lines["train"])
+        vocabularies = load_vocabularies(recipe, folder)
+        tail = 1 if task_tags(recipe) else 0
+        for split in ("train", "valid"):
+            encoder = Encoder(recipe.filters, vocabularies, folder, split, tail)
+            yield from encoder.encode(corpus, lines[split])
+        _finish(recipe, corpus, folder, lines)
+
+
+def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
+    """Count the lines of every split; raises one error for all whose sides differ."""
+    counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
+    errors = [
+        SynmtError(
+            f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
+            do="Both sides need the same number of lines: line 1 is the translation of line 1",
+        )
+        for split, (source, target) in counts.items()
+        if source != target
+    ]
+    if errors:
+        raise all_in_one(errors)
+    return {split: source for split, (source, _) in counts.items()}
+
+
+def load_vocabularies(recipe: Recipe, folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    """Read the vocabularies of source and target."""
+    names = _vocabulary_names(recipe)
+    return Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
+
+
+def _select(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+    path = folder / KEPT_FILE
+    if not path.exists():
+        codes: list[Codes] = []
+        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target)):
+            codes.append(chunk)
+            yield Progress("filter", sum(map(len, codes)), lines)
+        reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
+        write_table(path, {"reason": pa.array(reasons)}, {"format": FORMAT})
+    reasons = Table(path).numbers("reason")
+    if not (reasons == KEPT).any():
+        raise _nothing_left(corpus, Counter(REASONS[code] for code in reasons.tolist()))
+
+
+def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
+    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count) or "it has no lines"
+    return SynmtError(
+        f"the filters leave nothing of the training text ({found})",
+        where=str(corpus.train.source),
+        do="Check that source and target belong together, or loosen the recipe's `filters`",
+    )
+
+
+def _learn(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+    names = _vocabulary_names(recipe)
+    sides: dict[str, tuple[int, ...]] = {}
+    for side, name in enumerate(names.values()):
+        sides[name] = (*sides.get(name, ()), side)
+    for name, columns in sides.items():
+        if any(folder.glob(f"{name}.*")):
+            continue
+        yield Progress("vocabulary", 0, lines)
+        kept = compress(read_pairs(corpus.train), Table(folder / KEPT_FILE).numbers("reason") == KEPT)
+        text = chain.from_iterable([pair[side] for side in columns] for pair in kept)
+        train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
+        yield Progress("vocabulary", lines, lines)
+
+
+def _vocabulary_names(recipe: Recipe) -> dict[str, str]:
+    if recipe.vocabulary.joint:
+        return {"source": "vocabulary", "target": "vocabulary"}
+    return {"source": "source", "target": "target"}
+
+
+def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int]) -> None:
+    splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
+    if not splits["train"]["rows"]:
+        raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
+    if not splits["valid"]["rows"]:
+        raise SynmtError(
+            "no line of the validation text has words on both sides",
+            where=str(corpus.valid.source),
+            do="Checkpoints are chosen on this text: give one that is translated",
+        )
+    names = _vocabulary_names(recipe)
+    sizes = {side: len(v) for side, v in zip(names, load_vocabularies(recipe, folder), strict=True)}
+    facts = {
+        "format": FORMAT,
+        "corpus": corpus.name,
+        "source": corpus.source,
+        "target": corpus.target,
+        "inputs": _input_hashes(corpus),
+        "filters": recipe.filters.model_dump(mode="json"),
+        "vocabulary": recipe.vocabulary.model_dump(mode="json"),
+        "vocabularies": names,
+        "vocabulary_sizes": sizes,
+        "splits": splits,
+    }
+    with write_atomically(folder / "corpus.json") as stream:
+        json.dump(facts, stream, indent=1, ensure_ascii=False)
+        stream.write("\n")
+
+
+def _input_hashes(corpus: Corpus) -> dict[str, str]:
+    files = {"train": corpus.train, "valid": corpus.valid}
+    return {
+        f"{split}.{side}": stored_sha256(path)
+        for split, pair in files.items()
+        for side, path in (("source", pair.source), ("target", pair.target))
+    }

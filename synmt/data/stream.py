@@ -1,0 +1,108 @@
+"""The endless stream of training batches, from any position of it."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from synmt.data.batch import Batch, Reading, collate, token_batches
+from synmt.data.corpus import Side, Split
+from synmt.recipe.schema import TrainingRecipe
+from synmt.syntax.parse import IntArray
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Position:
+    """How many batches of which epoch have been taken, over all processes."""
+
+    epoch: int = 0
+    batch: int = 0
+
+
+@dataclass(frozen=True)
+class Reader:
+    """What a pass over a corpus needs.
+
+    rank, processes: this process takes every `processes`-th batch, from `rank` on.
+    """
+
+    split: Split
+    recipe: TrainingRecipe
+    reading: Mapping[Side, Reading] = field(default_factory=dict)
+    rank: int = 0
+    processes: int = 1
+
+    def batch(self, rows: IntArray) -> Batch:
+        """Read sentences and put them side by side."""
+        return collate(self.split.rows(rows), **self.reading)
+
+    def once(self) -> Iterator[Batch]:
+        """Yield the corpus once, longest batches first."""
+        for rows in token_batches(pair_lengths(self.split), batch_tokens=self.recipe.batch_tokens):
+            yield self.batch(rows)
+
+    def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
+        """Yield batches from a position on, each with the position after it; every epoch has its own order."""
+        lengths = pair_lengths(self.split)
+        while True:
+            plan = token_batches(
+                lengths,
+                batch_tokens=self.recipe.batch_tokens,
+                batch_sentences=self.recipe.batch_sentences,
+                seed=(self.recipe.seed, position.epoch),
+            )
+            # what does not go round among the processes is left out of the epoch
+            rounds = max(1, len(plan) // self.processes)
+            for index in range(position.batch // self.processes, rounds):
+                mine = plan[(index * self.processes + self.rank) % len(plan)]
+                yield self.batch(mine), Position(position.epoch, (index + 1) * self.processes)
+            position = Position(position.epoch + 1)
+
+
+def pair_lengths(split: Split) -> IntArray:
+    """Give the lengths of both sides with EOS: (N, 2)."""
+    return np.stack((split.source_lengths, split.target_lengths), 1).astype(np.int64) + 1
+
+
+def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
+    """Take items in a thread, a few ahead, so that reading and computing overlap."""
+    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
+    stop = threading.Event()
+
+    def put(item: T | None, error: BaseException | None = None) -> None:
+        while not stop.is_set():
+            try:
+                return ready.put((item, error), timeout=0.1)
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for item in items:
+                put(item)
+                if stop.is_set():
+                    return
+            put(None, StopIteration())
+        except BaseException as error:
+            put(None, error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = ready.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item  # type: ignore[misc]
+    finally:
+        stop.set()
+        thread.join()

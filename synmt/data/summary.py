@@ -1,0 +1,68 @@
+"""What was kept and dropped, and what became of words, as a table for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from synmt.data.corpus import PreparedCorpus
+
+COLUMNS = ["", "train", "valid"]
+
+
+def corpus_table(prepared: PreparedCorpus, annotations: Sequence[str] = ()) -> list[list[str]]:
+    """Give the rows of the table under COLUMNS; with annotations, what their words became."""
+    splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
+    rows = [["lines", *(_count(split["lines"]) for split in splits)]]
+    rows += [["kept", *(_count(split["rows"]) for split in splits)]]
+    rows += _dropped(splits)
+    if any(split["cut"] for split in splits):
+        rows += [[f"cut to {prepared.facts['filters']['max_pieces']} pieces", *(_count(s["cut"]) for s in splits)]]
+    for side, name in enumerate(("source", "target")):
+        rows += _side_rows(f"{name} ({prepared.facts[name]})", side, splits)
+    for annotation in annotations:
+        facts = prepared.annotations()[annotation]
+        rows += _tree_rows(facts["side"], [facts["counts"].get(name) for name in ("train", "valid")])
+    sizes = prepared.facts["vocabulary_sizes"]
+    if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
+        return [*rows, ["joint vocabulary, pieces", _count(sizes["source"]), ""]]
+    return [*rows, *([f"{side} vocabulary, pieces", _count(size), ""] for side, size in sizes.items())]
+
+
+def _dropped(splits: list[dict[str, Any]]) -> list[list[str]]:
+    reasons = [reason for reason in splits[0]["reasons"] if reason != "kept"]
+    return [
+        [f"dropped: {reason}", *(_count(split["reasons"][reason]) for split in splits)]
+        for reason in reasons
+        if any(split["reasons"][reason] for split in splits)
+    ]
+
+
+def _side_rows(name: str, side: int, splits: list[dict[str, Any]]) -> list[list[str]]:
+    return [
+        [f"{name}: pieces per word", *(_ratio(s["pieces"][side], s["words"][side]) for s in splits)],
+        [f"{name}: unknown pieces", *(_share(s["unknown"][side], s["pieces"][side]) for s in splits)],
+        [f"{name}: longest, in pieces", *(_count(s["longest"][side]) for s in splits)],
+    ]
+
+
+def _tree_rows(side: str, counts: list[dict[str, int] | None]) -> list[list[str]]:
+    rows = {
+        "pieces per word of the tree": lambda c: _ratio(c["pieces"], c["words"]),
+        "pieces that straddle two words": lambda c: _share(c["straddling"], c["pieces"]),
+        "characters with no owner": lambda c: _share(c["unowned"], c["characters"]),
+        "words without a piece, merged": lambda c: _share(c["merged"], c["words"]),
+    }
+    return [[f"{side} trees: {name}", *(show(c) if c else "" for c in counts)] for name, show in rows.items()]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _ratio(number: int, of: int) -> str:
+    return f"{number / of:.2f}" if of else "-"
+
+
+def _share(number: int, of: int) -> str:
+    return f"{100 * number / of:.3f} %" if of else "-"

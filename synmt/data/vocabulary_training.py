@@ -1,0 +1,96 @@
+"""How a vocabulary is learnt from text."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from sentencepiece import SentencePieceTrainer
+
+from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
+from synmt.errors import SynmtError
+from synmt.recipe.data import VocabularyRecipe
+
+# the sums of the unigram model depend on the number of threads: it must not be the machine's
+_THREADS = 4
+# SentencePiece leaves out longer lines; its own limit of 4,192 bytes is short for non-Latin scripts
+_LONGEST_LINE = 1 << 16
+
+
+def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
+    """Learn a vocabulary: always the same from the same lines.
+
+    symbols: words of the text that are never cut.
+
+    A unigram or word vocabulary is smaller than `size` where the text has no more to offer; BPE says so.
+    """
+    sample = draw((line for line in lines if not line.isspace() and line), settings.training_lines)
+    if not sample:
+        raise SynmtError("a vocabulary cannot be learnt from no text")
+    if settings.kind == "word":
+        return _count_words(sample, settings)
+    return _train_pieces(sample, settings, symbols)
+
+
+def draw(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str]:
+    """Draw at most so many lines, each with the same chance, holding no others in memory."""
+    chance = random.Random(seed)
+    drawn: list[str] = []
+    for number, line in enumerate(lines):
+        if number < count:
+            drawn.append(line)
+        elif (place := chance.randrange(number + 1)) < count:
+            drawn[place] = line
+    return drawn
+
+
+def _count_words(sample: list[str], settings: VocabularyRecipe) -> Words:
+    counts = Counter(word for line in sample for word in line.split())
+    frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
+    frequent.sort(key=lambda word: (-counts[word], word))
+    return Words(frequent[: settings.size - len(SPECIALS)])
+
+
+def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:
+    model = io.BytesIO()
+    try:
+        SentencePieceTrainer.Train(
+            sentence_iterator=iter(sample),
+            model_writer=model,
+            model_type=settings.kind,
+            vocab_size=settings.size,
+            hard_vocab_limit=settings.kind == "bpe",
+            byte_fallback=settings.byte_fallback,
+            normalization_rule_name=settings.normalization,
+            character_coverage=settings.character_coverage,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            # with the blank before it, which SentencePiece writes as U+2581
+            user_defined_symbols=[f"\u2581{symbol}" for symbol in symbols],
+            num_threads=_THREADS,
+            max_sentence_length=_LONGEST_LINE,
+            train_extremely_large_corpus=len(sample) > 10_000_000,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise _explain(str(error), settings) from None
+    return SentencePieces.from_bytes(model.getvalue())
+
+
+def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
+    if match := re.search(r"size (?:is )?too high.*<= (\d+)", message):
+        return SynmtError(
+            f"vocabulary.size is {settings.size}, but the text yields only {match[1]} pieces",
+            do=f"Set vocabulary.size={match[1]} or lower, or take vocabulary.kind=unigram, which is content with fewer",
+        )
+    if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return SynmtError(
+            f"vocabulary.size is {settings.size}, but characters and bytes alone need {match[1]}",
+            do=f"Set vocabulary.size={match[1]} or higher, or lower vocabulary.character_coverage",
+        )
+    return SynmtError(f"SentencePiece cannot learn a vocabulary from this text ({message})")

@@ -1,0 +1,1 @@
+"""Contrastive sets: does a model prefer the right translation to a wrong one?"""

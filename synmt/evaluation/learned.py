@@ -1,0 +1,177 @@
+"""COMET and BEER: metrics that were trained, each asked through its authors' own program.
+
+Both score sentences; a text scores the mean of its sentences. What they print from 0 to 1 is multiplied by 100.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.metrics import MeanMetric, MetricOptions
+from synmt.files import offline
+from synmt.hashing import stored_sha256
+
+
+def comet(options: MetricOptions) -> MeanMetric:
+    """Make COMET (Rei et al., 2020, 2022); its model is loaded when there is something to score."""
+    return _Comet(options.comet_model)
+
+
+def beer(options: MetricOptions) -> MeanMetric:
+    """Make BEER 2.0 (Stanojević & Sima'an, 2014, 2015), which must be unpacked in a folder."""
+    given = options.beer_folder or os.environ.get("BEER_HOME")
+    if not given:
+        raise UsageError(
+            "BEER is not part of synmt, and nothing says where it is",
+            do="Unpack BEER 2.0 and name its folder by `--beer FOLDER` or BEER_HOME",
+        )
+    return _Beer(Path(given).expanduser())
+
+
+class _Comet(MeanMetric):
+    title = "COMET"
+    reads_source = True
+
+    def __init__(self, model: str) -> None:
+        self._package = _comet_package()
+        self._name, self._model = model, None
+        version = getattr(self._package, "__version__", "unknown")
+        self.signature = f"nrefs:1|model:{_comet_identity(model)}|scale:100|version:{version}"
+
+    def score_segments(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
+    ) -> Sequence[float]:
+        import torch
+
+        assert sources is not None
+        if self._model is None:
+            self._model = _load_comet(self._package, self._name)
+        texts = {"src": sources, "mt": hypotheses}
+        if self._model.requires_references():
+            texts["ref"] = references
+        samples = [dict(zip(texts, lines, strict=True)) for lines in zip(*texts.values(), strict=True)]
+        found = self._model.predict(samples, gpus=int(torch.cuda.is_available()), progress_bar=False)
+        return [100 * float(score) for score in found.scores]
+
+
+def _comet_package() -> Any:
+    try:
+        package = import_module("comet")
+    except ImportError as error:
+        raise SynmtError(
+            f"COMET needs a package that is not installed ({error})", do="Install it with `pip install unbabel-comet`"
+        ) from None
+    # another package has the same name
+    if not hasattr(package, "download_model"):
+        raise SynmtError(
+            "the installed package 'comet' is not the metric",
+            do="Install it, in an environment of its own, with `pip install unbabel-comet`",
+        )
+    return package
+
+
+def _comet_identity(model: str) -> str:
+    if not model.endswith(".ckpt"):
+        return model
+    # two checkpoints may be named alike
+    return f"{Path(model).name}@{stored_sha256(Path(model))[:12]}"
+
+
+def _load_comet(package: Any, model: str) -> Any:
+    local = {"local_files_only": True} if offline() else {}
+    try:
+        if model.endswith(".ckpt"):
+            return package.load_from_checkpoint(model, **local)
+        if offline() and "/" not in model:
+            # a name of before the hub: COMET would download it even if told to look at local files only
+            raise FileNotFoundError("SYNMT_OFFLINE allows only models of the hub, or a checkpoint's path")
+        return package.load_from_checkpoint(package.download_model(model, **local), **local)
+    # COMET itself raises bare exceptions
+    except Exception as error:
+        raise SynmtError(
+            f"cannot load COMET's model '{model}' ({' '.join(str(error).split()) or type(error).__name__})",
+            do="SYNMT_OFFLINE forbids the network: put the model into the cache of Hugging Face, or give its checkpoint"
+            if offline()
+            else "Look for its name on huggingface.co/Unbabel, or give the path of a checkpoint",
+        ) from error
+
+
+_BEER_LINE = re.compile(r"^sent (\d+) score is (\S+)$", re.MULTILINE)
+
+
+class _Beer(MeanMetric):
+    """BEER by its script, which prints `sent 1 score is 0.42` for each sentence.
+
+    The script ends with a line for the whole text: there the sum is divided by one sentence more than there
+    are, as the counter begins at 1. The mean of the sentences is therefore not taken from there.
+    """
+
+    title = "BEER"
+
+    def __init__(self, folder: Path) -> None:
+        self._script = folder.resolve() / "beer"
+        if not self._script.is_file():
+            raise UsageError(
+                "there is no script `beer` in the folder", where=str(folder), do="Name the folder of BEER 2.0"
+            )
+        if shutil.which("java") is None:
+            raise SynmtError("BEER needs Java, and there is no command `java`", do="Install a Java runtime")
+        # models apart, the program is what it is by its archives; a release has one named after its version
+        archives = sorted(self._script.parent.glob("*.jar"))
+        parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
+        self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
+
+    def score_segments(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
+    ) -> Sequence[float]:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, lines in (("hypotheses", hypotheses), ("references", references)):
+                # BEER takes a carriage return for the end of a line
+                text = "".join(" ".join(line.split()) + "\n" for line in lines)
+                Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
+            return self._read(self._run(folder), len(hypotheses))
+
+    def _run(self, folder: str) -> str:
+        # names without a folder: the script forgets its quotes, and a colon would separate references
+        command = [str(self._script), "-s", "hypotheses", "-r", "references", "--printSentScores"]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise SynmtError(
+                f"BEER cannot be started ({error.strerror})", where=str(self._script), do="Make the script executable"
+            ) from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines() or ["it says nothing"]
+            raise SynmtError(f"BEER failed with code {done.returncode}: {said[-1]}", where=str(self._script))
+        return done.stdout
+
+    def _read(self, output: str, sentences: int) -> list[float]:
+        found = {int(number): _number(value) for number, value in _BEER_LINE.findall(output)}
+        if sorted(found) != list(range(1, sentences + 1)):
+            first = next(iter(output.splitlines()), "")
+            raise SynmtError(
+                f"BEER printed scores of {len(found):,} sentences, not of {sentences:,}; its first line is '{first}'",
+                where=str(self._script),
+                do="Use release 2.0",
+            )
+        wrong = [number for number, value in found.items() if not math.isfinite(value)]
+        if wrong:
+            raise SynmtError(f"BEER gives no number for sentence {wrong[0]}", where=str(self._script))
+        return [100 * found[number] for number in range(1, sentences + 1)]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan

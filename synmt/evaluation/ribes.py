@@ -1,0 +1,123 @@
+"""RIBES: are the words of the reference there, and in its order (Isozaki et al., 2010; Hirao et al., 2014)?
+
+    RIBES = NKT · P^alpha · BP^beta · 100        alpha = 0.25, beta = 0.10
+
+    NKT = pairs of aligned words in the reference's order / all pairs of aligned words
+    P   = aligned words / words of the translation
+    BP  = min(1, exp(1 - words of the reference / words of the translation))
+
+The numbers are those of the authors' script, version 1.03, times 100: words are what white space separates, their
+case is ignored, an empty line is one empty word, and a text scores the mean of its sentences. For languages written
+without spaces, and for punctuation to count as words, the text must be cut into words before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import nlargest
+from itertools import combinations
+from math import exp
+from typing import NamedTuple
+
+from synmt.evaluation.metrics import MeanMetric, MetricOptions
+
+ALPHA, BETA = 0.25, 0.10
+"""How much the precision and the brevity penalty weigh, as in the script."""
+
+_VERSION = "1.03"
+
+
+def ribes(options: MetricOptions) -> MeanMetric:
+    """Make RIBES, which ignores case as its authors' script does."""
+    return _Ribes()
+
+
+class _Ribes(MeanMetric):
+    title = "RIBES"
+    signature = f"nrefs:1|case:lc|tok:space|alpha:{ALPHA}|beta:{BETA}|scale:100|version:{_VERSION}"
+
+    def score_segments(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
+    ) -> Sequence[float]:
+        pairs = zip(hypotheses, references, strict=True)
+        return [100 * sentence_ribes(_words(hypothesis), _words(reference)) for hypothesis, reference in pairs]
+
+
+def sentence_ribes(hypothesis: Sequence[str], reference: Sequence[str]) -> float:
+    """Score one sentence, given as words, from 0 to 1."""
+    positions = align(hypothesis, reference)
+    precision = len(positions) / len(hypothesis)
+    brevity_penalty = min(1.0, exp(1 - len(reference) / len(hypothesis)))
+    return _order(positions, len(reference)) * precision**ALPHA * brevity_penalty**BETA
+
+
+def align(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
+    """Find the positions in the reference of those words of the translation that can be aligned, in its order.
+
+    A word belongs to the place where it stands in the reference if it is the only one of its kind in both
+    texts. A repeated one is told from its likes by the words around it: by the shortest n-gram that ends or
+    begins at the word and that each of the texts has exactly once. Of two equally short, the one that ends there
+    decides. A word without such an n-gram stays alone.
+    """
+    ending = _contexts(hypothesis, reference)
+    # what begins at a word ends at it when both texts are read from their end
+    beginning = [*_contexts(hypothesis[::-1], reference[::-1])][::-1]
+    positions = []
+    for before, after in zip(ending, beginning, strict=True):
+        if before and (not after or before.length <= after.length):
+            positions.append(before.position)
+        elif after:
+            positions.append(len(reference) - 1 - after.position)
+    return positions
+
+
+class _Context(NamedTuple):
+    """An n-gram that both texts have once: of so many words, and where it ends in the reference."""
+
+    length: int
+    position: int
+
+
+def _contexts(hypothesis: Sequence[str], reference: Sequence[str]) -> Iterator[_Context | None]:
+    """Find for each word of a translation the shortest n-gram that ends at it and that each text has once.
+
+    Of the n-grams that end at the word, those longer than the longest that ends elsewhere in the translation too
+    stand there once. In the reference one of them stands once if the best place there shares it and the
+    second best does not.
+    """
+    own = _shared_endings(hypothesis, hypothesis)
+    other = _shared_endings(hypothesis, reference)
+    for index, (repeated, found) in enumerate(zip(own, other, strict=True)):
+        (longest, position), (second, _), *_ = [*nlargest(2, ((n, k) for k, n in found.items())), (0, -1), (0, -1)]
+        elsewhere = max((n for k, n in repeated.items() if k != index), default=0)
+        length = 1 + max(elsewhere, second)
+        yield _Context(length, position) if length <= longest else None
+
+
+def _shared_endings(one: Sequence[str], other: Sequence[str]) -> Iterator[dict[int, int]]:
+    """Count, for each word of one text and each place of the same word in another, how many words before agree too.
+
+        shared[i][k] = shared[i-1][k-1] + 1  where one[i] = other[k]
+
+    Only equal words are stored, so that a common sentence takes a time that grows with its length, not its square.
+    """
+    places: dict[str, list[int]] = {}
+    for position, word in enumerate(other):
+        places.setdefault(word, []).append(position)
+    shared: dict[int, int] = {}
+    for word in one:
+        shared = {k: shared.get(k - 1, 0) + 1 for k in places.get(word, ())}
+        yield shared
+
+
+def _order(positions: list[int], reference_length: int) -> float:
+    """Compute Kendall's τ from 0 to 1: the share of ascending pairs."""
+    if len(positions) < 2:
+        # one word has no order; it is right only where the reference has no second word either
+        return float(len(positions) == reference_length == 1)
+    pairs = len(positions) * (len(positions) - 1) / 2
+    return sum(first < second for first, second in combinations(positions, 2)) / pairs
+
+
+def _words(line: str) -> list[str]:
+    return line.lower().split() or [""]

@@ -1,0 +1,146 @@
+"""BLEU, chrF, chrF++ and TER by sacreBLEU, taken apart into statistics and an aggregate.
+
+sacreBLEU keeps both behind internal methods. This is the one file that calls them; the tests compare every
+number with sacreBLEU's public functions, so that a change there shows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+from sacrebleu.metrics.base import Metric as Inner
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+from sacrebleu.utils import SACREBLEU_DIR
+
+from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.evaluation.metrics import DoubleArray, Metric, MetricOptions
+from synmt.files import offline
+
+_BLEU_ORDER = 4
+
+
+def bleu(options: MetricOptions) -> Metric:
+    """Make BLEU (Papineni et al., 2002) with the tokenisation and case asked for."""
+    return _bleu(options, _BLEU_ORDER)
+
+
+def bleu1(options: MetricOptions) -> Metric:
+    """Make BLEU-1: the precision of single words times the brevity penalty."""
+    return _bleu(options, 1)
+
+
+def bleu2(options: MetricOptions) -> Metric:
+    """Make BLEU-2: BLEU of n-grams of up to two words, where BLEU has four."""
+    return _bleu(options, 2)
+
+
+def bleu3(options: MetricOptions) -> Metric:
+    """Make BLEU-3: BLEU of n-grams of up to three words."""
+    return _bleu(options, 3)
+
+
+def chrf(options: MetricOptions) -> Metric:
+    """Make chrF2 (Popović, 2015) with the case asked for."""
+    return _Sacre(CHRF(lowercase=options.lowercase))
+
+
+def chrf_plus_plus(options: MetricOptions) -> Metric:
+    """Make chrF2++ (Popović, 2017): chrF2 with words and pairs of words beside the characters."""
+    return _Sacre(CHRF(lowercase=options.lowercase, word_order=2))
+
+
+def ter(options: MetricOptions) -> Metric:
+    """Make TER (Snover et al., 2006), which ignores case and cuts at spaces, as sacreBLEU's does."""
+    return _Sacre(TER(), higher_is_better=False)
+
+
+class _Sacre(Metric):
+    def __init__(self, inner: Inner, *, higher_is_better: bool = True) -> None:
+        self._inner = inner
+        self.higher_is_better = higher_is_better
+        # sacreBLEU knows the full name and the number of references only once it has counted something
+        counted = inner._extract_corpus_statistics(["word"], [["word"]])
+        self.title = inner._compute_score_from_stats(counted[0]).name
+        self.signature = str(inner.get_signature())
+
+    def statistics(
+        self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
+    ) -> DoubleArray:
+        return np.array(self._inner._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+
+    def aggregate(self, totals: DoubleArray) -> float:
+        return float(self._inner._compute_score_from_stats(totals.tolist()).score)
+
+
+class _Bleu(_Sacre):
+    def __init__(self, inner: BLEU) -> None:
+        super().__init__(inner)
+        self._order = inner.max_ngram_order
+        if self._order != _BLEU_ORDER:
+            # sacreBLEU's signature is silent about the order
+            signature = inner.get_signature()
+            signature.update("order", self._order)
+            self.title, self.signature = f"BLEU-{self._order}", str(signature)
+
+    def details(self, totals: DoubleArray) -> dict[str, float]:
+        """Give the precisions in percent, smoothed as sacreBLEU prints them, and what the lengths do."""
+        found = cast(BLEUScore, self._inner._compute_score_from_stats(totals.tolist()))
+        precisions = {f"precision_{n}": float(value) for n, value in enumerate(found.precisions, start=1)}
+        return {**precisions, "brevity_penalty": float(found.bp), "length_ratio": float(found.ratio)}
+
+    def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
+        """Give sentence BLEU: orders of which a sentence has no n-gram are left out, as in `sentence_bleu`."""
+        return np.array([self._sentence(*row) for row in statistics.tolist()], dtype=np.float64)
+
+    def _sentence(self, length: float, reference_length: float, *counts: float) -> float:
+        matches, totals = list(counts[: self._order]), list(counts[self._order :])
+        return BLEU.compute_bleu(
+            cast(list[int], matches),
+            cast(list[int], totals),
+            int(length),
+            int(reference_length),
+            smooth_method="exp",
+            effective_order=True,
+            max_ngram_order=self._order,
+        ).score
+
+
+def _bleu(options: MetricOptions, order: int) -> Metric:
+    _check_tokenization(options.tokenize)
+    try:
+        # force: sacreBLEU's own remark on tokenised text would bypass --quiet
+        inner = BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order)
+        return _Bleu(inner)
+    except (RuntimeError, ImportError):
+        raise SynmtError(
+            f"the tokenisation '{options.tokenize}' needs packages that are not installed",
+            do=f"Install them with `pip install 'sacrebleu[{options.tokenize[:2]}]'`",
+        ) from None
+    except OSError as error:
+        raise SynmtError(
+            f"cannot get the model of the tokenisation '{options.tokenize}' ({error})",
+            do="Try again with a network, or choose another, such as `--tokenize 13a`",
+        ) from None
+
+
+def _check_tokenization(name: str) -> None:
+    if name not in BLEU.TOKENIZERS:
+        raise UsageError(
+            f"there is no tokenisation '{name}'",
+            allowed=f"Tokenisations: {', '.join(BLEU.TOKENIZERS)}",
+            do=did_you_mean(name, BLEU.TOKENIZERS),
+        )
+    if name in SPM_MODELS and offline():
+        address = SPM_MODELS[name]["url"]
+        place = Path(SACREBLEU_DIR) / "models" / Path(address).name
+        if not place.exists():
+            raise SynmtError(
+                f"the tokenisation '{name}' needs a model, and SYNMT_OFFLINE forbids the network",
+                do=f"Put {address} at {place}",
+            )

@@ -1,0 +1,1 @@
+"""Raw lines to dependency trees: all that knows Stanza."""

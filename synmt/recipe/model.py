@@ -1,0 +1,117 @@
+"""The section of a recipe that says what the network is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from synmt.recipe.data import Section
+
+SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
+    "small": {"layers": 3, "model_dim": 256, "feedforward_dim": 1024, "heads": 4},
+    "base": {"layers": 6, "model_dim": 512, "feedforward_dim": 2048, "heads": 8},
+    "big": {"layers": 6, "model_dim": 1024, "feedforward_dim": 4096, "heads": 16},
+}
+
+
+LSTM_SIZES: dict[str, dict[str, int]] = {
+    "tiny": {"layers": 1, "model_dim": 128},
+    "small": {"layers": 2, "model_dim": 256},
+    "base": {"layers": 2, "model_dim": 512},
+    "big": {"layers": 2, "model_dim": 1024},
+}
+
+_OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_dropout", "activation_dropout", "norm"}
+_OF_LSTMS = {"embedding_dim", "initial_range"}
+
+
+class ModelRecipe(Section):
+    """The network. `size` fills in the numbers that are not given."""
+
+    architecture: Literal["transformer", "lstm"] = "transformer"
+    """The kind of network."""
+    size: Literal["tiny", "small", "base", "big"] = "base"
+    """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16;
+    lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
+    encoder_layers: int = Field(default=6, ge=1)
+    """Layers of the encoder."""
+    decoder_layers: int = Field(default=6, ge=1)
+    """Layers of the decoder."""
+    model_dim: int = Field(default=512, ge=2)
+    """Width of every layer's input and output; an lstm's encoder has half of it in each direction."""
+    embedding_dim: int = Field(default=0, ge=0)
+    """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
+    feedforward_dim: int = Field(default=2048, ge=1)
+    """transformer: width inside the feed-forward sub-layer."""
+    heads: int = Field(default=8, ge=1)
+    """transformer: attention heads of every layer."""
+    encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
+    """transformer: attention heads of each encoder layer, first to last, where they are not all `heads`."""
+    dropout: float = Field(default=0.1, ge=0, lt=1)
+    """On embeddings and on every sub-layer's output; in an lstm between layers and on the attentional state."""
+    initial_range: float = Field(default=0.04, gt=0)
+    """lstm: every weight is drawn from U(-initial_range, initial_range)."""
+    attention_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """transformer: on attention weights."""
+    activation_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """transformer: inside the feed-forward sub-layer."""
+    norm: Literal["post", "pre"] = "post"
+    """transformer: layer norm after each residual sum, as in the papers, or before each sub-layer."""
+    embeddings: Literal["shared", "tied", "separate"] = "shared"
+    """shared: source, target and output are one matrix; tied: target and output; separate: three."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_size(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        _check_keys(given)
+        sizes = LSTM_SIZES if given.get("architecture") == "lstm" else SIZES
+        preset = dict(sizes.get(str(given.get("size", "base")), {}))
+        layers = preset.pop("layers", None)
+        if layers is not None:
+            preset |= {"encoder_layers": layers, "decoder_layers": layers}
+        return {**preset, **given}
+
+    def heads_of(self, side: str) -> tuple[int, ...]:
+        """Give the number of attention heads of each layer of a side; layers of an lstm have none to share out."""
+        if self.architecture == "lstm":
+            return (1,) * (self.decoder_layers if side == "target" else self.encoder_layers)
+        if side == "target":
+            return (self.heads,) * self.decoder_layers
+        return self.encoder_heads or (self.heads,) * self.encoder_layers
+
+    @model_serializer(mode="wrap")
+    def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out what belongs to the other architecture, which would be refused when it is read again."""
+        return {name: value for name, value in write(self).items() if name not in _foreign(self.architecture)}
+
+    @model_validator(mode="after")
+    def _heads_fit(self) -> ModelRecipe:
+        if self.architecture == "lstm":
+            if self.model_dim % 2:
+                raise ValueError(f"model_dim {self.model_dim} is odd: two directions share it")
+            return self
+        if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
+            count = len(self.encoder_heads)
+            raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
+        for heads in (self.heads, *self.encoder_heads):
+            if self.model_dim % heads:
+                raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {heads} heads")
+        if self.model_dim % 2:
+            raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
+        return self
+
+
+def _foreign(architecture: Any) -> set[str]:
+    return _OF_TRANSFORMERS if architecture == "lstm" else _OF_LSTMS
+
+
+def _check_keys(given: Mapping[str, Any]) -> None:
+    architecture = given.get("architecture", "transformer")
+    if foreign := sorted(_foreign(architecture) & given.keys()):
+        other = "transformer" if architecture == "lstm" else "lstm"
+        raise ValueError(f"{', '.join(foreign)} belongs to architecture: {other}, and this one is {architecture}")

@@ -1,0 +1,220 @@
+"""The blocks of a CoNLL-U file, checked: one sentence each, by the tokens that stand in its text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmt.errors import SynmtError
+from synmt.files import read_lines
+from synmt.syntax.arcs import Entry, arcs_in, arcs_of, sparse, token_arcs
+from synmt.syntax.multiword import Token, depths, leading_words, token_parents
+from synmt.syntax.parse import Arcs
+
+_COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
+_ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
+_EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One sentence of a file, by the tokens of its text.
+
+    where: file, sentence and line, for messages.
+    text: what the comments say that the sentence is; None where they are silent.
+    arcs: the probabilities of arcs that MISC gives; None where no token has any.
+    """
+
+    where: str
+    text: str | None
+    words: list[str]
+    parents: list[int]
+    relations: list[str]
+    tags: list[str]
+    miscs: list[str]
+    arcs: Arcs | None = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    where: str
+    form: str
+    tag: str
+    head: int
+    relation: str
+    misc: str
+
+
+def read_blocks(path: str | Path) -> Iterator[Block]:
+    """Yield the sentences of a CoNLL-U file."""
+    return blocks_of(read_lines(path), where=str(path))
+
+
+def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:
+    """Yield the sentences that lines of CoNLL-U give; comments that stand alone and name no text are none."""
+    number = 0
+    for first, some in _paragraphs(lines):
+        comments = {match[1]: match[2] for line in some if (match := _COMMENT.fullmatch(line))}
+        rows = [(first + index, line) for index, line in enumerate(some) if not line.startswith("#")]
+        if rows or comments:
+            number += 1
+            yield _block(f"{where}, sentence {number}", first, comments, rows)
+
+
+def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Group lines that stand together, with the number of the first."""
+    some: list[str] = []
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        line = line.removesuffix("\r")
+        if line.strip():
+            some.append(line)
+        elif some:
+            yield number - len(some), some
+            some = []
+    if some:
+        yield number + 1 - len(some), some
+
+
+def _block(where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]) -> Block:
+    rows, named = _rows(where, numbered)
+    tokens = [token for token, _ in named]
+    above = _parents(f"{where}, line {first}", rows)
+    leading = leading_words(above, tokens)
+    parents = token_parents(above, tokens, leading)
+    relations = ["root" if above[word] == word else rows[word].relation for word in leading]
+    arcs = _arcs(rows)
+    return Block(
+        where=f"{where}, line {first}",
+        text=_text(where, comments),
+        words=[row.form for _, row in named],
+        parents=parents,
+        relations=relations,
+        tags=[rows[word].tag for word in leading],
+        miscs=[row.misc for _, row in named],
+        # the arcs of a sentence whose words are its tokens stay as they were written
+        arcs=arcs
+        if arcs is None or len(rows) == len(tokens)
+        else sparse(token_arcs(arcs, tokens, leading, parents, relations)),
+    )
+
+
+def _text(where: str, comments: dict[str, str]) -> str | None:
+    if "raw" not in comments:
+        return comments.get("text")
+    try:
+        text = json.loads(comments["raw"])
+        if isinstance(text, str):
+            return text
+    except ValueError:
+        pass
+    raise SynmtError("the comment `# raw` is no JSON string", where=where, do="Parse the text again")
+
+
+def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list[tuple[Token, _Row]]]:
+    """Read the words of a sentence, and the tokens (words, row that names it) of its text."""
+    words: list[_Row] = []
+    tokens: list[tuple[Token, _Row]] = []
+    covered = 0
+    for number, line in numbered:
+        here = f"{where}, line {number}"
+        columns = _columns(here, line)
+        if _EMPTY_NODE.fullmatch(columns[0]):
+            continue
+        match = _ID.fullmatch(columns[0])
+        first = int(match[1]) if match else 0
+        if first != len(words) + 1:
+            raise _malformed(here, f"the ID '{columns[0]}' does not follow", f"Expected {len(words) + 1}")
+        if match and match[2]:
+            if int(match[2]) <= first or first <= covered:
+                raise _malformed(here, f"the range '{columns[0]}' is empty or overlaps another")
+            covered = int(match[2])
+            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9])))
+            continue
+        words.append(_word(here, columns))
+        if first > covered:
+            tokens.append((range(first - 1, first), words[-1]))
+    if covered > len(words):
+        raise _malformed(where, f"a range ends at word {covered}", f"The sentence has {len(words)} words")
+    return words, tokens
+
+
+def _columns(where: str, line: str) -> list[str]:
+    columns = line.split("\t")
+    if len(columns) != 10:
+        raise _malformed(where, f"{len(columns)} columns: '{line[:40]}'", "A word has 10, separated by tabs")
+    if not all((columns[0], columns[1], columns[6], columns[7])):
+        raise _malformed(where, f"token {columns[0]} has an empty column", "An unknown value is written `_`")
+    return columns
+
+
+def _word(where: str, columns: list[str]) -> _Row:
+    head = columns[6]
+    if not (head.isascii() and head.isdigit()):
+        raise _malformed(where, f"token {_name(columns)} has the head '{head}'", "A head is a number")
+    return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9])
+
+
+def _name(columns: list[str]) -> str:
+    return f"{columns[0]} ('{columns[1]}')"
+
+
+def _parents(where: str, rows: list[_Row]) -> list[int]:
+    for index, row in enumerate(rows, start=1):
+        if row.head > len(rows) or row.head == index:
+            what = f"token {index} ('{row.form}') has the head {row.head}"
+            raise _malformed(row.where, what, f"A head is another word's number, 0 to {len(rows)}")
+    parents = [index if row.head == 0 else row.head - 1 for index, row in enumerate(rows)]
+    roots = [index for index, parent in enumerate(parents) if index == parent]
+    if len(roots) > 1:
+        second = roots[1]
+        what = f"token {second + 1} ('{rows[second].form}') is a second root after token {roots[0] + 1}"
+        raise _malformed(rows[second].where, what, "A sentence has one")
+    if rows and depths(parents) is None:
+        token = _in_circle(parents)
+        what = f"token {token + 1} ('{rows[token].form}') is in a cycle: following the heads leads back to it"
+        raise _malformed(rows[token].where, what)
+    assert roots or not rows, where
+    return parents
+
+
+def _arcs(rows: list[_Row]) -> Arcs | None:
+    """Read the probabilities of arcs that the words' MISC gives; None where no word has any."""
+    found: list[list[Entry] | None] = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found.append(arcs_in(row.misc, number, len(rows)))
+        except ValueError as error:
+            raise _bad_arcs(row, number, f"has a corrupt MISC: {error}") from None
+    entries = [each for each in found if each is not None]
+    if entries and len(entries) < len(rows):
+        missing = found.index(None)
+        what = "has no `Arcs=` in MISC, and other tokens of the sentence have"
+        raise _bad_arcs(rows[missing], missing + 1, what)
+    return arcs_of(entries) if entries else None
+
+
+def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
+    return SynmtError(
+        f"token {number} ('{row.form}') {what}",
+        where=row.where,
+        allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, probability",
+        do="Mend the file or parse the text again with `synmt parse --arcs`",
+    )
+
+
+def _in_circle(parents: list[int]) -> int:
+    for word in range(len(parents)):
+        above = parents[word]
+        for _ in parents:
+            if above == word and parents[word] != word:
+                return word
+            above = parents[above]
+    raise AssertionError(parents)
+
+
+def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:
+    return SynmtError(what, where=where, allowed=allowed, do="Mend the file or parse the text again")

@@ -1,0 +1,70 @@
+"""The log of a run: a JSON object on each line, and TensorBoard where it is installed."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from synmt.files import saying_what_failed, write_atomically
+from synmt.training.records import EndRecord, Record, ValidationRecord
+
+
+class Log:
+    """Writes records of training; what an interrupted run wrote after its last checkpoint is dropped first.
+
+    folder: the run's.
+    resumed_at: the step from which training goes on.
+    """
+
+    def __init__(self, folder: Path, resumed_at: int) -> None:
+        self.path = folder / "log.jsonl"
+        _drop_after(self.path, resumed_at)
+        self._board = _tensorboard(folder / "tensorboard")
+
+    def write(self, record: Record) -> None:
+        """Append one record."""
+        kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
+        with saying_what_failed(self.path), open(self.path, "a", encoding="utf-8") as out:
+            out.write(json.dumps({"kind": kind, **_finite(asdict(record))}, allow_nan=False) + "\n")
+        if self._board is not None and not isinstance(record, EndRecord):
+            prefix = "validation" if isinstance(record, ValidationRecord) else "training"
+            for name, value in _numbers(asdict(record)):
+                self._board.add_scalar(f"{prefix}/{name}", value, record.step)
+            self._board.flush()
+
+
+def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
+    flat = {**record, **record.get("losses", {})}
+    return [(k, float(v)) for k, v in flat.items() if isinstance(v, int | float) and k not in ("step", "best")]
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    # JSON has no word for what is not a number, such as the gradient's norm of an fp16 step that overflows
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+
+
+def _drop_after(path: Path, step: int) -> None:
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").split("\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            # the end of a line that was being written when the process was killed
+            continue
+        if record["step"] <= step and record["kind"] != "end":
+            kept.append(line)
+    with write_atomically(path) as out:
+        out.writelines(f"{line}\n" for line in kept)
+
+
+def _tensorboard(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder))
