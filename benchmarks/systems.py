@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from synmt.arrays import SIDES
 from synmt.data.batch import Batch, Reading, collate
-from synmt.data.corpus import SIDES, Example, Tree
+from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.load import check_recipe

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import json
 import os
 import shutil
 import sys
@@ -17,7 +18,13 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+import platformdirs
+from filelock import FileLock, Timeout
+
 from synmt.errors import SynmtError
+
+# a smaller file is hashed faster than its stored hash is found
+_LARGE = 32 << 20
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
@@ -46,7 +53,7 @@ def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
         yield line[:-1] if line.endswith("\n") else line
 
 
-def arriving(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
+def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
     """Group the lines of a stream as they come in, without waiting for more: at most `size` at once."""
     waiting: deque[bytes] = deque()
     lines = decode_lines(iter(waiting.popleft, None), where=where)
@@ -97,14 +104,14 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with saying_what_failed(path), open(path, "wb") as raw, _written(raw, path, binary=binary) as stream:
+        with reporting_os_errors(path), open(path, "wb") as raw, _written(raw, path, binary=binary) as stream:
             yield stream
         return
-    with saying_what_failed(path):
+    with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with saying_what_failed(path):
+        with reporting_os_errors(path):
             with os.fdopen(handle, "wb") as raw:
                 with _written(raw, path, binary=binary) as stream:
                     yield stream
@@ -135,11 +142,11 @@ def _written(raw: BinaryIO, path: Path, *, binary: bool) -> Iterator[IO]:
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
     """Give a folder to fill; it takes its name (replacing an older one) only when the block ends well."""
     path = Path(path)
-    with saying_what_failed(path):
+    with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        with saying_what_failed(path):
+        with reporting_os_errors(path):
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():
@@ -155,7 +162,7 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def saying_what_failed(path: str | Path) -> Iterator[None]:
+def reporting_os_errors(path: str | Path) -> Iterator[None]:
     """Turn a full disk, a read-only folder and their like into a SynmtError that names the path."""
     try:
         yield
@@ -173,20 +180,17 @@ def saying_what_failed(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Keep other processes out of a folder; raises SynmtError where one is at work already."""
+    """Keep other processes out of a folder; raises SynmtError where one is already working in it."""
+    lock = FileLock(folder / "lock", timeout=0)
     try:
-        import fcntl
-    except ImportError:  # Windows has no such lock; two runs at once are then for the user to avoid
+        with reporting_os_errors(folder):
+            lock.acquire()
+    except Timeout:
+        raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
+    try:
         yield
-        return
-    with contextlib.ExitStack() as stack:
-        with saying_what_failed(folder):
-            stream = stack.enter_context(open(folder / "lock", "w"))
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
-        yield
+    finally:
+        lock.release()
 
 
 def sync(path: Path) -> None:
@@ -217,13 +221,29 @@ def fingerprint(*parts: object) -> str:
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:12]
 
 
+def stored_sha256(path: Path) -> str:
+    """Hash a file; a large one is read again only when its size or its time has changed."""
+    try:
+        state = path.stat()
+        if state.st_size < _LARGE:
+            return sha256(path)
+    except OSError as error:
+        raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
+    name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns)
+    memory = cache_folder() / "hashes" / f"{name}.json"
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        return json.loads(memory.read_text())["sha256"]
+    found = sha256(path)
+    # a cache that cannot be written to costs time only
+    with contextlib.suppress(SynmtError), write_atomically(memory) as stream:
+        json.dump({"sha256": found}, stream)
+    return found
+
+
 def cache_folder() -> Path:
     """Find the cache: `SYNMT_CACHE`, else the platform's own place."""
-    if os.environ.get("SYNMT_CACHE"):
-        return Path(os.environ["SYNMT_CACHE"]).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "synmt"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "synmt"
+    given = os.environ.get("SYNMT_CACHE")
+    return Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
 
 
 def offline() -> bool:

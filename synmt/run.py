@@ -24,7 +24,7 @@ from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
 from synmt.errors import SynmtError, did_you_mean
-from synmt.files import saying_what_failed, set_usual_mode, write_atomically, write_folder_atomically
+from synmt.files import reporting_os_errors, set_usual_mode, write_atomically, write_folder_atomically
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe, TrainingRecipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
@@ -196,7 +196,7 @@ def save_checkpoint(
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
         _store(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
-        with saying_what_failed(folder):
+        with reporting_os_errors(folder):
             (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
 
 
@@ -286,7 +286,7 @@ def _store(tensors: dict[str, Tensor], path: Path) -> None:
         raise SynmtError(
             f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
         ) from error
-    with saying_what_failed(path):
+    with reporting_os_errors(path):
         set_usual_mode(path)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from synmt.arrays import SIDES
 from synmt.data.batch import Batch, Reading, collate
-from synmt.data.corpus import SIDES, Example, Tree
+from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.load import check_recipe

@@ -21,9 +21,9 @@ from synmt.analysis.attention.statistics import (
     collapse,
     counted,
     entropies,
-    look,
     look_across,
     look_at_words,
+    measure_heads,
     owners_of,
 )
 from synmt.analysis.attention.table import About, best_offset, report_attention
@@ -235,7 +235,7 @@ def test_sentences_look_the_same_alone_and_side_by_side(translator, place):
         read = [flat_parse(sources[index]) for index in chosen]
         side = "source" if place == "source" else "target"
         texts = Texts(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
-        return look(translator, heads_of(translator.model, place), place, texts)
+        return measure_heads(translator, heads_of(translator.model, place), place, texts)
 
     together = looks(range(4))
     assert (together.kept, together.too_long, len(together.heads)) == ([0, 1, 2], 0, 8)
@@ -333,12 +333,12 @@ def test_the_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
     assert head.name == "attention"
     np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
     texts = Texts("target", TEXT[:3], TEXT[3:], [])
-    found = look(translator, [head], "cross", texts)
+    found = measure_heads(translator, [head], "cross", texts)
     assert found.looks[0].visible[0] == len(shown.columns) - 1
     translator.max_pieces = 12
     with pytest.raises(UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"):
         read(translator, "cross", "cross", 2)
-    assert look(translator, [head], "cross", texts).too_long == 3
+    assert measure_heads(translator, [head], "cross", texts).too_long == 3
 
 
 def shown_map(pieces, heads, what="weights", low=0.0):

@@ -14,7 +14,7 @@ from tiny import chain_of
 from synmt.analysis.compare.aligned import word_attention
 from synmt.analysis.compare.alignment_svg import Aligned, draw_alignments
 from synmt.analysis.compare.page import About, Shown, make_section
-from synmt.analysis.compare.sentences import compare_systems, ranking_metric
+from synmt.analysis.compare.sentences import rank_differences, ranking_metric
 from synmt.analysis.compare.word_difference import bracketed, kinds, stretches, word_spans
 from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
@@ -31,7 +31,7 @@ def compared(a=A, b=B, metric="bleu", top=20):
     one, other = (Outputs(name, "test", [], REFERENCE, lines) for name, lines in (("first", a), ("second", b)))
     chosen, ranking = make_metric(metric), ranking_metric(metric, MetricOptions())
     scores, ranks = ((score(by, a, REFERENCE), score(by, b, REFERENCE)) for by in (chosen, ranking))
-    return compare_systems(one, other, scores, ranks, top=top)
+    return rank_differences(one, other, scores, ranks, top=top)
 
 
 def test_sentences_stand_by_their_own_chrf_where_the_metric_is_bleu():

@@ -18,7 +18,7 @@ from synmt.data.controlled.corpus import Example, generate
 from synmt.data.controlled.german import finite, say
 from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
 from synmt.data.controlled.meaning import Clause, Determiner, NounPhrase, Predicate, Relative, Sentence
-from synmt.data.controlled.replace_part import rephrase
+from synmt.data.controlled.replace_part import replace_part
 from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
@@ -332,7 +332,7 @@ def test_no_pair_of_case_is_right_german_of_the_sentence_or_of_it_in_other_numbe
         meaning = pair.example.meaning
         assert say(meaning) == pair.example.target != pair.incorrect
         for phrase in phrases_in(meaning):
-            other = rephrase(meaning, phrase, replace(phrase, plural=not phrase.plural))
+            other = replace_part(meaning, phrase, replace(phrase, plural=not phrase.plural))
             assert phrase.determiner == "a" or say(other) != pair.incorrect
 
 

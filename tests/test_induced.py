@@ -8,7 +8,7 @@ import torch
 from small import MONKEY, MONKEY_WORD_OF, small_model
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.analysis.forward_passes import Pass, Sentence, passes
+from synmt.analysis.forward_passes import ForwardPass, Sentence, run_forward
 from synmt.analysis.trees import induced
 from synmt.analysis.trees.attachment import compare
 from synmt.analysis.trees.induced import Texts, TreeSource, collapse, induce, tree_sources
@@ -16,7 +16,7 @@ from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.capture import Watched
+from synmt.model.capture import Activations
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
@@ -33,7 +33,7 @@ def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
     """A model that has read LINE and given it these weights of one head, (T, T) with EOS, or with BOS on the target."""
     weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
     spans = {"source": SPANS, "target": SPANS}
-    passed = Pass([Sentence(0, **spans, **sentence)], SimpleNamespace(), Watched({(side, 1): weights}))
+    passed = ForwardPass([Sentence(0, **spans, **sentence)], SimpleNamespace(), Activations({(side, 1): weights}))
     return lambda *given: iter([passed])
 
 
@@ -107,8 +107,8 @@ def test_task_tags_are_no_part_of_the_words(monkeypatch):
     weights = np.zeros((8, 8))
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
-    passed = Pass([Sentence(0, spans, spans[:0])], SimpleNamespace(), Watched())
-    passed.seen.attention["source", 1] = torch.tensor(weights)[None, None]
+    passed = ForwardPass([Sentence(0, spans, spans[:0])], SimpleNamespace(), Activations())
+    passed.captured.attention["source", 1] = torch.tensor(weights)[None, None]
     monkeypatch.setattr(induced, "passes", lambda *given: iter([passed]))
     found = induce(
         SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], Texts("source", [LINE], None, [MONKEY])
@@ -209,7 +209,7 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
         heads = tree_sources(translator.model, side, "all")
         found = induce(translator, heads, texts)
         assert found.kept == ([0, 2, 3] if side == "source" else [0, 3])
-        for passed in passes(translator, sources, targets):
+        for passed in run_forward(translator, sources, targets):
             for row, sentence in enumerate(passed.sentences):
                 if sentence.index not in found.kept:
                     continue
@@ -217,7 +217,7 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
                 owners = word_of(spans, texts.gold[sentence.index].spans)
                 first = 0 if side == "source" else 1
                 for head, one in zip(heads, found.found, strict=True):
-                    weights = passed.seen.attention[side, head.layer][row, head.head - 1].numpy()
+                    weights = passed.captured.attention[side, head.layer][row, head.head - 1].numpy()
                     part = weights[first : first + len(owners), first : first + len(owners)]
                     words = collapse(part.astype(float), owners, len(texts.gold[sentence.index]))
                     place = found.kept.index(sentence.index)
@@ -253,9 +253,9 @@ def test_a_model_that_reads_trees_reads_those_that_are_given(folder):
     other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)
     texts = Texts("source", [LINE], None, [gold], [gold])
     heads = tree_sources(translator.model, "source", "all")
-    seen = [
-        torch.cat([passed.seen.attention["source", 1] for passed in passes(translator, [LINE], None, [tree])])
+    captured = [
+        torch.cat([passed.captured.attention["source", 1] for passed in run_forward(translator, [LINE], None, [tree])])
         for tree in (gold, other)
     ]
-    assert not torch.allclose(seen[0], seen[1])
+    assert not torch.allclose(captured[0], captured[1])
     assert len(induce(translator, heads, texts).found) == len(heads)

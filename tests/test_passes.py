@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.analysis.forward_passes import passes
+from synmt.analysis.forward_passes import run_forward
 from synmt.decode.translator import Translator
 from synmt.model.capture import self_attention
 from synmt.syntax.flat import flat_parse
@@ -33,22 +33,24 @@ def short(folder):
     return Translator.load(make_run(folder / "short", max_pieces=12))
 
 
-def seen(*given):
+def captured(*given):
     """Collect the sentences of all passes, each with its pass and its row."""
     return {
-        sentence.index: (sentence, one, row) for one in passes(*given) for row, sentence in enumerate(one.sentences)
+        sentence.index: (sentence, one, row)
+        for one in run_forward(*given)
+        for row, sentence in enumerate(one.sentences)
     }
 
 
 def test_pairs_whose_source_is_empty_are_left_out_and_long_ones_come_first(transformer):
-    found = seen(transformer, SOURCES, TARGETS)
+    found = captured(transformer, SOURCES, TARGETS)
     lengths = [len(sentence.source) for sentence, *_ in found.values()]
     assert lengths == sorted(lengths, reverse=True)
     assert sorted(found) == [0, 2, 4, 5]
 
 
 def test_each_piece_stands_where_it_stands_in_its_line(transformer):
-    for index, (sentence, _, _) in seen(transformer, SOURCES, TARGETS).items():
+    for index, (sentence, _, _) in captured(transformer, SOURCES, TARGETS).items():
         assert sentence.source.tolist() == transformer.source.encode(SOURCES[index]).spans.tolist()
         assert sentence.target.tolist() == transformer.target.encode(TARGETS[index]).spans.tolist()
         assert sentence.dropped == 0
@@ -59,18 +61,18 @@ def test_each_piece_stands_where_it_stands_in_its_line(transformer):
 def test_what_the_model_does_not_take_of_either_side_is_counted(short, source, target):
     # short lines have fewer than 12 pieces, long ones more
     pieces = [len(short.source.encode(source).ids), len(short.target.encode(target).ids)]
-    [(sentence, _, _)] = seen(short, [source], [target]).values()
+    [(sentence, _, _)] = captured(short, [source], [target]).values()
     assert [len(sentence.source), len(sentence.target)] == [min(12, count) for count in pieces]
     assert sentence.dropped == sum(max(0, count - 12) for count in pieces)
     assert (sentence.dropped > 0) == (source == TEXT[1] or target == TEXT[4])
 
 
 def test_weights_of_attention_sum_to_one_and_the_target_sees_no_future(transformer):
-    found = seen(transformer, SOURCES, TARGETS)
+    found = captured(transformer, SOURCES, TARGETS)
     for sentence, one, row in found.values():
-        assert sorted(one.seen.attention) == [("source", 1), ("source", 2), ("target", 1), ("target", 2)]
-        assert one.seen.gates is None
-        for (side, _), weights in one.seen.attention.items():
+        assert sorted(one.captured.attention) == [("source", 1), ("source", 2), ("target", 1), ("target", 2)]
+        assert one.captured.gates is None
+        for (side, _), weights in one.captured.attention.items():
             length = len(getattr(sentence, side)) + 1
             inner = weights[row, :, :length, :length]
             torch.testing.assert_close(inner.sum(-1), torch.ones(4, length))
@@ -79,24 +81,24 @@ def test_weights_of_attention_sum_to_one_and_the_target_sees_no_future(transform
 
 
 def test_without_targets_only_the_source_is_read(transformer, lstm):
-    for one in passes(transformer, SOURCES):
-        assert {side for side, _ in one.seen.attention} == {"source"}
+    for one in run_forward(transformer, SOURCES):
+        assert {side for side, _ in one.captured.attention} == {"source"}
         assert not any(len(sentence.target) for sentence in one.sentences)
-    assert all(one.seen.gates is None for one in passes(lstm, SOURCES))
+    assert all(one.captured.gates is None for one in run_forward(lstm, SOURCES))
 
 
 def test_a_sentence_alone_shows_the_same_as_among_others(transformer, lstm):
     for translator in (transformer, lstm):
-        together = seen(translator, SOURCES, TARGETS)
+        together = captured(translator, SOURCES, TARGETS)
         for index, (sentence, one, row) in together.items():
-            [alone] = passes(translator, [SOURCES[index]], [TARGETS[index]])
+            [alone] = run_forward(translator, [SOURCES[index]], [TARGETS[index]])
             source, target = len(sentence.source) + 1, len(sentence.target) + 1
             close(one.memory.states[row, :source], alone.memory.states[0])
-            for place, weights in one.seen.attention.items():
+            for place, weights in one.captured.attention.items():
                 length = source if place[0] == "source" else target
-                close(weights[row, :, :length, :length], alone.seen.attention[place][0])
-            if one.seen.gates is not None:
-                close(one.seen.gates[row, :target], alone.seen.gates[0])
+                close(weights[row, :, :length, :length], alone.captured.attention[place][0])
+            if one.captured.gates is not None:
+                close(one.captured.gates[row, :target], alone.captured.gates[0])
 
 
 def close(one, other):
@@ -104,18 +106,18 @@ def close(one, other):
 
 
 def test_an_lstm_shows_its_gates_and_the_weights_of_its_annotations(lstm):
-    for one in passes(lstm, SOURCES, TARGETS):
+    for one in run_forward(lstm, SOURCES, TARGETS):
         longest = max(len(sentence.target) for sentence in one.sentences) + 1
-        assert one.seen.gates.shape == (len(one.sentences), longest, 32)
-        assert ((one.seen.gates > 0) & (one.seen.gates < 1)).all()
+        assert one.captured.gates.shape == (len(one.sentences), longest, 32)
+        assert ((one.captured.gates > 0) & (one.captured.gates < 1)).all()
         for row, sentence in enumerate(one.sentences):
             words = len(sentence.source)
             close(one.memory.weights[row, :words, :words].sum(-1), torch.ones(words))
-        assert one.seen.attention == {}
+        assert one.captured.attention == {}
 
 
 def test_watching_ends_with_the_passes(transformer):
-    list(passes(transformer, SOURCES, TARGETS))
+    list(run_forward(transformer, SOURCES, TARGETS))
     layers = self_attention(transformer.model, "source") + self_attention(transformer.model, "target")
     assert len(layers) == 4
     assert not any(layer._forward_hooks for layer in layers)
@@ -128,4 +130,4 @@ def test_an_lstm_has_no_self_attention(lstm):
 def test_given_trees_are_read_where_the_model_reads_trees(folder):
     translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
     trees = [flat_parse(line) for line in SOURCES]
-    assert sorted(seen(translator, SOURCES, None, trees)) == [0, 2, 4, 5]
+    assert sorted(captured(translator, SOURCES, None, trees)) == [0, 2, 4, 5]

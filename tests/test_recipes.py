@@ -8,7 +8,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml import dump_yaml, load_yaml, parse_yaml_value
-from synmt.training.tree_requirements import check_variants
+from synmt.training.tree_requirements import tree_requirements
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
@@ -24,7 +24,7 @@ def write(folder, name, text):
 def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path):
     recipe = load_recipe(path)
     assert recipe.name == path.stem
-    check_variants(recipe)
+    tree_requirements(recipe)
     again = write(tmp_path, "again.yaml", dump_yaml(recipe_values(recipe)))
     assert load_recipe(again) == recipe
 

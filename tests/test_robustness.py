@@ -10,7 +10,7 @@ from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
 from synmt.analysis.robustness.translations import (
-    OwnTrees,
+    TestTrees,
     attachment,
     check_translator,
     conditions,
@@ -122,7 +122,7 @@ def test_the_model_translates_differently_under_some_trees(seed_and_outcomes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_larger_share_keeps_fewer_parents(seed):
-    own = OwnTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
+    own = TestTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
     shares = [0.0, 0.1, 0.5, 0.9, 1.0]
     rewired = [one for one in conditions(own, shares, seed=seed) if one.kind == "rewired"]
     assert [one.share for one in rewired] == shares[1:]
@@ -141,7 +141,7 @@ def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certai
         np.tile(np.array([0.75, 0.25], dtype=np.float32), 6),
         ("dep",),
     )
-    own = OwnTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
+    own = TestTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
     made = {one.name: one for one in conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
     assert own.trees[0].arcs == arcs
     assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)

@@ -9,7 +9,7 @@ import pytest
 from small_run import TEXT, make_run
 
 from synmt.errors import SynmtError
-from synmt.evaluation.cache import kept_score
+from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MeanMetric, make_metric, score
 from synmt.files import read_lines
 from synmt.recipe.data import SplitFiles
@@ -54,7 +54,7 @@ def test_a_kept_score_is_bit_for_bit_the_counted_one(cache, tmp_path, name, in_a
     metric, (hypotheses, references, _) = make_metric(name), texts(0)
     expected = score(metric, hypotheses, references)
     for _ in range(2):
-        found = kept_score(metric, hypotheses, references, folder=tmp_path / "run" if in_a_run else None)
+        found = cached_score(metric, hypotheses, references, folder=tmp_path / "run" if in_a_run else None)
         assert (found.value, found.signature, found.details) == (expected.value, metric.signature, expected.details)
         np.testing.assert_array_equal(found.statistics, expected.statistics, strict=True)
     assert len(files(tmp_path / "run" if in_a_run else cache)) == 1
@@ -62,39 +62,39 @@ def test_a_kept_score_is_bit_for_bit_the_counted_one(cache, tmp_path, name, in_a
 
 def test_what_was_counted_once_is_not_counted_again(cache, tmp_path):
     metric, (hypotheses, references, _) = Counting(), texts(0)
-    values = [kept_score(metric, hypotheses, references).value for _ in range(3)]
+    values = [cached_score(metric, hypotheses, references).value for _ in range(3)]
     assert metric.asked == 1
     assert len(set(values)) == 1
     # the cache knows it already, and the run keeps a copy of its own
-    kept_score(metric, hypotheses, references, folder=tmp_path / "run")
+    cached_score(metric, hypotheses, references, folder=tmp_path / "run")
     files(cache)[0].unlink()
-    kept_score(metric, hypotheses, references, folder=tmp_path / "run")
+    cached_score(metric, hypotheses, references, folder=tmp_path / "run")
     assert metric.asked == 1
     assert files(cache) == []
 
 
 def test_another_text_metric_or_source_is_counted_for_itself(cache):
     metric, (hypotheses, references, sources) = Counting(), texts(0)
-    kept_score(metric, hypotheses, references)
-    kept_score(metric, [*hypotheses[:-1], "more"], references)
-    kept_score(metric, hypotheses, [*references[:-1], "more"])
+    cached_score(metric, hypotheses, references)
+    cached_score(metric, [*hypotheses[:-1], "more"], references)
+    cached_score(metric, hypotheses, [*references[:-1], "more"])
     assert metric.asked == 3
     # what a metric does not read makes no difference
-    kept_score(metric, hypotheses, references, sources=sources)
+    cached_score(metric, hypotheses, references, sources=sources)
     assert metric.asked == 3
     metric.reads_source = True
     for changed in (sources, [*sources[:-1], "more"]):
-        kept_score(metric, hypotheses, references, sources=changed)
+        cached_score(metric, hypotheses, references, sources=changed)
     assert metric.asked == 5
     metric.signature = "another"
-    kept_score(metric, hypotheses, references, sources=sources)
+    cached_score(metric, hypotheses, references, sources=sources)
     assert metric.asked == 6
 
 
 def test_lines_that_are_joined_otherwise_are_another_text(cache):
     metric = Counting()
-    first = kept_score(metric, ["a\nb", "c"] * 30, ["r"] * 60).statistics
-    second = kept_score(metric, ["a", "b\nc"] * 30, ["r"] * 60).statistics
+    first = cached_score(metric, ["a\nb", "c"] * 30, ["r"] * 60).statistics
+    second = cached_score(metric, ["a", "b\nc"] * 30, ["r"] * 60).statistics
     assert metric.asked == 2
     assert first.tolist() != second.tolist()
 
@@ -102,26 +102,26 @@ def test_lines_that_are_joined_otherwise_are_another_text(cache):
 @pytest.mark.parametrize("share", [0, 0.3, 0.7, 0.999])
 def test_a_file_that_was_cut_off_is_counted_and_written_again(cache, share):
     metric, (hypotheses, references, _) = Counting(), texts(0)
-    expected = kept_score(metric, hypotheses, references)
+    expected = cached_score(metric, hypotheses, references)
     (path,) = files(cache)
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
-    found = kept_score(metric, hypotheses, references)
+    found = cached_score(metric, hypotheses, references)
     np.testing.assert_array_equal(found.statistics, expected.statistics)
     assert metric.asked == 2
-    kept_score(metric, hypotheses, references)
+    cached_score(metric, hypotheses, references)
     assert metric.asked == 2, "the file is whole again"
 
 
 def test_no_changed_byte_changes_a_score(cache):
     metric, (hypotheses, references, _) = Counting(), texts(0)
-    expected = kept_score(metric, hypotheses, references)
+    expected = cached_score(metric, hypotheses, references)
     (path,) = files(cache)
     whole = path.read_bytes()
     places = range(0, len(whole), 5)
     for place in places:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
-        found = kept_score(metric, hypotheses, references)
+        found = cached_score(metric, hypotheses, references)
         assert found.value == expected.value
         np.testing.assert_array_equal(found.statistics, expected.statistics, strict=True)
     assert metric.asked == 1 + len(places)
@@ -129,23 +129,23 @@ def test_no_changed_byte_changes_a_score(cache):
 
 def test_statistics_of_something_else_under_the_right_name_are_not_believed(cache):
     metric, (hypotheses, references, _) = Counting(), texts(0)
-    kept_score(metric, hypotheses, references)
+    cached_score(metric, hypotheses, references)
     (path,) = files(cache)
-    kept_score(metric, references, hypotheses)
+    cached_score(metric, references, hypotheses)
     (other,) = set(files(cache)) - {path}
     expected = path.read_bytes()
     path.write_bytes(other.read_bytes())
-    kept_score(metric, hypotheses, references)
+    cached_score(metric, hypotheses, references)
     assert metric.asked == 3
     assert path.read_bytes() == expected
 
 
 def test_a_few_segments_fill_no_cache_but_stay_with_their_run(cache, tmp_path):
     metric, (hypotheses, references, _) = Counting(), texts(0, lines=49)
-    kept_score(metric, hypotheses, references)
+    cached_score(metric, hypotheses, references)
     assert files(cache) == []
     for _ in range(2):
-        kept_score(metric, hypotheses, references, folder=tmp_path / "run")
+        cached_score(metric, hypotheses, references, folder=tmp_path / "run")
     assert metric.asked == 2
     assert len(files(tmp_path / "run")) == 1
     assert files(cache) == []
@@ -156,20 +156,20 @@ def test_places_that_cannot_be_written_to_are_no_error(tmp_path, monkeypatch):
     # a file where a folder should be stops even a superuser
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
-    expected = kept_score(metric, hypotheses, references).value
-    assert kept_score(metric, hypotheses, references, folder=tmp_path / "file" / "run").value == expected
+    expected = cached_score(metric, hypotheses, references).value
+    assert cached_score(metric, hypotheses, references, folder=tmp_path / "file" / "run").value == expected
     assert metric.asked == 2
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for _ in range(2):
-        kept_score(metric, hypotheses, references, folder=tmp_path / "file" / "run")
+        cached_score(metric, hypotheses, references, folder=tmp_path / "file" / "run")
     assert metric.asked == 3, "the cache serves where the run cannot"
 
 
 def test_texts_that_do_not_belong_together_are_refused(cache):
     with pytest.raises(SynmtError, match="2 translations cannot be scored by 1 references"):
-        kept_score(Counting(), ["a", "b"], ["a"])
+        cached_score(Counting(), ["a", "b"], ["a"])
     with pytest.raises(SynmtError, match="no translations"):
-        kept_score(Counting(), [], [])
+        cached_score(Counting(), [], [])
 
 
 def test_a_run_keeps_the_statistics_of_its_translations_beside_their_scores(cache, tmp_path, monkeypatch):
@@ -190,4 +190,4 @@ def test_a_run_keeps_the_statistics_of_its_translations_beside_their_scores(cach
         found = score(metric, hypotheses, references)
         assert kept == {"score": found.value, "signature": found.signature, "details": found.details}
         monkeypatch.setattr(metric, "statistics", None)
-        assert kept_score(metric, hypotheses, references, folder=folder / "segments").value == found.value
+        assert cached_score(metric, hypotheses, references, folder=folder / "segments").value == found.value

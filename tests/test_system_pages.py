@@ -29,7 +29,7 @@ from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
 from synmt.syntax.trees import is_tree, linearise
-from synmt.training.tree_requirements import check_variants
+from synmt.training.tree_requirements import tree_requirements
 
 ROOT = Path(__file__).parents[1]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]}
@@ -207,7 +207,7 @@ def recipe_blocks():
 
 def builds(values):
     recipe = check_recipe({**LEAST, **values}, where="page")
-    check_variants(recipe)
+    tree_requirements(recipe)
     # no memory is filled: the parameters have shapes only
     with torch.device("meta"):
         build(recipe.model, recipe.syntax, source_pieces=40, target_pieces=40)
@@ -230,7 +230,7 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
             lstm = variant["name"] == "latent_tree"
             model = {"architecture": "lstm"} if lstm else {"encoder_heads": [16, 8, 8, 8, 8, 8]}
             recipe = builds({"model": model, "syntax": {"variants": [variant]}})
-            assert check_variants(recipe)["source"].to_run == (parser == "yes"), line
+            assert tree_requirements(recipe)["source"].to_run == (parser == "yes"), line
             checked += 1
     assert checked > len(variant_names())
 

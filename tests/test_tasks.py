@@ -15,7 +15,7 @@ from synmt.decode.source import cut
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
 from synmt.recipe.load import load_recipe
-from synmt.training.tree_requirements import check_variants
+from synmt.training.tree_requirements import tree_requirements
 
 PAIRS = [("the boy sleeps", "der Junge schläft"), ("he eats", "er isst"), ("a b c d e f", "x")]
 TREES = """\
@@ -144,7 +144,7 @@ def test_a_source_that_is_cut_off_keeps_its_last_tag():
 def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
     recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
     with pytest.raises(UsageError, match=r"parses into the target, and (Pascal|Dbsa) wants trees.*Give one of the two"):
-        check_variants(recipe)
+        tree_requirements(recipe)
 
 
 def test_sides_of_different_length_are_named_before_they_are_paired(tmp_path):

@@ -15,7 +15,7 @@ from synmt.decode.options import Wanted
 from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import SynmtError, UsageError
-from synmt.files import arriving
+from synmt.files import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
 from synmt.syntax.flat import flat_parse
 
@@ -207,7 +207,7 @@ class Slow(io.RawIOBase):
 )
 def test_lines_are_taken_as_they_arrive(chunks, expected):
     stream = io.BufferedReader(Slow(chunks))
-    assert list(arriving(stream, 3, where="pipe")) == expected
+    assert list(read_available_lines(stream, 3, where="pipe")) == expected
 
 
 def test_windows_hold_every_line():

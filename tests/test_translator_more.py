@@ -14,7 +14,7 @@ from synmt.decode.forced import force
 from synmt.decode.inputs import Request
 from synmt.decode.options import Sampling, Wanted
 from synmt.decode.override import check_override, compare_windows
-from synmt.decode.rescoring import write_again
+from synmt.decode.rescoring import rescore
 from synmt.decode.source import cut
 from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
@@ -165,7 +165,7 @@ def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
 def test_writing_a_translation_again_gives_the_log_probability_of_the_search(runs, others):
     translator = Translator.load(runs["pascal"], others=[runs[name] for name in others])
     translations = list(translator.translate(LINES))
-    again = write_again(translator, LINES, translator._own_trees.of(LINES), translations)
+    again = rescore(translator, LINES, translator._own_trees.of(LINES), translations)
     assert sorted(again) == [0, 1, 2, 4]
     for index, written in again.items():
         assert written.log_probability == pytest.approx(translations[index].candidates[0].log_probability, abs=1e-3)
@@ -237,7 +237,7 @@ def test_another_tree_gives_what_that_tree_gives(runs):
     assert [(one.own.text, one.other.text) for one in compared] == [
         (a.text, b.text) for a, b in zip(own, flat, strict=True)
     ]
-    again = write_again(translator, LINES, [[flat_parse(line) for line in LINES]], own)
+    again = rescore(translator, LINES, [[flat_parse(line) for line in LINES]], own)
     for index, one in enumerate(compared):
         expected = again[index].log_probability - own[index].candidates[0].log_probability if index in again else 0.0
         assert one.difference == pytest.approx(expected, abs=1e-4)

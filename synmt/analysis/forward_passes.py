@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from synmt.arrays import IntArray
 from synmt.data.batch import collate
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
-from synmt.model.capture import Watch, Watched, watched
-from synmt.syntax.parse import IntArray, Parse
+from synmt.model.capture import Activations, Watch, capture
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Pass:
+class ForwardPass:
     """One batch on its way through the model.
 
     sentences: its B pairs.
@@ -42,18 +43,18 @@ class Pass:
 
     sentences: list[Sentence]
     memory: Memory
-    seen: Watched
+    captured: Activations
 
 
 @torch.inference_mode()
-def passes(
+def run_forward(
     translator: Translator,
     sources: Sequence[str],
     targets: Sequence[str] | None = None,
     trees: Sequence[Parse] | None = None,
     *,
     what: Collection[Watch] = ("attention", "gates"),
-) -> Iterator[Pass]:
+) -> Iterator[ForwardPass]:
     """Run a model over pairs of lines, longest first, and yield what went on inside.
 
     targets: what it has to write; without them only the source is read.
@@ -66,7 +67,7 @@ def passes(
         written = [_written(translator, one, targets) for one in chosen]
         examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, written, strict=True)]
         batch = collate(examples, translator.reading).to(translator.device)
-        with watched(model, what) as seen:
+        with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)
             if targets is not None:
                 model.decode(memory, batch.target_input, model.syntax("target", {}))
@@ -74,7 +75,7 @@ def passes(
             Sentence(one.index, one.spans, spans, one.dropped + dropped)
             for one, (_, spans, dropped) in zip(chosen, written, strict=True)
         ]
-        yield Pass(sentences, memory, seen)
+        yield ForwardPass(sentences, memory, captured)
 
 
 def _written(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:

@@ -23,7 +23,7 @@ from synmt.cli.analyze_groups import analyze_groups
 from synmt.cli.analyze_robustness import analyze_robustness
 from synmt.cli.analyze_trees import analyze_trees
 from synmt.cli.arguments import typed_options
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 from synmt.errors import SynmtError, UsageError
 
 
@@ -37,7 +37,7 @@ class _Kind:
     """
 
     asked_by: tuple[str, ...]
-    find: Callable[..., Finding]
+    find: Callable[..., AnalysisReport]
     options: tuple[str, ...]
     figures: bool = True
 
@@ -173,7 +173,7 @@ def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -
             check_matplotlib()
 
 
-def _find_all(kinds: Sequence[_Kind], given: dict[str, Any]) -> dict[str, Finding]:
+def _find_all(kinds: Sequence[_Kind], given: dict[str, Any]) -> dict[str, AnalysisReport]:
     """Make the analyses; all that take the newest run take the same one, and it is said which."""
     # translations of files need no run
     taking = [
@@ -201,7 +201,7 @@ def _newest_run() -> Path | None:
     return newest
 
 
-def _tell(findings: dict[str, Finding], page: Path | None, *, as_json: bool) -> None:
+def _tell(findings: dict[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
     # what may still fail comes before anything is printed
     made = _make_page(list(findings.values())) if page else ""
     values = {name: finding.values() for name, finding in findings.items()} if as_json else {}
@@ -218,14 +218,14 @@ def _tell(findings: dict[str, Finding], page: Path | None, *, as_json: bool) -> 
         _print(list(findings.values()))
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print(findings: Sequence[AnalysisReport]) -> None:
     for number, finding in enumerate(findings):
         if number:
             print()
         finding.show()
 
 
-def _make_page(findings: Sequence[Finding]) -> str:
+def _make_page(findings: Sequence[AnalysisReport]) -> str:
     from synmt.analysis.html import code, make_page, paragraph, table
     from synmt.analysis.run_facts import facts_table
     from synmt.run import Run

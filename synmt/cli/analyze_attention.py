@@ -18,7 +18,7 @@ from synmt.cli.analyze_inputs import (
     save_plot,
     say_left_out,
 )
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def analyze_attention(
     sentence: int,
     what: str,
     plot: Path | None,
-) -> Finding:
+) -> AnalysisReport:
     """Find what each head looks at."""
     from synmt.analysis.attention.heads import heads_of
     from synmt.analysis.attention.values import as_json
@@ -60,7 +60,7 @@ def analyze_attention(
         _draw(shown, plot, outputs.system)
     report = asked.report(parser)
     say_left_out(too_long=report.too_long, empty=report.empty)
-    return Finding(
+    return AnalysisReport(
         outputs.system,
         lambda: as_json(report, shown),
         lambda: print_tables(report),
@@ -71,7 +71,7 @@ def analyze_attention(
 
 def _check_request(side: str, what: str, plot: Path | None) -> None:
     from synmt.analysis.attention.heads import check_what
-    from synmt.data.corpus import SIDES
+    from synmt.arrays import SIDES
 
     check_name(side, SIDES, "side")
     check_what(what)
@@ -130,13 +130,13 @@ class _Asked:
 
     def report(self, parser: str | None) -> AttentionReport:
         """Sum up what the heads look at over the whole test set."""
-        from synmt.analysis.attention.statistics import look
+        from synmt.analysis.attention.statistics import measure_heads
         from synmt.analysis.attention.table import About, report_attention
 
         texts, trees = self._texts(parser)
         about = About(self.outputs.system, self.outputs.test, self.place, self.text, trees)
         with console.progress("reading attention", len(texts.source), "sentences") as advance:
-            found = look(self.translator, self.heads, self.place, texts, advance)
+            found = measure_heads(self.translator, self.heads, self.place, texts, advance)
         return report_attention(found, about, lines=len(texts.source))
 
     def _texts(self, parser: str | None) -> tuple[Texts, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from synmt.cli.analyze_inputs import read_test
 from synmt.cli.analyze_scoring import scored, scoring
 from synmt.cli.compared_words import Words, find_words
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,23 +40,23 @@ def analyze_compare(
     lowercase: bool | None,
     parser: str | None,
     top: int,
-) -> Finding:
+) -> AnalysisReport:
     """Find the sentences that two systems translate most differently."""
-    from synmt.analysis.compare.sentences import compare_systems, ranking_metric
+    from synmt.analysis.compare.sentences import rank_differences, ranking_metric
     from synmt.evaluation.metrics import make_metric
 
     pair = _read_pair(*compare, test, references, source)
     options = scoring(pair.a, tokenize, lowercase)
     chosen, ranking = make_metric(metric, options), ranking_metric(metric, options)
     scores, ranks = ((scored(one, pair.a, pair.run_a), scored(one, pair.b, pair.run_b)) for one in (chosen, ranking))
-    compared = compare_systems(pair.a, pair.b, scores, ranks, top=top)
+    compared = rank_differences(pair.a, pair.b, scores, ranks, top=top)
     runs = (pair.run_a, pair.run_b)
 
     @cache  # trees and alignments take long, and the text shows none
     def words() -> Words:
         return find_words(compared.sentences, runs, source, parser)
 
-    return Finding(
+    return AnalysisReport(
         f"{compared.a} and {compared.b}",
         lambda: _values(compared, words()),
         lambda: _show(compared),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from synmt.cli import console
 from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import ModelGates
@@ -24,7 +24,7 @@ def analyze_gates(
     test: str | None,
     parser: str | None,
     plot: Path | None,
-) -> Finding:
+) -> AnalysisReport:
     """Find how much syntax each target word used."""
     if plot:
         from synmt.analysis.plots import check_plot
@@ -54,7 +54,7 @@ def analyze_gates(
 
         save_plot(plot, lambda: save_gates_plot(table, plot, system=about.system))
     facts = {"system": about.system, "test": about.test, "of": "reference", "tagger": about.tagger}
-    return Finding(
+    return AnalysisReport(
         about.system,
         lambda: facts | as_json(table, gates),
         lambda: _show(table, about),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from synmt.cli import console
 from synmt.cli.analyze_inputs import check_name, save_plot
 from synmt.cli.analyze_scoring import scoring
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 from synmt.cli.grouped_inputs import (
     Sentences,
     choose,
@@ -24,8 +24,8 @@ from synmt.errors import UsageError
 if TYPE_CHECKING:
     from synmt.analysis.groups.buckets import Edges
     from synmt.analysis.groups.scores import Grouping, Table
+    from synmt.arrays import Side
     from synmt.cli.grouped_tables import Shown
-    from synmt.data.corpus import Side
 
 TOO_MANY = 50
 """A label with more values than this is no label but a name for each sentence, unless it is asked for."""
@@ -81,7 +81,7 @@ def analyze_groups(
     parser: str | None,
     parses: Path | None,
     plot: Path | None,
-) -> Finding:
+) -> AnalysisReport:
     """Score every group of test sentences, by length, tree or label, and compare with a baseline."""
     from synmt.analysis.groups.scores import tabulate
     from synmt.cli.grouped_tables import Shown
@@ -107,11 +107,11 @@ def analyze_groups(
     return _finding(shown, about)
 
 
-def _finding(shown: Shown, about: Sentences) -> Finding:
+def _finding(shown: Shown, about: Sentences) -> AnalysisReport:
     from synmt.cli.grouped_tables import as_sections, as_values, print_tables
 
     runs = [one.run for one in (about.system, about.baseline) if one and one.run]
-    return Finding(
+    return AnalysisReport(
         shown.system,
         lambda: as_values(shown),
         lambda: print_tables(shown),
@@ -122,7 +122,7 @@ def _finding(shown: Shown, about: Sentences) -> Finding:
 
 def _check(asked: _Asked, labels: Path | None, where: list[str] | None, plot: Path | None) -> None:
     from synmt.analysis.groups.groupings import UNITS
-    from synmt.data.corpus import SIDES
+    from synmt.arrays import SIDES
 
     if not asked.label and (asked.labels or (labels and not where)):
         raise UsageError("labels were given, but not asked for", do="Add `--by-label`")

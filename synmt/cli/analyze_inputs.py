@@ -11,7 +11,7 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from synmt.analysis.trees.induced import Texts
-    from synmt.data.corpus import Side
+    from synmt.arrays import Side
     from synmt.decode.translator import Translator
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.cache import CachedParser

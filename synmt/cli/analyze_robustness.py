@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from synmt.cli import console
 from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot
 from synmt.cli.analyze_scoring import scoring
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 
 if TYPE_CHECKING:
     from synmt.analysis.html import Section
-    from synmt.analysis.robustness.translations import Condition, Outcome, OwnTrees
+    from synmt.analysis.robustness.translations import Condition, Outcome, TestTrees
     from synmt.decode.translator import Translator
     from synmt.evaluation.metrics import Metric
     from synmt.evaluation.outputs import Outputs
@@ -55,7 +55,7 @@ def analyze_robustness(
     shares: str,
     seed: int,
     plot: Path | None,
-) -> Finding:
+) -> AnalysisReport:
     """Find how translations suffer from damaged trees."""
     if plot:
         from synmt.analysis.plots import check_plot
@@ -86,7 +86,7 @@ def analyze_robustness(
     report = _Report(outputs, chosen, outcomes, name, own.control.name, seed, own.with_arcs, differing)
     if plot:
         _draw(report, plot)
-    return Finding(
+    return AnalysisReport(
         outputs.system,
         lambda: _values(report),
         lambda: _show(report),
@@ -95,7 +95,7 @@ def analyze_robustness(
     )
 
 
-def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[OwnTrees, str]:
+def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[TestTrees, str]:
     """Read the trees of the test set, or parse it, and name whose they are."""
     from synmt.analysis.robustness.translations import read_trees
     from synmt.syntax.conllu import read_parses
@@ -110,7 +110,7 @@ def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) ->
 
 
 def _others(
-    translator: Translator, own: OwnTrees, name: str, parser: StanzaParser | None
+    translator: Translator, own: TestTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
     """Take the trees without the recipe's control, if it has one, and those of another parser, if there is one."""
     from synmt.analysis.robustness.translations import read_trees
@@ -128,7 +128,7 @@ def _unchanged(parser: str) -> str:
 
 
 def _measured(
-    translator: Translator, own: OwnTrees, made: list[Condition], metric: Metric, outputs: Outputs
+    translator: Translator, own: TestTrees, made: list[Condition], metric: Metric, outputs: Outputs
 ) -> list[Outcome]:
     from synmt.analysis.robustness.translations import measure
 

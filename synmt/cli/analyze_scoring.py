@@ -23,7 +23,7 @@ def scoring(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> M
 
 def scored(metric: Metric, outputs: Outputs, run: Path | None) -> Score:
     """Score translations, and keep what was counted with the run that they are of."""
-    from synmt.evaluation.cache import kept_score
+    from synmt.evaluation.cache import cached_score
 
     folder = run / "tests" / outputs.test / "segments" if run else None
-    return kept_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)
+    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

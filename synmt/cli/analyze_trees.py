@@ -16,7 +16,7 @@ from synmt.cli.analyze_inputs import (
     read_test,
     say_left_out,
 )
-from synmt.cli.finding import Finding
+from synmt.cli.finding import AnalysisReport
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from synmt.analysis.trees.induced import ModelTrees, Texts
     from synmt.analysis.trees.report import Gold, TreeReport
     from synmt.analysis.trees.svg import Drawn
-    from synmt.data.corpus import Side
+    from synmt.arrays import Side
     from synmt.decode.translator import Translator
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.parser import StanzaParser
@@ -41,7 +41,7 @@ def analyze_trees(
     side: str,
     draw: int,
     plot: Path | None,
-) -> Finding:
+) -> AnalysisReport:
     """Compare trees read off a model's weights with gold or parsed ones."""
     from synmt.analysis.trees.induced import induce, tree_sources
     from synmt.analysis.trees.report import as_json, report_trees
@@ -62,7 +62,7 @@ def analyze_trees(
     drawn = _drawn(report, trees, texts, draw)
     if drawn:
         _save(drawn, report, plot or _picture(opened.folder, report))
-    return Finding(
+    return AnalysisReport(
         report.system,
         lambda: as_json(report),
         lambda: _show(report, drawn),
@@ -72,7 +72,7 @@ def analyze_trees(
 
 
 def _check_request(side: str, test: str | None, gold: Path | None, draw: int, plot: Path | None) -> Side:
-    from synmt.data.corpus import SIDES
+    from synmt.arrays import SIDES
 
     check_name(side, SIDES, "side")
     if test and gold and side == "source":

@@ -14,11 +14,11 @@ from synmt.errors import SynmtError
 if TYPE_CHECKING:
     from synmt.analysis.compare.page import About, Shown
     from synmt.analysis.compare.sentences import ComparedSentence
+    from synmt.arrays import DoubleArray, IntArray
     from synmt.decode.translator import Translator
-    from synmt.evaluation.bootstrap import DoubleArray
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
-    from synmt.syntax.parse import IntArray, Parse
+    from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Finding:
+class AnalysisReport:
     """The result of one kind of analysis.
 
     system: the run or file that it is about.

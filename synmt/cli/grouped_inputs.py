@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from synmt.analysis.groups.scores import Evidence
-    from synmt.data.corpus import Side
+    from synmt.arrays import BoolArray, IntArray, Side
     from synmt.evaluation.metrics import Metric
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.parser import StanzaParser
     from synmt.run import Run
-    from synmt.syntax.parse import IntArray, Parse
-    from synmt.syntax.trees import BoolArray
+    from synmt.syntax.parse import Parse
 
 _T = TypeVar("_T")
 
@@ -169,10 +168,10 @@ def trees(about: Sentences, side: Side, parser: str | None, parses: Path | None)
 def _read(run: Run, *, named: bool) -> str:
     """Say where the model reads other trees of the source than the parser's; those that were given are not at hand."""
     from synmt.data.batch import reading_of
-    from synmt.training.tree_requirements import check_variants
+    from synmt.training.tree_requirements import tree_requirements
 
     recipe = run.recipe()
-    if not check_variants(recipe)["source"].to_run:
+    if not tree_requirements(recipe)["source"].to_run:
         return ""
     if run.info().get("parser") is None:
         what = "gold trees" if recipe.parser.control == "gold" else "trees that were given with its text"

@@ -28,9 +28,9 @@ def prepare(
     from synmt.cli.stages import prepare_for
     from synmt.errors import naming
     from synmt.recipe.load import load_recipe
-    from synmt.training.tree_requirements import check_variants
+    from synmt.training.tree_requirements import tree_requirements
 
     loaded = load_recipe(recipe, overrides or [])
     with naming(recipe):
-        check_variants(loaded)
+        tree_requirements(loaded)
     print(prepare_for(loaded, data, source_trees=trees).folder)

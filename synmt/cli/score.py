@@ -14,7 +14,7 @@ from synmt.cli.arguments import typed_options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from synmt.evaluation.comparison import Plan, Standing
+    from synmt.evaluation.comparison import Plan, SystemResult
     from synmt.evaluation.metrics import Metric, MetricOptions, Score
     from synmt.evaluation.systems import Contest, Text
 
@@ -140,13 +140,13 @@ def _plan(contest: Contest, tests: str | None, samples: int | None, seed: int) -
     return replace(plan, resamples=samples, swaps=samples) if samples else plan
 
 
-def _judge(scores: dict[str, list[list[Score]]], plan: Plan) -> dict[str, list[Standing]]:
-    from synmt.evaluation.comparison import standings
+def _judge(scores: dict[str, list[list[Score]]], plan: Plan) -> dict[str, list[SystemResult]]:
+    from synmt.evaluation.comparison import compare_systems
 
     with console.progress("comparing", len(scores), "metrics") as advance:
         found = {}
         for name, systems in scores.items():
-            found[name] = standings(systems, plan)
+            found[name] = compare_systems(systems, plan)
             advance(1)
         return found
 
@@ -188,14 +188,14 @@ def _warn(contest: Contest, metrics: list[str], tokenize: str) -> None:
 
 def _score_all(contest: Contest, metrics: dict[str, Metric]) -> dict[str, list[list[Score]]]:
     """Score every text by every metric: a list for each metric, in it one for each system, a score for each seed."""
-    from synmt.evaluation.cache import kept_score
+    from synmt.evaluation.cache import cached_score
 
     texts = sum(len(system.seeds) for system in contest.systems)
     with console.progress("scoring", texts * len(metrics), "scores") as advance:
 
         def scored(metric: Metric, text: Text) -> Score:
             source = contest.source if metric.reads_source else None
-            found = kept_score(metric, text.lines, contest.reference.lines, sources=source, folder=text.kept)
+            found = cached_score(metric, text.lines, contest.reference.lines, sources=source, folder=text.kept)
             advance(1)
             return found
 

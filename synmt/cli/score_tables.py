@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from synmt.cli import console
 
 if TYPE_CHECKING:
-    from synmt.evaluation.comparison import Plan, Standing
+    from synmt.evaluation.comparison import Plan, SystemResult
     from synmt.evaluation.systems import Contest
 
-    Found: TypeAlias = Mapping[str, Sequence[Standing]]
+    Found: TypeAlias = Mapping[str, Sequence[SystemResult]]
     """For each metric how the systems stand, in their order."""
 
 _P_VALUES = {"bootstrap": "boot. p", "randomization": "random. p", "t": "t-test p", "ks": "KS p", "seeds": "seeds p"}
@@ -34,8 +34,8 @@ def print_tables(contest: Contest, found: Found, plan: Plan) -> None:
     _print_parts(contest, found)
     _print_seeds(contest, found)
     print()
-    for standings in found.values():
-        metric = standings[0].metric
+    for results in found.values():
+        metric = results[0].metric
         print(f"{metric.title}|{metric.signature}")
     for line in _remarks(contest, found, plan):
         print(line)
@@ -47,15 +47,15 @@ def _print_scores(contest: Contest, found: Found) -> None:
     if len(contest.systems) > 1:
         columns += ["difference", *["its interval"] * ("bootstrap" in tests), *(_P_VALUES[name] for name in tests)]
     rows = []
-    for standings in found.values():
-        for system, one in zip(contest.systems, standings, strict=True):
+    for results in found.values():
+        for system, one in zip(contest.systems, results, strict=True):
             row = [system.name, one.metric.title, f"{one.value:.2f}", f"{one.low:.2f} to {one.high:.2f}"]
             row += _against_first(one, tests)
             rows.append(row + [""] * (len(columns) - len(row)))
     _table(columns, rows)
 
 
-def _against_first(one: Standing, tests: Sequence[str]) -> Iterator[str]:
+def _against_first(one: SystemResult, tests: Sequence[str]) -> Iterator[str]:
     if one.difference is None:
         return
     yield f"{one.difference:+.2f}"
@@ -68,28 +68,28 @@ def _against_first(one: Standing, tests: Sequence[str]) -> Iterator[str]:
 
 def _tests(found: Found) -> list[str]:
     """Name the tests that were made of any system."""
-    return list(dict.fromkeys(name for standings in found.values() for one in standings for name in one.p_values))
+    return list(dict.fromkeys(name for results in found.values() for one in results for name in one.p_values))
 
 
 def _print_parts(contest: Contest, found: Found) -> None:
     """Print what a score is made of: of BLEU with most n-grams, as others are parts of it."""
-    standings = max(found.values(), key=lambda one: len(one[0].details))
-    parts = list(standings[0].details)
+    results = max(found.values(), key=lambda one: len(one[0].details))
+    parts = list(results[0].details)
     if not parts:
         return
     rows = [
         [system.name, *(f"{value:.1f}" if name.startswith("precision") else f"{value:.3f}" for name, value in made_of)]
-        for system, one in zip(contest.systems, standings, strict=True)
+        for system, one in zip(contest.systems, results, strict=True)
         for made_of in [one.details.items()]
     ]
     print()
-    _table([f"{standings[0].metric.title} of", *(name.replace("_", " ") for name in parts)], rows)
+    _table([f"{results[0].metric.title} of", *(name.replace("_", " ") for name in parts)], rows)
 
 
 def _print_seeds(contest: Contest, found: Found) -> None:
     rows = []
-    for standings in found.values():
-        for system, one in zip(contest.systems, standings, strict=True):
+    for results in found.values():
+        for system, one in zip(contest.systems, results, strict=True):
             if len(one.seeds) > 1:
                 numbers = [f"{value:.2f}" for value in asdict(one.spread).values()]
                 rows.append([system.name, one.metric.title, str(len(one.seeds)), *numbers])
@@ -115,7 +115,7 @@ def _remarks(contest: Contest, found: Found, plan: Plan) -> Iterator[str]:
         what = f": {_DRAWN_WITH_SEEDS[name]}" if several and name in drawn else ""
         how = f", {drawn[name]}, seed {plan.seed}" if name in drawn else ""
         yield f"{_P_VALUES[name]}: {TESTS[name]}{what}{how}"
-    if any(p is None for standings in found.values() for one in standings for p in one.p_values.values()):
+    if any(p is None for results in found.values() for one in results for p in one.p_values.values()):
         yield "seeds p needs two seeds or more of both systems"
 
 
@@ -135,7 +135,7 @@ def print_json(contest: Contest, found: Found, plan: Plan) -> None:
     print(json.dumps(report, ensure_ascii=False, indent=2))
 
 
-def _values(one: Standing) -> dict[str, Any]:
+def _values(one: SystemResult) -> dict[str, Any]:
     values: dict[str, Any] = {"name": one.metric.title, "score": one.value, "signature": one.metric.signature}
     values["interval"] = [one.low, one.high]
     if one.details:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from synmt.cli import console
 
 if TYPE_CHECKING:
+    from synmt.arrays import Side
     from synmt.data.corpora import Corpus
-    from synmt.data.corpus import Side
     from synmt.data.encoding import Progress
     from synmt.parsing.parser import StanzaParser
     from synmt.recipe.schema import Recipe
-    from synmt.training.parse_source import Origin
+    from synmt.training.parse_source import ParseSource
     from synmt.training.pipeline import Prepared
-    from synmt.training.tree_requirements import Needs
+    from synmt.training.tree_requirements import TreeRequirements
 
 
 def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Prepared:
@@ -32,17 +32,19 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     from synmt.data.prepare import check_lengths, is_complete, prepare, prepared_folder
     from synmt.data.summary import COLUMNS, corpus_table
     from synmt.errors import UsageError
-    from synmt.training.parse_source import origin_of
+    from synmt.training.parse_source import find_parse_source
     from synmt.training.pipeline import Prepared
-    from synmt.training.tree_requirements import check_variants, remarks
+    from synmt.training.tree_requirements import remarks, tree_requirements
 
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees wants trees of a source text that has task tags in it", do="Leave out --trees")
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
-    needed = check_variants(recipe).items()
-    wanted: dict[Side, Needs] = {s: n for s, n in needed if n.parses or (source_trees and s == "source")}
+    needed = tree_requirements(recipe).items()
+    wanted: dict[Side, TreeRequirements] = {s: n for s, n in needed if n.parses or (source_trees and s == "source")}
     # what makes the trees is found before anything long begins
-    origins: dict[Side, Origin] = {side: origin_of(recipe, corpus, side, needs) for side, needs in wanted.items()}
+    origins: dict[Side, ParseSource] = {
+        side: find_parse_source(recipe, corpus, side, needs) for side, needs in wanted.items()
+    }
     made_by = recipe
     if recipe.tasks.parsing != "none":
         made_by, corpus = _with_parsing_task(recipe, corpus, data)
@@ -66,7 +68,7 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     return Prepared(corpus, folder, trees, made, parser)
 
 
-def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin: Origin) -> str:
+def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin: ParseSource) -> str:
     """Make the trees of one side, or find them; gives the name of the annotation."""
     from synmt.data.annotate import annotate
     from synmt.data.corpus import PreparedCorpus
@@ -89,7 +91,7 @@ def _annotated(recipe: Recipe, corpus: Corpus, folder: Path, data: Path, origin:
     return name
 
 
-def _existing(folder: Path, origin: Origin) -> str | None:
+def _existing(folder: Path, origin: ParseSource) -> str | None:
     """Find trees by our parser that are there; those with probabilities are the same trees, so they serve all."""
     if origin.parser is None:
         return None

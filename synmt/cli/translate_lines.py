@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from synmt.decode.alignment import pharaoh
-from synmt.decode.inputs import Request, beside
+from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.jsonl import Record, read_records, write_compared, write_record
 from synmt.decode.override import Compared, compare_windows
 from synmt.decode.translation import NO_TRANSLATION, Translation
 from synmt.errors import UsageError
-from synmt.files import arriving, open_binary, read_lines
+from synmt.files import open_binary, read_available_lines, read_lines
 from synmt.syntax.conllu import read_parses
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def translated(translator: Translator, asked: Asked) -> Iterator[list[tuple[Reco
     """Translate what comes in, as it comes in."""
     where = "standard input" if asked.source == "-" else asked.source
     with open_binary(asked.source) as stream:
-        lines = arriving(stream, translator.window, where=where)
+        lines = read_available_lines(stream, translator.window, where=where)
         records, again = tee(_prepared(lines, asked, where, reads_trees=translator.reads_trees))
         requests = ([record.request for record in window] for window in again)
         results: Iterator[Sequence[Result]]
@@ -95,7 +95,7 @@ def _records(lines: Iterator[list[str]], asked: Asked, where: str, *, reads_tree
         for window in lines:
             yield [Record({}, Request(line)) for line in window]
     else:
-        for window, prefixes in beside(lines, read_lines(asked.prefixes), f"prefixes in {asked.prefixes}"):
+        for window, prefixes in zip_windows(lines, read_lines(asked.prefixes), f"prefixes in {asked.prefixes}"):
             yield [Record({}, Request(*pair)) for pair in zip(window, prefixes, strict=True)]
 
 
@@ -111,7 +111,7 @@ def _prepared(lines: Iterator[list[str]], asked: Asked, where: str, *, reads_tre
 def _with_trees(records: Windows, path: Path, name: str) -> Windows:
     records, again = tee(records)
     trees = read_parses(path, (record.request.text for window in again for record in window))
-    for window, some in beside(records, trees, f"trees in {path}"):
+    for window, some in zip_windows(records, trees, f"trees in {path}"):
         if name == "tree" and any(record.request.tree is not None for record in window):
             raise UsageError("an object has a `parse` already", where="--parses", do="Leave out one of the two")
         yield [

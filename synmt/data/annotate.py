@@ -13,13 +13,13 @@ from itertools import islice, tee
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import SIDES, Side
 from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import Table
 from synmt.data.corpora import Corpus
-from synmt.data.corpus import FORMAT, SIDES, PreparedCorpus, Side, shard_name
+from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
-from synmt.files import fingerprint, locked, read_lines, saying_what_failed, write_atomically
-from synmt.hashing import stored_sha256
+from synmt.files import fingerprint, locked, read_lines, reporting_os_errors, stored_sha256, write_atomically
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import read_parses
 
@@ -53,7 +53,7 @@ def annotate(
     place = folder / annotation_name(side, parser)
     if (place / "annotation.json").is_file():
         return
-    with saying_what_failed(place):
+    with reporting_os_errors(place):
         place.mkdir(exist_ok=True)
     with locked(place, "these trees"):
         remove_unfinished(place)

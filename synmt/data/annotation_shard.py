@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from synmt.arrays import IntArray, Side
 from synmt.data.arrow import Table, lists, write_table
-from synmt.data.corpus import Side
 from synmt.data.encoding import SHARD_LINES
 from synmt.data.vocabulary import Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Arcs, IntArray, Parse
+from synmt.syntax.parse import Arcs, Parse
 
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
 """What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""

@@ -12,10 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import ipc
 
+from synmt.arrays import Array
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
-
-Array = npt.NDArray[Any]
 
 
 class Lists:

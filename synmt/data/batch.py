@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from synmt.data.corpus import Example, Side
+from synmt.arrays import Array, IntArray, Side
+from synmt.data.corpus import Example
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.controls import Control, certain_arcs
-from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.signals import Array, Signal
+from synmt.syntax.parse import Parse
+from synmt.syntax.signals import Signal
 
 
 @dataclass(frozen=True)

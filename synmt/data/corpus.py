@@ -17,20 +17,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import IntArray, Side
 from synmt.data.arrow import Lists, Table
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
-from synmt.syntax.parse import Arcs, IntArray, Parse
+from synmt.syntax.parse import Arcs, Parse
 
 FORMAT = 2
-
-Side = Literal["source", "target"]
-SIDES: tuple[Side, Side] = ("source", "target")
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from synmt.errors import SynmtError
-from synmt.files import offline, saying_what_failed
+from synmt.files import offline, reporting_os_errors
 
 _PATIENCE = 60
 
@@ -22,7 +22,7 @@ def fetch(address: str, path: Path, expected: str) -> None:
     # the number keeps two processes that fetch the same file apart
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        with saying_what_failed(path):
+        with reporting_os_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         found = _copy(address, partial, path)
         if found != expected:
@@ -31,7 +31,7 @@ def fetch(address: str, path: Path, expected: str) -> None:
                 allowed=f"Expected: {expected}",
                 do=f"Put the right file at {path}",
             )
-        with saying_what_failed(path):
+        with reporting_os_errors(path):
             os.replace(partial, path)
     finally:
         with suppress(OSError):
@@ -44,7 +44,7 @@ def _copy(address: str, partial: Path, path: Path) -> str:
         answer = urllib.request.urlopen(address, timeout=_PATIENCE)
     except OSError as error:
         raise _unreachable(address, path, error) from None
-    with answer, saying_what_failed(partial), open(partial, "wb") as stream:
+    with answer, reporting_os_errors(partial), open(partial, "wb") as stream:
         while block := _read(answer, address, path):
             digest.update(block)
             stream.write(block)

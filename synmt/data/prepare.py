@@ -24,8 +24,7 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import count_lines, fingerprint, locked, saying_what_failed, write_atomically
-from synmt.hashing import stored_sha256
+from synmt.files import count_lines, fingerprint, locked, reporting_os_errors, stored_sha256, write_atomically
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
 
@@ -42,7 +41,7 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
     """Make the prepared corpus in a folder, or go on with it; does nothing where it is complete."""
     if is_complete(folder):
         return
-    with saying_what_failed(folder):
+    with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "this corpus"):
         remove_unfinished(folder)

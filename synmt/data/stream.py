@@ -10,10 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from synmt.arrays import IntArray, Side
 from synmt.data.batch import Batch, Reading, collate, token_batches
-from synmt.data.corpus import Side, Split
+from synmt.data.corpus import Split
 from synmt.recipe.schema import TrainingRecipe
-from synmt.syntax.parse import IntArray
 
 T = TypeVar("T")
 

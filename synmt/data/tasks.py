@@ -22,8 +22,7 @@ from synmt.data.corpora import Corpus
 from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, judge_pairs
 from synmt.errors import SynmtError, UsageError
-from synmt.files import count_lines, fingerprint, locked, read_lines, write_folder_atomically
-from synmt.hashing import stored_sha256
+from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically
 from synmt.recipe.data import FilterRecipe, ParserRecipe, SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_parses

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
+from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
-from synmt.syntax.parse import IntArray
 
 PAD, UNK, BOS, EOS = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")

@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import word_of
-from synmt.evaluation.bootstrap import DoubleArray
-from synmt.syntax.parse import IntArray
 
 Pair = tuple[int, int]
 """A source word and the target word that is aligned with it, both counted from 0."""

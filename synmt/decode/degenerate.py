@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from synmt.syntax.whitespace import visible
+from synmt.syntax.whitespace import without_whitespace
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 
@@ -34,7 +34,7 @@ _CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
 
 def degenerate(source: str, translation: str, *, at_limit: bool = False) -> Reason | None:
     """Say what is wrong with a translation of a source that has text; None where nothing is."""
-    if not visible(translation):
+    if not without_whitespace(translation):
         return "empty"
     if has_loop(translation) and not has_loop(source):
         return "loop"

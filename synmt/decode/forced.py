@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from synmt.arrays import DoubleArray
 from synmt.data.batch import Batch
 from synmt.data.vocabulary import BOS, EOS, PAD, IdArray
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.model.attention import Memory
-from synmt.model.capture import Watched, watched
+from synmt.model.capture import Activations, capture
 from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 
@@ -46,11 +46,11 @@ class Forced:
 def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forced]:
     """Make a model write the targets of a batch, which stands on the model's device; with `attention`, watch it."""
     assert not model.training
-    with watched(model, ("cross",) if attention else ()) as seen:
+    with capture(model, ("cross",) if attention else ()) as captured:
         memory, _ = model.remember(batch.source, batch.source_signals)
         states = model.decode(memory, batch.target_input, model.syntax("target", batch.target_signals))  # (B, T, D)
     rows = _rows(piece_log_probabilities(states, model.output_weight, batch.target_output), batch.target_output)
-    cross = cross_by_head(seen)
+    cross = cross_by_head(captured)
     return [
         Forced(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
         for number, (row, width) in enumerate(zip(rows, batch.source.mask.sum(1).tolist(), strict=True))
@@ -106,7 +106,7 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
     )
 
 
-def cross_by_head(seen: Watched) -> dict[tuple[int, int], DoubleArray]:
+def cross_by_head(captured: Activations) -> dict[tuple[int, int], DoubleArray]:
     """Split weights of attention to the source by layer and head: (B, T, S) each."""
-    arrays = {layer: weights.double().cpu().numpy() for layer, weights in seen.cross.items()}  # (B, H, T, S) each
+    arrays = {layer: weights.double().cpu().numpy() for layer, weights in captured.cross.items()}  # (B, H, T, S) each
     return {(layer, head + 1): array[:, head] for layer, array in arrays.items() for head in range(array.shape[1])}

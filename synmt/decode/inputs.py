@@ -36,7 +36,7 @@ def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
         yield window
 
 
-def beside(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterator[tuple[list[T], list[U]]]:
+def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterator[tuple[list[T], list[U]]]:
     """Give each window of lines what stands beside it; raises SynmtError where the lines or the others run out."""
     others, count = iter(others), 0
     for window in windows:

@@ -21,14 +21,14 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run, load_weights
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import visible
+from synmt.syntax.whitespace import without_whitespace
 
 Trees = Sequence[Parse | None]
 """One for each line; None where a model reads none."""
 
 
 @dataclass(frozen=True)
-class Reader:
+class LoadedModel:
     """A model that reads sources.
 
     reading: what it reads of trees.
@@ -54,14 +54,14 @@ class Reader:
         return self.reading.arcs and not self.reading.certain
 
 
-class OwnTrees:
+class TreeProvider:
     """What makes the trees of some readers; a parser loads when it is first needed.
 
     cached: whether trees are kept between runs (see synmt/parsing/cache.py).
     remark: told what a person should know, once.
     """
 
-    def __init__(self, readers: Sequence[Reader], *, device: str, cached: bool, remark: Remark) -> None:
+    def __init__(self, readers: Sequence[LoadedModel], *, device: str, cached: bool, remark: Remark) -> None:
         self.readers, self.device, self.cached, self.remark = readers, device, cached, remark
         self._parsers: dict[str, StanzaParser] = {}
         self._caches: dict[str, CachedParser] = {}
@@ -82,7 +82,7 @@ class OwnTrees:
                 found[name] = self._with_own(reader, lines, given, number)
         return [found[self._name(reader)] for reader in self.readers]
 
-    def parser(self, reader: Reader) -> StanzaParser:
+    def parser(self, reader: LoadedModel) -> StanzaParser:
         """Give the parser of a reader; an error where its run does not record it."""
         name = self._name(reader)
         if name not in self._parsers:
@@ -91,9 +91,9 @@ class OwnTrees:
             self._parsers[name] = recorded_parser(reader.parser, self.device, self.remark, arcs=arcs)
         return self._parsers[name]
 
-    def _with_own(self, reader: Reader, lines: Sequence[str], given: Trees, number: int) -> Trees:
+    def _with_own(self, reader: LoadedModel, lines: Sequence[str], given: Trees, number: int) -> Trees:
         trees = [
-            flat_parse(line) if tree is None and not visible(line) else tree
+            flat_parse(line) if tree is None and not without_whitespace(line) else tree
             for line, tree in zip(lines, given, strict=True)
         ]
         places = [place for place, tree in enumerate(trees) if tree is None]
@@ -111,7 +111,7 @@ class OwnTrees:
         return [next(own) if tree is None else tree for tree in trees]
 
     @staticmethod
-    def _name(reader: Reader) -> str:
+    def _name(reader: LoadedModel) -> str:
         """Name what a reader reads: equal for the same parser, wherever its files lie; empty for no trees."""
         if not reader.reads_trees:
             return ""
@@ -119,14 +119,14 @@ class OwnTrees:
         return fingerprint(sorted((key, value) for key, value in identity.items() if key not in ("model", "arcs")))
 
 
-def make_reader(model: Seq2Seq, recipe: Recipe, parser: dict[str, Any] | None) -> Reader:
+def describe_model(model: Seq2Seq, recipe: Recipe, parser: dict[str, Any] | None) -> LoadedModel:
     """Find out what a model wants of a source."""
     reading = reading_of(model.reads("source"), recipe.parser)
     task = TRANSLATION if task_tags(recipe) else ""
-    return Reader(model.eval(), reading, parser, recipe.filters.max_pieces, task)
+    return LoadedModel(model.eval(), reading, parser, recipe.filters.max_pieces, task)
 
 
-def load_reader(run: Run, *, device: str = "auto", which: str = "final", parser: str | None = None) -> Reader:
+def load_model(run: Run, *, device: str = "auto", which: str = "final", parser: str | None = None) -> LoadedModel:
     """Load the model of a run with its weights `final`, `best`, `last` or `average`.
 
     parser: where its parser lies, if not where the run says.
@@ -138,7 +138,7 @@ def load_reader(run: Run, *, device: str = "auto", which: str = "final", parser:
     identity = info.get("parser")
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
-    return make_reader(model.to(place), recipe, identity)
+    return describe_model(model.to(place), recipe, identity)
 
 
 def load_vocabularies(run: Run) -> tuple[Vocabulary, Vocabulary]:

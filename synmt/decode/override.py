@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from synmt.decode.inputs import Request
-from synmt.decode.rescoring import write_again
+from synmt.decode.rescoring import rescore
 from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
@@ -86,7 +86,7 @@ def _compare(translator: Translator, requests: list[Request], number: int) -> li
     others = [replace(request, tree=_given(request, translator)) for request in requests]
     found = translator.translate_requests(others, number)
     lines, trees = translator.read(others, number)
-    again = write_again(translator, lines, trees, own)
+    again = rescore(translator, lines, trees, own)
     return [
         Compared(one, other, again[index].log_probability if index in again else 0.0)
         for index, (one, other) in enumerate(zip(own, found, strict=True))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from synmt.arrays import DoubleArray, IntArray
 from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK, IdArray
 from synmt.decode.forced import force_again
@@ -24,8 +25,7 @@ from synmt.decode.inputs import batches
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import DoubleArray
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 
 _PIECES = 50
 """For each sentence that a batch may have, so many target pieces fit into it, padding included."""

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synmt.arrays import DoubleArray, IntArray
 from synmt.data.batch import collate
 from synmt.decode.alignment import blank_words, default_head_weights, word_alignment
 from synmt.decode.forced import Forced, force
 from synmt.decode.source import Source
 from synmt.decode.translation import Aligned, Translation, piece_spans
-from synmt.evaluation.bootstrap import DoubleArray
-from synmt.syntax.parse import IntArray
 
 if TYPE_CHECKING:
     from synmt.decode.loaded_model import Trees
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class Rescored:
     """What the models say of a translation that they were made to write.
 
     source: (T, 2) which characters of the line each source piece stands for.
@@ -38,14 +37,14 @@ class Written:
     cross: DoubleArray | None
 
 
-def write_again(
+def rescore(
     translator: Translator,
     lines: Sequence[str],
     trees: Sequence[Trees],
     translations: Sequence[Translation],
     *,
     attention: bool = False,
-) -> dict[int, Written]:
+) -> dict[int, Rescored]:
     """Make the models write the best translation of each line that has one, under given trees: by place of the line.
 
     trees: of the lines, for each of the translator's readers.
@@ -62,11 +61,11 @@ def write_again(
         ]
         for one, *several in zip(parts[0], *forced, strict=True):
             cross = np.mean([_weights(each) for each in several], axis=0) if attention else None
-            found[one.index] = Written(one.spans, _log_probability(several), cross)
+            found[one.index] = Rescored(one.spans, _log_probability(several), cross)
     return found
 
 
-def align(translation: Translation, line: str, written: Written, translator: Translator) -> Translation:
+def align(translation: Translation, line: str, written: Rescored, translator: Translator) -> Translation:
     """Add which words of the line those of the translation come from."""
     assert written.cross is not None
     best = translation.candidates[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from synmt.arrays import IntArray
 from synmt.data.corpus import Example, Tree
 from synmt.data.encoding import cut_short
 from synmt.data.tasks import tagged
@@ -16,7 +17,7 @@ from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 
 Remark = Callable[[str], None]
 """Takes a sentence that a person should read."""

@@ -7,11 +7,11 @@ from itertools import accumulate
 
 import numpy as np
 
+from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
 from synmt.decode.degenerate import Reason
 from synmt.decode.hypotheses import Hypothesis
-from synmt.syntax.parse import IntArray
 
 
 @dataclass(frozen=True)

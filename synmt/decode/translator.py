@@ -14,10 +14,18 @@ from synmt.decode.constraints import length_limits
 from synmt.decode.degenerate import degenerate
 from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Hypothesis
-from synmt.decode.inputs import Request, batches, beside, windows
-from synmt.decode.loaded_model import OwnTrees, Reader, Trees, check_alike, load_reader, load_vocabularies, make_reader
+from synmt.decode.inputs import Request, batches, windows, zip_windows
+from synmt.decode.loaded_model import (
+    LoadedModel,
+    TreeProvider,
+    Trees,
+    check_alike,
+    describe_model,
+    load_model,
+    load_vocabularies,
+)
 from synmt.decode.options import SearchOptions, Wanted, override, search_options
-from synmt.decode.rescoring import align, write_again
+from synmt.decode.rescoring import align, rescore
 from synmt.decode.source import Remark, Source, cut
 from synmt.decode.translation import Translation, make_candidate
 from synmt.errors import SynmtError
@@ -26,7 +34,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe, Recipe
 from synmt.run import Run
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import visible
+from synmt.syntax.whitespace import without_whitespace
 
 _PIECES = 50
 """For each sentence that a batch may have, so many source pieces fit into it, padding included."""
@@ -54,17 +62,17 @@ class Translator:
         recipe: Recipe,
         *,
         parser: dict[str, Any] | None = None,
-        others: Sequence[Reader] = (),
+        others: Sequence[LoadedModel] = (),
         wanted: Wanted = Wanted(),
         remark: Remark = lambda text: None,
     ) -> None:
         self.decoding, self.wanted, self.remark = recipe.decoding, wanted, remark
         self.options = search_options(self.decoding, wanted)
-        self.readers = (make_reader(model, recipe, parser), *others)
+        self.readers = (describe_model(model, recipe, parser), *others)
         self.source, self.target = source, target
         self.device = next(model.parameters()).device
         self.max_pieces = min(each.max_pieces for each in self.readers)
-        self._own_trees = OwnTrees(self.readers, device=str(self.device), cached=wanted.parse_cache, remark=remark)
+        self._own_trees = TreeProvider(self.readers, device=str(self.device), cached=wanted.parse_cache, remark=remark)
 
     @classmethod
     def load(
@@ -85,7 +93,7 @@ class Translator:
         recipe = run.recipe()
         recipe = recipe.model_copy(update={"decoding": override(recipe.decoding, decoding)})
         check_alike([run, *others])
-        first, *more = (load_reader(each, device=device, which=which, parser=wanted.parser) for each in (run, *others))
+        first, *more = (load_model(each, device=device, which=which, parser=wanted.parser) for each in (run, *others))
         vocabularies = load_vocabularies(run)
         return cls(first.model, *vocabularies, recipe, parser=first.parser, others=more, wanted=wanted, remark=remark)
 
@@ -141,7 +149,7 @@ class Translator:
             return
         yield from self.translate_all(
             [Request(line, tree=tree) for line, tree in zip(lines, trees, strict=True)]
-            for lines, trees in beside(taken, parses, "trees")
+            for lines, trees in zip_windows(taken, parses, "trees")
         )
 
     def translate_all(self, taken: Iterable[list[Request]]) -> Iterator[list[Translation]]:
@@ -159,7 +167,7 @@ class Translator:
             for one, hypotheses, limit in self._searched(parts, requests, number):
                 found[one.index] = self._translation(one, hypotheses, lines[one.index], number, limit)
         if self.wanted.alignment:
-            again = write_again(self, lines, trees, found, attention=True)
+            again = rescore(self, lines, trees, found, attention=True)
             for index, written in again.items():
                 found[index] = align(found[index], lines[index], written, self)
         return found
@@ -186,7 +194,7 @@ class Translator:
         sources = [
             cut(index, line, tree, self.source, self.max_pieces, task=self.task)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
-            if visible(line)
+            if without_whitespace(line)
         ]
         logits = self.options.beam_size * len(self.target)
         size = max(1, min(self.decoding.batch_size, _LOGITS // logits))
@@ -220,7 +228,7 @@ class Translator:
         return zip(parts[0], found, raised, strict=True)
 
     def _prefix(self, text: str, line: int) -> list[int]:
-        pieces = self.target.encode_ids(text) if visible(text) else []
+        pieces = self.target.encode_ids(text) if without_whitespace(text) else []
         if UNK in pieces:
             raise SynmtError(
                 f"the target vocabulary has no piece for a part of the prefix '{text}'", where=f"line {line}"

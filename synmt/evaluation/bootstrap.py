@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-DoubleArray = npt.NDArray[np.float64]
+from synmt.arrays import DoubleArray
 
 SAMPLES, SEED = 1000, 12345
 """So many resamples, from this seed, where nobody says otherwise; sacreBLEU's numbers."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.evaluation.metrics import Metric, Score, check_texts, score_counted
 from synmt.files import cache_folder, fingerprint, write_atomically
 
@@ -31,7 +31,7 @@ _WORTH_CACHING = 50
 """Fewer segments are counted again: the cache would fill with small files. A run keeps its own all the same."""
 
 
-def kept_score(
+def cached_score(
     metric: Metric,
     hypotheses: Sequence[str],
     references: Sequence[str],

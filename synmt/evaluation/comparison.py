@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from synmt.arrays import DoubleArray
 from synmt.errors import UsageError, did_you_mean
-from synmt.evaluation.bootstrap import SAMPLES, SEED, DoubleArray, interval
+from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
 from synmt.evaluation.metrics import Metric, Score
 from synmt.evaluation.seeds import Spread, draw_seeds, seeded_bootstrap, spread, welch_test
 from synmt.evaluation.significance import (
@@ -45,7 +46,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SystemResult:
     """What a system reaches by one metric.
 
     seeds: a score for each seed; their mean is the system's.
@@ -103,7 +104,7 @@ def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def standings(systems: Sequence[Sequence[Score]], plan: Plan) -> list[Standing]:
+def compare_systems(systems: Sequence[Sequence[Score]], plan: Plan) -> list[SystemResult]:
     """Judge systems by one metric, each by the scores of its seeds; the first is what others are compared with."""
     drawn = [_resampled(seeds, plan) for seeds in systems]
     return [
@@ -117,14 +118,14 @@ def _resampled(seeds: Sequence[Score], plan: Plan) -> DoubleArray:
     return bootstrap_scores(statistics, seeds[0].metric.aggregate, samples=plan.resamples, seed=plan.seed)
 
 
-def _alone(seeds: Sequence[Score], scores: DoubleArray, plan: Plan) -> Standing:
+def _alone(seeds: Sequence[Score], scores: DoubleArray, plan: Plan) -> SystemResult:
     low, high = interval(draw_seeds(scores, np.random.default_rng(plan.seed)))
-    return Standing(list(seeds), float(low), float(high))
+    return SystemResult(list(seeds), float(low), float(high))
 
 
 def _standing(
     seeds: Sequence[Score], scores: DoubleArray, base: Sequence[Score], base_scores: DoubleArray, plan: Plan
-) -> Standing:
+) -> SystemResult:
     alone = _alone(seeds, scores, plan)
     difference = alone.value - spread([score.value for score in base]).mean
     tests = plan.tests
@@ -136,7 +137,7 @@ def _standing(
     p_values = {name: _p(name, base, seeds, plan) for name in tests if name != "bootstrap"}
     if comparison:
         p_values = {"bootstrap": comparison.p_value, **p_values}
-    return Standing(alone.seeds, alone.low, alone.high, difference, comparison, p_values)
+    return SystemResult(alone.seeds, alone.low, alone.high, difference, comparison, p_values)
 
 
 def _p(test: str, base: Sequence[Score], system: Sequence[Score], plan: Plan) -> float | None:

@@ -17,8 +17,8 @@ from pkgutil import resolve_name
 
 import numpy as np
 
+from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.files import read_lines
 
 Aggregate = Callable[[DoubleArray], float]

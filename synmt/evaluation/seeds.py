@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synmt.evaluation.bootstrap import SEED, DoubleArray
+from synmt.arrays import DoubleArray
+from synmt.evaluation.bootstrap import SEED
 from synmt.evaluation.significance import Comparison, compare, t_p_value
 
 

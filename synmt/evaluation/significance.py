@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from synmt.evaluation.bootstrap import SAMPLES, SEED, DoubleArray, interval, resamples
+from synmt.arrays import DoubleArray
+from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.metrics import Aggregate
 
 SWAPS = 10_000

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from synmt.data.corpus import SIDES, Side
+from synmt.arrays import SIDES, Side
 from synmt.model.attention import Terms
 from synmt.model.multihead import CrossAttention, SelfAttention
 from synmt.model.recurrent import Gate, Weights
@@ -21,7 +21,7 @@ gates to annotations."""
 
 
 @dataclass
-class Watched:
+class Activations:
     """What has been seen in one pass of teacher forcing over B sentences.
 
     attention: weights of self-attention, (B, H, T, T), by side and layer, which counts from 1; the target's positions
@@ -41,9 +41,9 @@ class Watched:
 
 
 @contextmanager
-def watched(model: nn.Module, what: Collection[Watch]) -> Iterator[Watched]:
+def capture(model: nn.Module, what: Collection[Watch]) -> Iterator[Activations]:
     """Watch a model for as long as the block runs; all is there when it has ended."""
-    found = Watched()
+    found = Activations()
     steps: dict[str, list[Tensor]] = {"gates": [], "cross": []}
     with ExitStack() as hooks:
         for module, hook in _hooks(model, what, found, steps):
@@ -70,7 +70,7 @@ def _last_layer(model: nn.Module) -> int:
 
 
 def _hooks(
-    model: nn.Module, what: Collection[Watch], found: Watched, steps: dict[str, list[Tensor]]
+    model: nn.Module, what: Collection[Watch], found: Activations, steps: dict[str, list[Tensor]]
 ) -> Iterator[tuple[nn.Module, Any]]:
     for side in SIDES:
         for number, layer in enumerate(self_attention(model, side), start=1):
@@ -97,7 +97,7 @@ def _keep_weights(kept: dict[Any, Tensor], place: Any) -> Any:
     return hook
 
 
-def _keep_terms(found: Watched, place: tuple[Side, int]) -> Any:
+def _keep_terms(found: Activations, place: tuple[Side, int]) -> Any:
     def hook(module: SelfAttention, given: tuple[Any, ...], output: Tensor) -> None:
         parts = module.terms(*given[:3])
         if any(part.factor is not None for part in parts):

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
+from synmt.arrays import Side
 from synmt.data.batch import Batch, Sequences
-from synmt.data.corpus import Side
 from synmt.model.attention import Memory
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal

@@ -121,7 +121,7 @@ def parse_stream(
     on_failure: takes the number of a line, from 1, and the reason why its tree is flat or pieced together.
     """
     number = 1
-    for lines in files.arriving(stream, _WINDOW, where=where):
+    for lines in files.read_available_lines(stream, _WINDOW, where=where):
         report = None if on_failure is None else lambda index, why, first=number: on_failure(first + index, why)
         parses = parser.parse(lines, on_failure=report)
         pairs = enumerate(zip(parses, lines, strict=True), start=number)

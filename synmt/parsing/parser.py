@@ -18,7 +18,7 @@ from synmt.parsing.lines import batches, unreadable
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import visible
+from synmt.syntax.whitespace import without_whitespace
 
 OnFailure = Callable[[int, str], None]
 """Takes the index of a line in the call and the reason why its tree is flat or pieced together."""
@@ -138,7 +138,7 @@ class StanzaParser:
         reasons: dict[str, str] = {}
         for line in dict.fromkeys(lines):
             reason = unreadable(line)
-            if reason or not visible(line):
+            if reason or not without_whitespace(line):
                 found[line] = flat_parse(line)
             if reason:
                 reasons[line] = reason

@@ -28,7 +28,7 @@ def work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pat
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
         raise exists_already("exists, and is no finished file of `synmt parse`", target)
-    with files.saying_what_failed(folder):
+    with files.reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder, "these trees"):
         if state.exists() and state.read_text() != fingerprint:

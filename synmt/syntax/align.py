@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from synmt.syntax.parse import IntArray
-from synmt.syntax.whitespace import BLANK, visible
+from synmt.arrays import IntArray
+from synmt.syntax.whitespace import WHITESPACE, without_whitespace
 
 _TOKEN_RANGE = re.compile(r"(?:^|\|)TokenRange=(\d+):(\d+)(?:\||$)")
 
@@ -40,16 +40,16 @@ def _given(line: str, words: Sequence[str], miscs: Sequence[str]) -> list[tuple[
         if match is None:
             return None
         start, end = int(match[1]), int(match[2])
-        if start < covered or visible(line[covered:start]) or not _same(line[start:end], word):
+        if start < covered or without_whitespace(line[covered:start]) or not _same(line[start:end], word):
             return None
         spans.append((start, end))
         covered = end
-    return spans if not visible(line[covered:]) else None
+    return spans if not without_whitespace(line[covered:]) else None
 
 
 def _same(piece: str, word: str) -> bool:
     # a piece that begins or ends in a blank is a range that has slipped
-    return piece == word or (piece == piece.strip() != "" and visible(piece) == visible(word))
+    return piece == word or (piece == piece.strip() != "" and without_whitespace(piece) == without_whitespace(word))
 
 
 def _walked(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
@@ -57,7 +57,7 @@ def _walked(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
     end = 0
     for index, word in enumerate(words):
         start = end = _skip_blanks(line, end)
-        for character in visible(word):
+        for character in without_whitespace(word):
             end = _skip_blanks(line, end)
             if line[end : end + 1] != character:
                 raise Misplaced(index, line[start : start + 30])
@@ -72,6 +72,6 @@ def _walked(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _skip_blanks(line: str, position: int) -> int:
-    while position < len(line) and BLANK.match(line, position):
+    while position < len(line) and WHITESPACE.match(line, position):
         position += 1
     return position

@@ -17,10 +17,11 @@ from typing import Literal
 
 import numpy as np
 
+from synmt.arrays import FloatArray, IntArray
 from synmt.files import fingerprint
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.parse import Arcs, FloatArray, IntArray, Parse
+from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.relations import Groups, group_numbers, groups_of
 from synmt.syntax.signals import Signal
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.syntax.multiword import Token
-from synmt.syntax.parse import Arcs, IntArray
+from synmt.syntax.parse import Arcs
 
 Entry = tuple[int, str, float]
 """Parent as HEAD numbers it, relation, probability."""

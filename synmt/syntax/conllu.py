@@ -29,7 +29,7 @@ from synmt.syntax.align import Misplaced, spans_in
 from synmt.syntax.arcs import arcs_misc
 from synmt.syntax.conllu_blocks import Block, blocks_of, read_blocks
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import visible, without_breaks
+from synmt.syntax.whitespace import without_breaks, without_whitespace
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
@@ -50,7 +50,7 @@ def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
     lines = iter(lines)
     seen = used = skipped = 0
     for seen, line in enumerate(lines, start=1):
-        if not visible(line) and (block is None or block.words):
+        if not without_whitespace(line) and (block is None or block.words):
             skipped += 1
             yield _EMPTY
             continue
@@ -66,7 +66,7 @@ def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
 def parse_in(text: str, line: str, *, where: str) -> Parse:
     """Read the tree of one line out of a text in CoNLL-U; raises SynmtError unless it has one sentence, this one."""
     blocks = list(blocks_of(text.split("\n"), where=where))
-    if not visible(line) and not any(block.words for block in blocks):
+    if not without_whitespace(line) and not any(block.words for block in blocks):
         return _EMPTY
     if len(blocks) != 1:
         raise SynmtError(f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="A line has one")

@@ -8,9 +8,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.errors import UsageError
-from synmt.syntax.parse import Arcs, IntArray, Parse
-from synmt.syntax.trees import BoolArray, ancestors, random_tree
+from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.trees import ancestors, random_tree
 
 ControlKind = Literal["none", "random", "left", "right", "shuffled"]
 

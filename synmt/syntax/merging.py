@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.syntax.parse import Arcs, IntArray, Parse
+from synmt.arrays import IntArray
+from synmt.syntax.parse import Arcs, Parse
 
 
 def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:

@@ -32,8 +32,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from synmt.arrays import IntArray
 from synmt.errors import UsageError
-from synmt.syntax.parse import IntArray
 
 Groups = tuple[tuple[str, ...], ...]
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from synmt.arrays import Array, FloatArray, IntArray
 from synmt.errors import UsageError
 from synmt.files import fingerprint
-from synmt.syntax.parse import FloatArray, IntArray, Parse
+from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

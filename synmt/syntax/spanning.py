@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from synmt.syntax.parse import IntArray
+from synmt.arrays import IntArray
 
 Scores = npt.NDArray[np.float64]
 

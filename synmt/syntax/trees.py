@@ -6,11 +6,9 @@ A tree of W words is an array (W,) with the parent of each word; the root is its
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from synmt.syntax.parse import IntArray, Parse
-
-BoolArray = npt.NDArray[np.bool_]
+from synmt.arrays import BoolArray, IntArray
+from synmt.syntax.parse import Parse
 
 
 def tree_distances(parents: IntArray) -> IntArray:

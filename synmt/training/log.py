@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from synmt.files import saying_what_failed, write_atomically
+from synmt.files import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, Record, ValidationRecord
 
 
@@ -27,7 +27,7 @@ class Log:
     def write(self, record: Record) -> None:
         """Append one record."""
         kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
-        with saying_what_failed(self.path), open(self.path, "a", encoding="utf-8") as out:
+        with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:
             out.write(json.dumps({"kind": kind, **_finite(asdict(record))}, allow_nan=False) + "\n")
         if self._board is not None and not isinstance(record, EndRecord):
             prefix = "validation" if isinstance(record, ValidationRecord) else "training"

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import Side
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.data.corpora import Corpus
-from synmt.data.corpus import Side
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.training.tree_requirements import Needs, all_given_trees, make_parser
+from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser
 
 
 @dataclass(frozen=True)
-class Origin:
+class ParseSource:
     """Where the trees of a side come from: given files of train and valid, or our parser.
 
     arcs: whether they must have probabilities of arcs.
@@ -45,11 +45,11 @@ class Origin:
         return annotation_name(self.side, self.description(arcs=arcs))
 
 
-def origin_of(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> Origin:
+def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, needs: TreeRequirements) -> ParseSource:
     """Find out where the trees of a side come from; a parser is loaded, so that what is missing is missed now."""
     if given := all_given_trees(recipe, corpus, side, needs):
-        return Origin(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
-    origin = Origin(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
+        return ParseSource(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
+    origin = ParseSource(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
     # the name is made of the parser's files, for which it is loaded
     origin.name()
     return origin

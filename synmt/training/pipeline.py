@@ -13,15 +13,16 @@ from typing import Any
 import torch
 
 from synmt import __version__
+from synmt.arrays import SIDES, Side
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpora import Corpus, resolve_corpus, test_names
-from synmt.data.corpus import SIDES, PreparedCorpus, Side
+from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import check_lengths
 from synmt.data.stream import Reader
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import UsageError
-from synmt.evaluation.cache import kept_score
+from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MetricOptions, make_metric, score_system
 from synmt.files import read_lines, write_atomically
 from synmt.model.build import build_for
@@ -34,7 +35,7 @@ from synmt.run import Run, average_weights, regular_checkpoints, remove_leftover
 from synmt.syntax.conllu import read_parses
 from synmt.training.distributed import Processes
 from synmt.training.trainer import Trainer
-from synmt.training.tree_requirements import all_given_trees, check_variants, given_trees, parser_recipe
+from synmt.training.tree_requirements import all_given_trees, given_trees, parser_recipe, tree_requirements
 
 MAY_CHANGE = {
     "training": {
@@ -52,7 +53,7 @@ MAY_CHANGE = {
 
 def check_values(recipe: Recipe) -> None:
     """Try whatever of a recipe can be tried before anything runs: variants, device, metrics."""
-    check_variants(recipe)
+    tree_requirements(recipe)
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
         raise UsageError(
@@ -109,7 +110,7 @@ def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     tests = {name: corpus.test[name] for name in names}
     check_lengths(tests)
-    needs = check_variants(recipe)["source"]
+    needs = tree_requirements(recipe)["source"]
     if needs.to_run:
         all_given_trees(recipe, corpus, "source", needs)
     return tests
@@ -230,7 +231,7 @@ def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> It
     """Translate and score one test set into the run folder; yields how many lines each window had."""
     folder = run.test_folder(name)
     sources, references = list(read_lines(files.source)), list(read_lines(files.target))
-    trees = given_trees(recipe, files, "source") if check_variants(recipe)["source"].to_run else None
+    trees = given_trees(recipe, files, "source") if tree_requirements(recipe)["source"].to_run else None
     parses = read_parses(trees, sources) if trees else None
     translator = Translator.load(run, device=recipe.training.device)
     hypotheses = []
@@ -252,7 +253,7 @@ def _score_test(folder: Path, recipe: Recipe, hypotheses: list[str], references:
     options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
     values = {}
     for name in recipe.evaluation.metrics:
-        score = kept_score(make_metric(name, options), hypotheses, references, sources=sources, folder=kept)
+        score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=kept)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
     with write_atomically(folder / "scores.json") as out:
         json.dump(values, out, indent=1)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmt.arrays import SIDES, Side
 from synmt.data.corpora import Corpus
-from synmt.data.corpus import SIDES, PreparedCorpus, Side
+from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import fingerprint
-from synmt.hashing import stored_sha256
+from synmt.files import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.variant import Variant
 from synmt.parsing.parser import StanzaParser
@@ -20,7 +20,7 @@ from synmt.syntax.conllu import read_conllu
 
 
 @dataclass(frozen=True)
-class Needs:
+class TreeRequirements:
     """What the variants of a recipe want of one side's trees.
 
     to_run, to_learn: trees whenever the model runs, or in training only.
@@ -37,7 +37,7 @@ class Needs:
         return self.to_run or self.to_learn
 
 
-def check_variants(recipe: Recipe) -> dict[Side, Needs]:
+def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     """Make every variant once, so that all misfits are reported before anything runs."""
     placed = _place_all(recipe)
     for variant in placed["target"]:
@@ -55,7 +55,7 @@ def check_variants(recipe: Recipe) -> dict[Side, Needs]:
             where="syntax.variants",
             do="Give one of the two up",
         )
-    found: dict[Side, Needs] = {
+    found: dict[Side, TreeRequirements] = {
         side: _needs(variants, parser_recipe(recipe, side)) for side, variants in placed.items()
     }
     for side, needs in found.items():
@@ -63,7 +63,7 @@ def check_variants(recipe: Recipe) -> dict[Side, Needs]:
     return found
 
 
-def _check_control(recipe: Recipe, side: Side, needs: Needs) -> None:
+def _check_control(recipe: Recipe, side: Side, needs: TreeRequirements) -> None:
     parser = parser_recipe(recipe, side)
     read_by_tasks = side == "source" and recipe.tasks.parsing == "dependencies"
     if (parser.control in ("none", "gold") and not parser.rewire) or needs.parses or read_by_tasks:
@@ -93,11 +93,11 @@ def variants_of(recipe: Recipe, side: Side) -> list[Variant]:
     return [variant for layer in place_variants(recipe.model, recipe.syntax, side) for variant in layer]
 
 
-def _needs(variants: list[Variant], parser: ParserRecipe) -> Needs:
+def _needs(variants: list[Variant], parser: ParserRecipe) -> TreeRequirements:
     # the arcs of a control, and of gold trees, are certain
     certain = parser.control != "none"
     want_arcs = {type(variant).__name__: None for variant in variants if _reads_arcs(variant) and not certain}
-    return Needs(any(v.reads for v in variants), any(v.learns for v in variants), tuple(want_arcs))
+    return TreeRequirements(any(v.reads for v in variants), any(v.learns for v in variants), tuple(want_arcs))
 
 
 def _reads_arcs(variant: Variant) -> bool:
@@ -126,7 +126,7 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     return found if gold or recipe.corpus.train is not None else None
 
 
-def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, needs: Needs) -> dict[str, Path]:
+def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, needs: TreeRequirements) -> dict[str, Path]:
     """Give the trees of every split that the model needs them of; none where its parser makes them.
 
     Trees of two origins are never mixed: a model does not read in one text what it has not learnt in another.

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from synmt.analysis.trees.induced import TreeSource, tree_sources
-from synmt.data.corpus import Side
+from synmt.arrays import Side
 from synmt.errors import UsageError, did_you_mean
-from synmt.model.capture import Watch, Watched, self_attention
+from synmt.model.capture import Activations, Watch, self_attention
 from synmt.model.seq2seq import Seq2Seq
 
 Place = Literal["source", "target", "cross"]
@@ -88,22 +88,24 @@ def _owned(model: Seq2Seq, side: Side) -> Iterator[tuple[tuple[int, int], str]]:
             yield (place.layer, head + 1), type(variant).__module__.rpartition(".")[2]
 
 
-def weights_of(seen: Watched, place: Place, heads: Sequence[Head]) -> Tensor:
+def weights_of(captured: Activations, place: Place, heads: Sequence[Head]) -> Tensor:
     """Take what the heads look at from a pass: (B, S, Tq, Tk)."""
     if place != "cross":
-        return _stack({layer: found for (side, layer), found in seen.attention.items() if side == place}, heads)
+        return _stack({layer: found for (side, layer), found in captured.attention.items() if side == place}, heads)
     if not heads[0].layer:
-        [weights] = seen.cross.values()
+        [weights] = captured.cross.values()
         return weights
-    return _stack(seen.cross, heads)
+    return _stack(captured.cross, heads)
 
 
-def edits_of(seen: Watched, side: Side, what: Literal["factor", "bias"], heads: Sequence[Head]) -> dict[Head, Tensor]:
+def edits_of(
+    captured: Activations, side: Side, what: Literal["factor", "bias"], heads: Sequence[Head]
+) -> dict[Head, Tensor]:
     """Take what variants multiply the scores of their heads by, or add to them: (B, Tq, Tk) each.
 
     A head whose edit is neutral everywhere has none.
     """
-    found = seen.factors if what == "factor" else seen.biases
+    found = captured.factors if what == "factor" else captured.biases
     neutral = 1.0 if what == "factor" else 0.0
     edits = {
         head: found[side, head.layer][:, head.number - 1]

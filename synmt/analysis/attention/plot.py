@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from synmt.analysis.attention.table import AttentionReport, HeadRow
-    from synmt.evaluation.bootstrap import DoubleArray
+    from synmt.arrays import DoubleArray
 
 COLOURS = (
     *("#fcfcfc", "#d9e7fa", "#b3d2f8", "#8cbef4", "#61aaeb", "#3c95da"),

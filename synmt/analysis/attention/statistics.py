@@ -26,20 +26,20 @@ import numpy.typing as npt
 from scipy.special import entr
 
 from synmt.analysis.attention.heads import Head, Place, weights_of
-from synmt.analysis.forward_passes import Sentence, passes
+from synmt.analysis.forward_passes import Sentence, run_forward
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import Texts, piece_owners
+from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.translator import Translator
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.model.capture import Watch
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 
 NOWHERE = np.iinfo(np.int64).min
 """The choice of a word that gives no word any weight."""
 
 
 @dataclass(frozen=True, eq=False)
-class Looks:
+class HeadStatistics:
     """What S heads do with one sentence of P pieces, of which M words count.
 
     entropy: (S, P) in bits; NaN where a piece gives no weight at all.
@@ -72,11 +72,11 @@ class ModelLooks:
 
     heads: list[Head]
     kept: list[int]
-    looks: list[Looks]
+    looks: list[HeadStatistics]
     too_long: int
 
 
-def look(
+def measure_heads(
     translator: Translator,
     heads: Sequence[Head],
     place: Place,
@@ -86,10 +86,10 @@ def look(
     """Run the model over the texts and say what heads look at; the trees are needed for self-attention only."""
     what: tuple[Watch, ...] = ("cross",) if place == "cross" else ("attention",)
     target = None if place == "source" else texts.target
-    found: dict[int, Looks] = {}
+    found: dict[int, HeadStatistics] = {}
     too_long = 0
-    for passed in passes(translator, texts.source, target, texts.read, what=what):
-        weights = weights_of(passed.seen, place, heads).cpu().numpy()  # (B, S, Tq, Tk)
+    for passed in run_forward(translator, texts.source, target, texts.read, what=what):
+        weights = weights_of(passed.captured, place, heads).cpu().numpy()  # (B, S, Tq, Tk)
         for row, sentence in enumerate(passed.sentences):
             too_long += sentence.dropped > 0
             if not sentence.dropped:
@@ -102,7 +102,7 @@ def look(
 
 def _sentence(
     translator: Translator, weights: DoubleArray, place: Place, texts: Texts, sentence: Sentence, *, ends: bool
-) -> dict[int, Looks]:
+) -> dict[int, HeadStatistics]:
     """Look at the real part of padded weights (S, Tq, Tk); nothing for a sentence without words."""
     if place == "cross":
         rows, keys = len(sentence.target), len(sentence.source)
@@ -122,7 +122,7 @@ def owners_of(translator: Translator, texts: Texts, sentence: Sentence) -> IntAr
     return np.append(-1, owners) if texts.side == "target" else np.append(owners, -1)  # (T + 1,)
 
 
-def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> Looks:
+def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> HeadStatistics:
     """Compare what heads look at with a tree: weights (S, T, T), the word of each position (T,)."""
     pieces = np.flatnonzero(owners >= 0)  # (P,)
     counts, hidden = counted(gold, owners, causal=causal)
@@ -130,7 +130,7 @@ def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal
     choices = words.argmax(-1) - np.arange(len(gold))  # (S, W)
     choices[~words.any(-1)] = NOWHERE
     parents = gold.parents[counts]  # (M,)
-    return Looks(
+    return HeadStatistics(
         entropy=entropies(weights[:, pieces]),
         visible=pieces + 1 if causal else np.full(len(pieces), len(owners)),
         elsewhere=weights[:, pieces][..., owners < 0].sum(-1),
@@ -142,10 +142,10 @@ def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal
     )
 
 
-def look_across(weights: DoubleArray, *, ends: bool = True) -> Looks:
+def look_across(weights: DoubleArray, *, ends: bool = True) -> HeadStatistics:
     """Say how sharply heads look at the source: (S, Tq, Tk), of which EOS is the last key if it `ends` in it."""
     heads, rows, keys = weights.shape
-    return Looks(
+    return HeadStatistics(
         entropy=entropies(weights),
         visible=np.full(rows, keys),
         elsewhere=weights[..., -1] if ends else np.zeros((heads, rows)),

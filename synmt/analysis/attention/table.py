@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.analysis.attention.heads import Head, Place
-from synmt.analysis.attention.statistics import NOWHERE, Looks, ModelLooks
+from synmt.analysis.attention.statistics import NOWHERE, HeadStatistics, ModelLooks
 from synmt.analysis.trees.attachment import Share
+from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import DoubleArray, ratio_intervals
-from synmt.syntax.parse import IntArray
+from synmt.evaluation.bootstrap import ratio_intervals
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class AttentionReport:
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """All sentences end to end; the fields are those of `Looks`, and `sentence` (M,) the one of each word."""
+    """All sentences end to end; the fields are those of `HeadStatistics`, and `sentence` (M,) the one of each word."""
 
     entropy: DoubleArray
     visible: IntArray
@@ -155,7 +155,7 @@ def report_attention(found: ModelLooks, about: About, *, lines: int) -> Attentio
     )
 
 
-def _join(looks: Sequence[Looks]) -> _Joined:
+def _join(looks: Sequence[HeadStatistics]) -> _Joined:
     def side_by_side(name: str) -> Any:
         return np.concatenate([getattr(one, name) for one in looks], axis=-1)
 

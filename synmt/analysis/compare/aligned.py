@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from synmt.analysis.forward_passes import passes
+from synmt.analysis.forward_passes import run_forward
+from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.alignment import default_head_weights, word_weights
 from synmt.decode.forced import cross_by_head
 from synmt.decode.translator import Translator
-from synmt.evaluation.bootstrap import DoubleArray
-from synmt.syntax.parse import IntArray
 
 
 def word_attention(
@@ -25,8 +24,8 @@ def word_attention(
     The model's own parser makes the trees that it reads. A line without text has None.
     """
     found: list[DoubleArray | None] = [None] * len(sources)
-    for passed in passes(translator, sources, targets, what=("cross",)):
-        cross = cross_by_head(passed.seen)  # (B, T, S) each
+    for passed in run_forward(translator, sources, targets, what=("cross",)):
+        cross = cross_by_head(passed.captured)  # (B, T, S) each
         weights = default_head_weights(cross, max(layer for layer, _ in cross))  # (B, T, S)
         for one, row in zip(passed.sentences, weights, strict=True):
             words = source_words[one.index], target_words[one.index]

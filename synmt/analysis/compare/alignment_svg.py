@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from synmt.analysis.trees.drawing import columns
-from synmt.evaluation.bootstrap import DoubleArray
+from synmt.arrays import DoubleArray
 from synmt.syntax.whitespace import without_breaks
 
 LEAST = 0.1

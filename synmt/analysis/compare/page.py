@@ -15,8 +15,8 @@ from synmt.analysis.compare.sentences import Compared, ComparedSentence
 from synmt.analysis.compare.word_difference import Kind, kinds, stretches, word_spans
 from synmt.analysis.html import Section, paragraph, picture, table
 from synmt.analysis.trees.svg import draw_parse
-from synmt.evaluation.bootstrap import DoubleArray
-from synmt.syntax.parse import IntArray, Parse
+from synmt.arrays import DoubleArray, IntArray
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True, eq=False)

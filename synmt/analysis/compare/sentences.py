@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synmt.evaluation.bootstrap import DoubleArray
+from synmt.arrays import DoubleArray
 from synmt.evaluation.metrics import Metric, MetricOptions, Score, make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.significance import Comparison, paired_bootstrap
@@ -78,7 +78,7 @@ def ranking_metric(name: str, options: MetricOptions) -> Metric:
     return make_metric("chrf" if name.strip().lower().startswith("bleu") else name, options)
 
 
-def compare_systems(
+def rank_differences(
     a: Outputs, b: Outputs, scores: tuple[Score, Score], ranks: tuple[Score, Score], *, top: int
 ) -> Compared:
     """Find the sentences that two systems translate most differently.

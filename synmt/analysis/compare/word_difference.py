@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from synmt.syntax.parse import IntArray
+from synmt.arrays import IntArray
 
 Kind = Literal["same", "right", "other"]
 """A word is the same in both translations; or it differs, and the reference has it somewhere (`right`), or has not.

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from synmt.analysis.forward_passes import passes
+from synmt.analysis.forward_passes import run_forward
+from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.model.recurrent import Gate
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ def read_gates(
     """
     found: dict[int, GatedSentence] = {}
     too_long = 0
-    for passed in passes(translator, sources, targets):
-        assert passed.seen.gates is not None
-        rows = gate_norms(passed.seen.gates).double().cpu().numpy()  # (B, T)
+    for passed in run_forward(translator, sources, targets):
+        assert passed.captured.gates is not None
+        rows = gate_norms(passed.captured.gates).double().cpu().numpy()  # (B, T)
         for row, sentence in zip(rows, passed.sentences, strict=True):
             index, spans = sentence.index, sentence.target
             too_long += sentence.dropped > 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from synmt.analysis.gates.table import COLUMNS, FEW
 from synmt.analysis.html import Section
-from synmt.evaluation.bootstrap import DoubleArray
+from synmt.arrays import DoubleArray
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence

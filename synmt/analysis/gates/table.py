@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, DoubleArray, ratio_intervals
-from synmt.syntax.parse import IntArray
+from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence, ModelGates

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import IntArray
 from synmt.errors import UsageError, did_you_mean
-from synmt.syntax.parse import IntArray
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 

@@ -11,11 +11,10 @@ from synmt.analysis.groups.buckets import PASCAL, Edges, Values, bucket_names, b
 from synmt.analysis.groups.labels import number_values
 from synmt.analysis.groups.scores import FEW, Grouping
 from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
-from synmt.data.corpus import Side
+from synmt.arrays import BoolArray, IntArray, Side
 from synmt.data.vocabulary import Vocabulary
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
-from synmt.syntax.trees import BoolArray
 
 UNITS = ("words", "pieces", "characters")
 """What a length counts: what spaces separate, units of a vocabulary, or characters, for text without spaces."""

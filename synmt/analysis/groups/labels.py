@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
-from synmt.syntax.parse import IntArray
-from synmt.syntax.trees import BoolArray
 
 _EMPTY = "(empty)"
 _SHOWN = 20

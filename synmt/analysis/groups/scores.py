@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.evaluation.metrics import Metric, Score, score_counted
 from synmt.evaluation.significance import Comparison, paired_bootstrap
-from synmt.syntax.parse import IntArray
-from synmt.syntax.trees import BoolArray
 
 FEW = 10
 """A group of fewer sentences has no interval: their resamples are much alike, whatever the systems are."""

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.syntax.parse import IntArray, Parse
+from synmt.arrays import IntArray
+from synmt.syntax.parse import Parse
 from synmt.syntax.trees import ancestors
 
 

@@ -62,7 +62,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnTrees:
+class TestTrees:
     """What a model reads of each line of a text, and what decides which parents are drawn for it.
 
     trees: without the words that have no piece, and under the recipe's control.
@@ -121,7 +121,7 @@ def parse_shares(text: str) -> list[float]:
     return shares
 
 
-def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> OwnTrees:
+def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> TestTrees:
     """Find what a model reads of the parses of lines."""
     control, keys = translator.reading.control, [b""] * len(lines)
     trees, parsed = list(parses), list(parses)
@@ -131,11 +131,11 @@ def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Pa
             keys[one.index] = one.example.source.tobytes()
             parsed[one.index] = tree = one.example.trees["source"].parse
             trees[one.index] = control.apply(tree, keys[one.index])
-    return OwnTrees(lines, trees, keys, control, None if control.idle else parsed)
+    return TestTrees(lines, trees, keys, control, None if control.idle else parsed)
 
 
 def conditions(
-    own: OwnTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
+    own: TestTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
 ) -> Iterator[Condition]:
     """Make the other trees: rewired ones by share, controls, flat ones, and those of other parsers with their names.
 
@@ -160,7 +160,7 @@ def conditions(
 
 def measure(
     translator: Translator,
-    own: OwnTrees,
+    own: TestTrees,
     made: Iterable[Condition],
     metric: Metric,
     references: Sequence[str],
@@ -225,5 +225,5 @@ def _certain(trees: Sequence[Parse]) -> list[Parse]:
     return [replace(tree, arcs=certain_arcs(tree)) for tree in trees]
 
 
-def _controlled(own: OwnTrees, control: Control) -> list[Parse]:
+def _controlled(own: TestTrees, control: Control) -> list[Parse]:
     return [control.apply(tree, key) for tree, key in zip(own.trees, own.keys, strict=True)]

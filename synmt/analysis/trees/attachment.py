@@ -17,9 +17,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.evaluation.bootstrap import ratio_intervals
-from synmt.syntax.parse import IntArray, Parse
-from synmt.syntax.trees import BoolArray
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True)

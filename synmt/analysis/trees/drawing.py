@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.syntax.parse import IntArray, Parse
+from synmt.arrays import IntArray
+from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import without_breaks
 
 LEGEND = "* root   + as in gold   ~ reversed   - not in gold, whose parent is named"

@@ -16,17 +16,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from synmt.analysis.forward_passes import Pass, Sentence, passes
-from synmt.data.corpus import Side
+from synmt.analysis.forward_passes import ForwardPass, Sentence, run_forward
+from synmt.arrays import DoubleArray, IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
-from synmt.evaluation.bootstrap import DoubleArray
 from synmt.model.build import variant_class, variant_names
 from synmt.model.capture import self_attention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Place, Variant
-from synmt.syntax.parse import IntArray, Parse
+from synmt.syntax.parse import Parse
 from synmt.syntax.spanning import maximum_spanning_tree
 
 _ALL = "all"
@@ -60,10 +59,10 @@ class TreeSource:
         part = f"head-{self.layer}.{self.head}" if self.layer else "flat" if self.flat else "latent"
         return part if self.side == "source" else f"{self.side}-{part}"
 
-    def weights(self, passed: Pass) -> Tensor:
+    def weights(self, passed: ForwardPass) -> Tensor:
         """Take its weights from a pass: (B, T, T), without BOS on the target."""
         if self.layer:
-            weights = passed.seen.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            weights = passed.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
             return weights if self.side == "source" else weights[:, 1:, 1:]
         if passed.memory.weights is None:
             raise UsageError(
@@ -213,7 +212,7 @@ def induce(
     """Run the model over the texts and find the trees of every source."""
     found: dict[int, list[tuple[IntArray, IntArray]]] = {}
     too_long = 0
-    for passed in passes(translator, texts.source, texts.target, texts.read):
+    for passed in run_forward(translator, texts.source, texts.target, texts.read):
         weights_of_each = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
         for row, sentence in enumerate(passed.sentences):
             gold = texts.gold[sentence.index]

@@ -7,7 +7,7 @@ from typing import Any
 
 from synmt.analysis.trees.attachment import Attachment, branchings, compare
 from synmt.analysis.trees.induced import ModelTrees, Texts, TreeSource
-from synmt.data.corpus import Side
+from synmt.arrays import Side
 from synmt.errors import SynmtError
 
 

@@ -13,7 +13,8 @@ from xml.sax.saxutils import escape
 
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.drawing import columns
-from synmt.syntax.parse import IntArray, Parse
+from synmt.arrays import IntArray
+from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import without_breaks
 
 _WORD, _LABEL = 8.6, 7.0

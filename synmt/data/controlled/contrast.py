@@ -28,7 +28,7 @@ from synmt.data.controlled.corpus import Example
 from synmt.data.controlled.german import noun_phrase, say
 from synmt.data.controlled.lexicon import VERBS, Case, Verb
 from synmt.data.controlled.meaning import Determiner, NounPhrase, Predicate
-from synmt.data.controlled.replace_part import predicates, rephrase
+from synmt.data.controlled.replace_part import predicates, replace_part
 
 _OTHER_DETERMINER: dict[Determiner, Determiner] = {"the": "this", "this": "the", "a": "my", "my": "a"}
 """Declined alike, so that nothing but the article changes."""
@@ -134,7 +134,7 @@ def _particle_pairs(example: Example) -> Iterator[Pair]:
 
 def _with_particle(example: Example, predicate: Predicate, particle: str) -> str:
     changed = replace(predicate, verb=replace(predicate.verb, prefix=particle))
-    return say(rephrase(example.meaning, predicate, changed))
+    return say(replace_part(example.meaning, predicate, changed))
 
 
 def _wrong_particle(example: Example, verb: Verb) -> str:
@@ -151,7 +151,7 @@ def _verb_place(example: Example, predicate: Predicate) -> int:
 
 def _place(example: Example, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
     """Find the word of the right translation that is another one where a part of the meaning is another one."""
-    return _difference(example.target, say(rephrase(example.meaning, part, other)))
+    return _difference(example.target, say(replace_part(example.meaning, part, other)))
 
 
 def _difference(one: str, other: str) -> int:

@@ -32,7 +32,7 @@ from synmt.data.controlled import english, german
 from synmt.data.controlled.grammar import PHENOMENA, Plan, draw
 from synmt.data.controlled.meaning import Sentence
 from synmt.data.controlled.measure import attractors, combinations
-from synmt.files import saying_what_failed, write_atomically
+from synmt.files import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
 
@@ -80,7 +80,7 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
 
 def write_corpus(folder: Path, examples: dict[str, list[Example]]) -> None:
     """Write each part as `.en` and `.de`, a sentence a line, and `.en.conllu`, and the labels of the test set."""
-    with saying_what_failed(folder):
+    with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for part, members in examples.items():
         _write(folder / f"{part}.en", (f"{each.source}\n" for each in members))

@@ -11,7 +11,7 @@ from synmt.data.controlled.meaning import Predicate, Sentence
 Part = TypeVar("Part")
 
 
-def rephrase(sentence: Sentence, part: Part, other: Part) -> Sentence:
+def replace_part(sentence: Sentence, part: Part, other: Part) -> Sentence:
     """Say something else in the place of one part; the part is the very object that the sentence holds."""
     return _exchanged(sentence, part, other)
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binomtest
 
+from synmt.arrays import BoolArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -25,7 +26,6 @@ from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
 from synmt.evaluation.significance import Comparison
 from synmt.syntax.parse import Parse
-from synmt.syntax.trees import BoolArray
 
 MOST_GROUPS = 40
 """A grouping with more groups has no table: it tells every contrast from the others."""

@@ -18,7 +18,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.json_sets import Entry, read_entries
 from synmt.files import read_lines
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import visible
+from synmt.syntax.whitespace import without_whitespace
 
 CONTROLLED = "controlled"
 
@@ -84,7 +84,7 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
 def _usable(read: ContrastSet, name: str) -> ContrastSet:
     """Leave out what nobody can tell apart; blanks do not count."""
     for contrast in read.contrasts:
-        if not visible(read.sources[contrast.source]):
+        if not without_whitespace(read.sources[contrast.source]):
             raise SynmtError("the source has no text", where=contrast.where)
     same = [one for one in read.contrasts if any(one.correct.split() == wrong.split() for wrong in one.incorrect)]
     left = {id(one) for one in same}
