@@ -18,10 +18,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-import platformdirs
-from filelock import FileLock, Timeout
-
 from synmt.errors import SynmtError
+
+# filelock and platformdirs are imported where they are used: `synmt --help` needs neither
 
 # a smaller file is hashed faster than its stored hash is found
 _LARGE = 32 << 20
@@ -181,6 +180,8 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
     """Keep other processes out of a folder; raises SynmtError where one is already working in it."""
+    from filelock import FileLock, Timeout
+
     lock = FileLock(folder / "lock", timeout=0)
     try:
         with reporting_os_errors(folder):
@@ -242,6 +243,8 @@ def stored_sha256(path: Path) -> str:
 
 def cache_folder() -> Path:
     """Find the cache: `SYNMT_CACHE`, else the platform's own place."""
+    import platformdirs
+
     given = os.environ.get("SYNMT_CACHE")
     return Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
 

@@ -173,7 +173,7 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path, workers):
 def test_ctrl_c_in_a_finalizer_is_not_lost():
     script = """
 import signal, time, typer
-from synmt.cli import console
+from synmt.cli import running
 class Dying:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -182,7 +182,7 @@ app = typer.Typer()
 def go():
     Dying()
     time.sleep(20)
-console.run(app)
+running.run(app)
 """
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)

@@ -480,11 +480,11 @@ def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files
 
 SCRIPT = """
 import typer
-from synmt.cli import console
+from synmt.cli import running
 from synmt.cli.score import score
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(score)
-console.run(app)
+running.run(app)
 """
 
 

@@ -13,7 +13,7 @@ import pytest
 import typer
 from tiny import synmt
 
-from synmt.cli import app, console
+from synmt.cli import app, console, running
 from synmt.errors import SynmtError, UsageError
 
 COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
@@ -31,7 +31,7 @@ def leave_by(monkeypatch, error):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["synmt"])
     with pytest.raises(SystemExit) as left:
-        console.run(one)
+        running.run(one)
     return left.value.code
 
 
@@ -62,7 +62,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["synmt"])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     with pytest.raises(AssertionError, match="ours"):
-        console.run(one)
+        running.run(one)
 
 
 def test_all_commands_are_there_and_each_has_an_example():
@@ -87,7 +87,6 @@ def test_wrong_usage_leaves_with_2(arguments, said):
 # each command is told to wait in the first thing that it does
 _WAITING = """
 import signal, sys, time
-import synmt.cli.console as console
 import {module} as module
 def wait(*arguments, **options):
     print("ready", file=sys.stderr, flush=True)
@@ -102,7 +101,7 @@ _FIRST = {
     "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
     "train": ("synmt.recipe.load", "load_recipe", ["train", "x.yaml"]),
     "translate": ("synmt.run", "find_run", ["translate"]),
-    "score": ("synmt.evaluation.cache", "kept_score", ["score", "-r", "text", "text"]),
+    "score": ("synmt.evaluation.cache", "cached_score", ["score", "-r", "text", "text"]),
     "analyze": ("synmt.run", "find_run", ["analyze", "--by-length"]),
 }
 
@@ -144,7 +143,7 @@ def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
 
 
 def test_quiet_says_nothing_and_warnings_are_said_all_the_same(monkeypatch, capfd):
-    monkeypatch.setattr(console, "_settings", console._Settings(quiet=True))
+    console.configure(quiet=True)
     console.remark("a remark")
     console.table("title", ["a"], [["b"]])
     with console.progress("work", 3, "lines", every=0) as advance:
@@ -154,7 +153,7 @@ def test_quiet_says_nothing_and_warnings_are_said_all_the_same(monkeypatch, capf
 
 
 def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
-    monkeypatch.setattr(console, "_settings", console._Settings())
+    console.configure()
     with console.progress("work", 4, "lines", every=0) as advance:
         advance(1)
     assert capfd.readouterr().err.startswith("work: 1 of 4 lines, ")
@@ -173,7 +172,7 @@ def test_progress_without_a_terminal_is_a_plain_line(monkeypatch, capfd):
     ],
 )
 def test_progress_says_slow_rates_exactly_and_long_times_in_hours(monkeypatch, capfd, amounts, seconds, said):
-    monkeypatch.setattr(console, "_settings", console._Settings())
+    console.configure()
     clock = [0.0]
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     with console.progress("work", 2200, "lines", every=0) as advance:
@@ -206,7 +205,7 @@ def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loade
     monkeypatch.setattr(sys, "argv", ["synmt"])
     try:
         with pytest.raises(SystemExit) as left:
-            console.run(one)
+            running.run(one)
     finally:
         sys.modules.pop("greedy", None)
     assert (left.value.code, found) == (130, [True])
@@ -214,6 +213,6 @@ def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loade
 
 
 def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):
-    monkeypatch.setattr(console, "_settings", console._Settings())
+    console.configure()
     console.table("[bold]", ["word"], [["[red]x[/]"]], to_stdout=True)
     assert "[red]x[/]" in capfd.readouterr().out

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from synmt.cli import console, main
+from synmt.cli import main
 from synmt.data.controlled import corpus as controlled
 from synmt.recipe.yaml import dump_yaml
 from synmt.syntax.parse import Parse
@@ -95,7 +95,6 @@ def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -
     try:
         with (
             patch.multiple(sys, **standard),
-            patch.object(console, "_settings", console._Settings()),
             contextlib.redirect_stderr(streams[2]),
         ):
             code = _exit_code()

@@ -5,12 +5,13 @@ Nothing heavy is imported here: torch and stanza load inside the commands that n
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from synmt import __version__
-from synmt.cli import console
+from synmt.cli import console, running
 from synmt.cli.analyze import analyze
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
@@ -42,12 +43,16 @@ def options(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show details too.")] = False,
+    log_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Add every message, with its time, to this file.")
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")] = False,
 ) -> None:
     """Neural machine translation that reads syntax: raw text in, translations and scores out."""
-    console.configure(quiet=quiet, debug=debug)
+    console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)
 
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    console.run(app)
+    running.run(app)

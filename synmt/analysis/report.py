@@ -1,0 +1,38 @@
+"""What one question of `synmt analyze` has found: as JSON, as text for a terminal, as sections of a web page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from synmt.analysis.html import Section
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of strings for a terminal; columns after the first are right-aligned."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]] = field(default_factory=list)
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class AnalysisReport:
+    """The result of one question; each form is made only when it is needed.
+
+    system: name of the run or file that was analysed.
+    to_json: all numbers, as plain values.
+    to_text: lines and tables for a terminal, in order.
+    to_html: sections of a web page.
+    runs: folders of the runs that were read.
+    """
+
+    system: str
+    to_json: Callable[[], dict[str, Any]]
+    to_text: Callable[[], Iterable[str | TextTable]]
+    to_html: Callable[[], Sequence[Section]]
+    runs: tuple[Path, ...] = ()
