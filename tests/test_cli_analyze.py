@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from synmt.analysis.inputs import parse_in_parts
 from synmt.cli.analyze import analyze
-from synmt.cli.analyze_inputs import parse_in_parts
 from synmt.evaluation.metrics import score_system
 
 APP = typer.Typer()

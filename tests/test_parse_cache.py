@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synmt.cli.analyze_inputs import parse_lines
+from synmt.analysis.inputs import parse_lines
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.flat import flat_parse

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from synmt.cli import console
-from synmt.cli.analyze_inputs import (
+from synmt.analysis.inputs import (
     as_read,
     check_name,
     check_recorded,
@@ -18,6 +17,7 @@ from synmt.cli.analyze_inputs import (
     save_plot,
     say_left_out,
 )
+from synmt.cli import console
 from synmt.cli.finding import AnalysisReport
 from synmt.errors import UsageError
 

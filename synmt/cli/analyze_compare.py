@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synmt.cli.analyze_inputs import read_test
-from synmt.cli.analyze_scoring import scored, scoring
+from synmt.analysis.inputs import read_test
+from synmt.analysis.scoring import scored, scoring
 from synmt.cli.compared_words import Words, find_words
 from synmt.cli.finding import AnalysisReport
 from synmt.errors import UsageError

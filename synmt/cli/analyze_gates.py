@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
 from synmt.cli.finding import AnalysisReport
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from synmt.analysis.inputs import check_name, save_plot
+from synmt.analysis.scoring import scoring
 from synmt.cli import console
-from synmt.cli.analyze_inputs import check_name, save_plot
-from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import AnalysisReport
 from synmt.cli.grouped_inputs import (
     Sentences,

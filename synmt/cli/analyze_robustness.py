@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot
+from synmt.analysis.scoring import scoring
 from synmt.cli import console
-from synmt.cli.analyze_inputs import find_parser, name_parser, parse_lines, read_test, save_plot
-from synmt.cli.analyze_scoring import scoring
 from synmt.cli.finding import AnalysisReport
 
 if TYPE_CHECKING:

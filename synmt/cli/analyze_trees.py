@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from synmt.cli import console
-from synmt.cli.analyze_inputs import (
+from synmt.analysis.inputs import (
     as_read,
     check_name,
     check_recorded,
@@ -16,6 +15,7 @@ from synmt.cli.analyze_inputs import (
     read_test,
     say_left_out,
 )
+from synmt.cli import console
 from synmt.cli.finding import AnalysisReport
 from synmt.errors import SynmtError, UsageError
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.cli import console
-from synmt.cli.analyze_inputs import file_language, find_parser, name_parser, parse_lines
 from synmt.errors import SynmtError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines, read_test
+from synmt.analysis.scoring import scored
 from synmt.cli import console
-from synmt.cli.analyze_inputs import as_read, file_language, find_parser, name_parser, parse_lines, read_test
-from synmt.cli.analyze_scoring import scored
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.cli import console
+from synmt.analysis.progress import progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from synmt.recipe.schema import Recipe
     from synmt.syntax.controls import Control
     from synmt.syntax.parse import Parse
+
+_logger = logging.getLogger(__name__)
 
 _LINES = 256
 """So many lines are parsed between two steps of the progress."""
@@ -47,7 +50,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
     outputs = from_run(run, test)
     if outputs.other_tests and test is None:
-        console.remark(f"test set {outputs.test}; choose with --test: {', '.join(outputs.other_tests)}")
+        _logger.info(f"test set {outputs.test}; choose with --test: {', '.join(outputs.other_tests)}")
     return outputs
 
 
@@ -72,7 +75,7 @@ def file_language(source: Path | None) -> str:
     ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
     if len(ending) == 2 and ending.isalpha() and ending.islower():
         return ending
-    console.remark(f"the name of the source has no language, as that of test.de has: it is parsed as '{_FILES_ARE}'")
+    _logger.info(f"the name of the source has no language, as that of test.de has: it is parsed as '{_FILES_ARE}'")
     return _FILES_ARE
 
 
@@ -113,7 +116,7 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
     from synmt.parsing.cache import CachedParser
 
-    return parse_in_parts(CachedParser(parser, remark=console.remark), lines)
+    return parse_in_parts(CachedParser(parser, remark=_logger.info), lines)
 
 
 def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
@@ -121,9 +124,9 @@ def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) ->
     parses: list[Parse] = []
 
     def warn(index: int, why: str) -> None:
-        console.warn(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
+        _logger.warning(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
 
-    with console.progress("parsing", len(lines), "lines") as advance:
+    with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES):
             some = lines[first : first + _LINES]
             parses += parser.parse(some, on_failure=warn)
@@ -144,12 +147,13 @@ def as_read(control: Control) -> str:
 
 def save_plot(path: Path, save: Callable[[], str]) -> None:
     """Write a figure, say where it is, and warn of letters that no font has, which `save` gives."""
-    with console.written("plot", path):
-        missing = save()
+    replaced = path.exists()
+    missing = save()
+    _logger.info("plot: %s%s", path, " (replaced)" * replaced)
     if missing:
         shown = "".join(letter if letter.isprintable() else f" U+{ord(letter):04X}" for letter in missing[:_LETTERS])
         more = " …" if len(missing) > _LETTERS else ""
-        console.warn(
+        _logger.warning(
             f"{path}: no font that is installed has {shown}{more}; install one, such as Noto Sans CJK, or draw an "
             ".svg, which keeps its text"
         )
@@ -160,4 +164,4 @@ def say_left_out(*, too_long: int, empty: int) -> None:
     reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
     said = [f"{count:,} {why}" for count, why in reasons if count]
     if said:
-        console.remark(f"sentences left out: {', '.join(said)}")
+        _logger.info(f"sentences left out: {', '.join(said)}")

@@ -1,0 +1,104 @@
+"""The options of each question that `synmt analyze` answers, one record a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions:
+    """Options of `analysis.groups`: where does one system beat another?"""
+
+    by_length: bool = False
+    by_depth: bool = False
+    by_distance: bool = False
+    by_relation: bool = False
+    by_label: bool = False
+    run: Path | None = None
+    test: str | None = None
+    hypotheses: Path | None = None
+    references: Path | None = None
+    source: Path | None = None
+    metric: str = "bleu"
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    labels: Path | None = None
+    label: list[str] | None = None
+    where: list[str] | None = None
+    baseline: Path | None = None
+    buckets: str | None = None
+    unit: str = "words"
+    side: str = "source"
+    parser: str | None = None
+    parses: Path | None = None
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeOptions:
+    """Options of `analysis.trees`: which trees has a model learnt?"""
+
+    run: Path | None = None
+    test: str | None = None
+    parser: str | None = None
+    gold: Path | None = None
+    head: str | None = None
+    side: str = "source"
+    draw: int = 0
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions:
+    """Options of `analysis.gates`: which target words use syntax?"""
+
+    run: Path | None = None
+    test: str | None = None
+    parser: str | None = None
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionOptions:
+    """Options of `analysis.attention`: what do heads look at?"""
+
+    run: Path | None = None
+    test: str | None = None
+    parser: str | None = None
+    head: str | None = None
+    side: str = "source"
+    sentence: int = 1
+    what: str = "weights"
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """Options of `analysis.compare`: which sentences do two systems translate most differently?"""
+
+    compare: tuple[Path, Path]
+    test: str | None = None
+    references: Path | None = None
+    source: Path | None = None
+    metric: str = "bleu"
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    parser: str | None = None
+    top: int = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustnessOptions:
+    """Options of `analysis.robustness`: what do damaged trees do to translations?"""
+
+    run: Path | None = None
+    test: str | None = None
+    metric: str = "bleu"
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    parser: str | None = None
+    parses: Path | None = None
+    shares: str = "0,0.1,0.25,0.5,0.75,1"
+    seed: int = 1
+    plot: Path | None = None
