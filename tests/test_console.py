@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import typer
 from tiny import synmt
 
+from synmt import __version__
 from synmt.cli import app, console, running
 from synmt.errors import SynmtError, UsageError
 
@@ -38,7 +40,7 @@ def leave_by(monkeypatch, error):
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (SynmtError("is broken", where="file", do="Mend it"), 1, "synmt: error: file: is broken. Mend it.\n"),
+        (SynmtError("is broken", where="file", do="Repair it"), 1, "synmt: error: file: is broken. Repair it.\n"),
         (UsageError("no such key", allowed="a, b"), 2, "synmt: error: no such key. a, b.\n"),
         (OSError(28, "No space left on device", "/x"), 1, "synmt: error: /x: No space left on device.\n"),
         (OSError("odd"), 1, "synmt: error: output: odd.\n"),
@@ -84,7 +86,7 @@ def test_wrong_usage_leaves_with_2(arguments, said):
     assert b"Traceback" not in done.stderr
 
 
-# each command is told to wait in the first thing that it does
+# each command waits in the first function that it calls
 _WAITING = """
 import signal, sys, time
 import {module} as module
@@ -216,3 +218,23 @@ def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):
     console.configure()
     console.table("[bold]", ["word"], [["[red]x[/]"]], to_stdout=True)
     assert "[red]x[/]" in capfd.readouterr().out
+
+
+def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_path):
+    log = tmp_path / "synmt.log"
+    done = synmt("-v", "--log-file", log, "translate", "--run", tmp_path / "none", text="A dog.\n")
+    assert done.returncode == 1
+    assert f"synmt {__version__}: -v --log-file" in done.stderr.decode().splitlines()[0]
+    first, *_, last = log.read_text(encoding="utf-8").splitlines()
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} DEBUG synmt: synmt ", first)
+    assert " ERROR synmt: error: " in last
+    # a second command adds to the file; without --verbose the details are only there
+    again = synmt("--log-file", log, "translate", "--run", tmp_path / "none", text="A dog.\n")
+    assert again.stderr.decode().count("\n") == 1
+    assert log.read_text(encoding="utf-8").count(" DEBUG synmt: synmt ") == 2
+
+
+def test_a_log_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
+    done = synmt("--log-file", tmp_path / "no" / "folder.log", "score", "-r", "a", "b")
+    assert done.returncode == 1
+    assert f"{tmp_path / 'no' / 'folder.log'}: cannot write: No such file or directory" in done.stderr.decode()

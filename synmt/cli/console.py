@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synmt import __version__
 from synmt.files import reporting_os_errors
 
 if TYPE_CHECKING:
@@ -25,15 +27,17 @@ class _Settings:
 
 _settings = _Settings()
 _logger = logging.getLogger("synmt")
-"""Library code logs below this name; what it says reaches users through the handlers that `configure` adds."""
+"""The parent of all loggers of the library. `configure` adds the handlers that show their messages to users."""
 
 
-class _OnStderr(logging.Handler):
-    """Write messages of the library to stderr: warnings with a word in front, remarks as they are."""
+class _StderrHandler(logging.Handler):
+    """Write messages of the library to stderr: remarks as they are, warnings with `warning:` before them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text = self.format(record)
-        print(f"warning: {text}" if record.levelno >= logging.WARNING else text, file=sys.stderr, flush=True)
+        # `show_error` prints errors itself: some occur before any handler is there
+        if record.levelno < logging.ERROR:
+            print(f"warning: {text}" if record.levelno >= logging.WARNING else text, file=sys.stderr, flush=True)
 
 
 def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False, log_file: Path | None = None) -> None:
@@ -47,18 +51,25 @@ def configure(*, quiet: bool = False, verbose: bool = False, debug: bool = False
         _logger.removeHandler(handler)
         handler.close()
     _logger.setLevel(logging.DEBUG if verbose or log_file else logging.INFO)
-    shown = _OnStderr(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
-    _logger.addHandler(shown)
+    _logger.addHandler(_StderrHandler(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO))
     if log_file:
         with reporting_os_errors(log_file):
-            written_to = logging.FileHandler(log_file, encoding="utf-8")
-        written_to.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        _logger.addHandler(written_to)
+            handler = logging.FileHandler(log_file, encoding="utf-8")
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        _logger.addHandler(handler)
+    _logger.debug("synmt %s: %s", __version__, shlex.join(sys.argv[1:]))
 
 
 def debug() -> bool:
     """Tell whether errors are shown with their Python traceback."""
     return _settings.debug
+
+
+def show_error(message: str) -> None:
+    """Write the message that ends the command to stderr, and to the log file if there is one."""
+    print(f"synmt: {message}", file=sys.stderr)
+    if _logger.handlers:
+        _logger.error("%s", message)
 
 
 def remark(text: str) -> None:
@@ -73,7 +84,7 @@ def warn(text: str) -> None:
 
 @contextmanager
 def written(what: str, path: Path) -> Iterator[None]:
-    """Say, once the block has written a file, where it is and whether another one was there."""
+    """Report the file that the block has written, and whether it replaced another one."""
     replaced = path.exists()
     yield
     remark(f"{what}: {path}" + " (replaced)" * replaced)
@@ -96,11 +107,11 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
 
 
 def printer(width: int | None, *, to_stdout: bool) -> Console:
-    """Make what prints tables, so many columns wide, or as wide as the terminal."""
+    """Make a rich console of a given width in columns; without one, as wide as the terminal."""
     from rich.console import Console
 
     out = Console(stderr=not to_stdout, width=width, highlight=False, markup=False, emoji=False)
-    # rich would leave with 1 by itself; `run` knows what a closed pipe is
+    # rich would exit with 1; running.py exits as a shell expects after a closed pipe
     out.on_broken_pipe = _raise_again
     return out
 
@@ -114,9 +125,9 @@ Advance = Callable[[float], None]
 
 @contextmanager
 def progress(what: str, total: float | None, unit: str, *, every: float = 5.0) -> Iterator[Advance]:
-    """Show how far a job is: a bar on a terminal, else a plain line every few seconds.
+    """Show the progress of a job: a bar on a terminal, otherwise a plain line every few seconds.
 
-    Gives a function that takes what has been done since its last call, in `unit`.
+    Yields a function that takes the amount of work done since its last call, in `unit`.
     """
     if _settings.quiet:
         yield lambda amount: None
@@ -171,7 +182,7 @@ def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Adv
 
 
 _FEW = 5
-"""So much must have been done before the time that is left is said: the first of anything is slow."""
+"""Amount of work to be done before the remaining time is estimated: the first items are slow."""
 
 
 def _rate(each_second: float) -> str:

@@ -1,4 +1,4 @@
-"""How the command ends: exit codes, Ctrl-C, a closed pipe, errors as sentences."""
+"""How the command ends: exit codes, Ctrl-C, closed pipes, error messages."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ INTERRUPTED = 130
 
 
 def run(app: typer.Typer) -> None:
-    """Run the app and leave with 0 done, 1 failed, 2 wrong usage, 130 interrupted."""
+    """Run the app, then exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     sys.unraisablehook = _interrupt_again
-    # whoever asks it to end gets what Ctrl-C gets: everything put away, and 130
+    # SIGTERM ends the command as Ctrl-C does: it cleans up and exits with 130
     signal.signal(signal.SIGTERM, _interrupt)
-    # a shell lets what it runs in the background ignore Ctrl-C
+    # a shell makes its background jobs ignore Ctrl-C; keep that
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -40,7 +40,7 @@ def run(app: typer.Typer) -> None:
     except (_Interrupted, KeyboardInterrupt, typer.Abort):
         _leave(INTERRUPTED, "interrupted")
     except (_PipeClosed, BrokenPipeError):
-        # the reader has seen enough; keep Python from complaining when it flushes at exit
+        # the reader closed the pipe; without this Python reports an error when it flushes at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
     except OSError as error:
@@ -59,18 +59,18 @@ _ClickException: type[Exception] = next(
 
 
 class _Interrupted(Exception):
-    """Ctrl-C, so that typer does not see it and choose an exit code of its own."""
+    """Ctrl-C in disguise: typer would turn a KeyboardInterrupt into its own exit code."""
 
 
 class _PipeClosed(Exception):
-    """A closed pipe, likewise."""
+    """A closed pipe in disguise, for the same reason."""
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not inside an import: libraries try imports, and would swallow it or break."""
+    """Raise KeyboardInterrupt, but not during an import: `try: import …` would swallow it or leave a broken module."""
     if not _imports(frame):
         raise KeyboardInterrupt
-    # a Timer would want a lock that whoever was interrupted may hold
+    # not a threading.Timer: it needs a lock that the interrupted code may hold
     _thread.start_new_thread(_send_later, (number,))
 
 
@@ -80,7 +80,7 @@ def _send_later(number: int) -> None:
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Tell whether a module is just being imported, seen from the innermost call out to `run`."""
+    """Tell whether a module is being imported, searching from the innermost call out to `run`."""
     while frame is not None and frame.f_code is not run.__code__:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             return True
@@ -89,7 +89,7 @@ def _imports(frame: FrameType | None) -> bool:
 
 
 def _interrupt_again(ignored: Any) -> None:
-    """Repeat a Ctrl-C that came while Python was in a finalizer, where exceptions are dropped."""
+    """Repeat a Ctrl-C that arrived in a finalizer, where Python drops exceptions."""
     if isinstance(ignored.exc_value, KeyboardInterrupt):
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
@@ -115,5 +115,5 @@ def _guarded(app: typer.Typer) -> Callable[..., Any]:
 def _leave(code: int, message: str) -> None:
     if console.debug():
         traceback.print_exc()
-    print(f"synmt: {message}", file=sys.stderr)
+    console.show_error(message)
     sys.exit(code)
