@@ -8,9 +8,8 @@ import pytest
 
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
-from synmt.syntax.flat import flat_parse
 from synmt.syntax.multiword import depths, leading_words, token_parents
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LINE = "The monkey eats a banana"
 MONKEY = Parse(

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small import MONKEY
+from small import MONKEY, is_tree
 
 from synmt.errors import UsageError
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Arcs, Parse
-from synmt.syntax.trees import is_tree, random_tree
+from synmt.syntax.trees import random_tree
 
 KINDS = ["none", "random", "left", "right", "shuffled"]
 DRAWN = [Control("random"), Control("shuffled"), Control(rewire=0.5), Control("left", rewire=0.5)]

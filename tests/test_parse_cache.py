@@ -14,8 +14,7 @@ import pytest
 from synmt.analysis.inputs import parse_lines
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
 
@@ -218,7 +217,6 @@ WRITER = """
 import sys
 sys.path.insert(0, {tests!r})
 from test_parse_cache import Counting, CachedParser
-from synmt.syntax.flat import flat_parse
 remarks = []
 for first in range(0, 60, 3):
     lines = [f"line {{number}}" for number in range(first, first + 10)]

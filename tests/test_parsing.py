@@ -18,7 +18,7 @@ from synmt.parsing.bulk import parse_file, parse_stream, read_summary
 from synmt.parsing.shards import Recent, put_together, shards_of, write_shard
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 ROOT = Path(__file__).parents[1]
 

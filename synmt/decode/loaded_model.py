@@ -19,8 +19,7 @@ from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, load_weights
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
 Trees = Sequence[Parse | None]

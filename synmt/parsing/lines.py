@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from synmt.syntax.arcs import joined_arcs, sparse, token_arcs
-from synmt.syntax.flat import flat_parse
 from synmt.syntax.multiword import join_trees, leading_words, token_parents
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LONGEST = 400
 """Words that are parsed as one sentence: 400 x 400 x 50 labels are 32 MB."""

@@ -16,8 +16,7 @@ from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
 OnFailure = Callable[[int, str], None]

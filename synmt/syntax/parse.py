@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synmt.arrays import FloatArray, IntArray
+from synmt.syntax.whitespace import WORD
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +75,15 @@ class Parse:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def flat_parse(line: str) -> Parse:
+    """Make a tree for a line that could not be parsed: words are split at whitespace, all are `dep` of the first."""
+    spans = [match.span() for match in WORD.finditer(line)]
+    return Parse(
+        words=[line[start:end] for start, end in spans],
+        spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
+        parents=np.zeros(len(spans), dtype=np.int64),
+        relations=["root", *["dep"] * len(spans)][: len(spans)],
+        tags=["_"] * len(spans),
+    )

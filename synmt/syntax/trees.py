@@ -35,17 +35,6 @@ def ancestors(parents: IntArray) -> BoolArray:
     return above
 
 
-def is_tree(parents: IntArray) -> bool:
-    """Say whether there is one root, and whether every word comes to it; no words are a tree too."""
-    words = len(parents)
-    if not words:
-        return True
-    if parents.min() < 0 or parents.max() >= words:
-        return False
-    ends = _repeat(parents)  # (W,)
-    return bool((ends == ends[0]).all() and parents[ends[0]] == ends[0])
-
-
 def linearise(parse: Parse) -> str:
     """Write a tree as brackets and relations, without words: `(root (nsubj (det ) ) (obj (det ) ) )`.
 
