@@ -212,7 +212,7 @@ def dense(parser, line):
     from stanza.models.depparse.trainer import unpack_batch
 
     pipeline = parser._pipeline
-    with stanza_pipeline.apart():
+    with stanza_pipeline.isolated():
         document = pipeline(line)
     processor = pipeline.processors["depparse"]
     tables = []
@@ -268,7 +268,7 @@ def assert_agrees(parse, expected):
 
 
 def test_the_arcs_of_lines_of_any_length_in_a_batch_are_those_of_each_line_alone(parser, parses):
-    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     for line, parse in zip(LINES, parses, strict=True):
         tables = dense(parser, line)
         assert sum(map(len, tables)) == len(parse)
@@ -349,7 +349,7 @@ def test_the_pieces_of_a_line_that_is_cut_hang_on_the_first_root(parser, monkeyp
     tables = [table for piece in pieces for table in dense(parser, piece)]
     assert [len(table) for table in tables] == [8, 8]
     short, parse, _ = parser.parse(["Stop", " ".join(words), LINES[0]])
-    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     assert_agrees(parse, by_hand(tables, names))
     assert short == parser.parse(["Stop"])[0]
     root, second = parse.relations.index("root"), parse.relations.index("parataxis")
@@ -365,7 +365,7 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
     single = trainer.model
     trainer.model = EnsembleGraphParser(single.args, single.vocab, [single, single])
     stanza_arcs.check_graph_parser(ensemble._pipeline.processors["depparse"])
-    names = stanza_arcs._relations(trainer.vocab["deprel"])
+    names = stanza_arcs.relation_names(trainer.vocab["deprel"])
     found = ensemble.parse(LINES[:3])
     for line, parse in zip(LINES[:3], found, strict=True):
         assert_agrees(parse, by_hand(dense(ensemble, line), names))
@@ -379,7 +379,7 @@ def test_a_model_that_reads_backwards_has_its_arcs_turned():
     for word, head in [(1, 2), (2, 0), (3, 1)]:
         arcs[0, word, head] = 0.0
     labels = np.log(np.full((1, 4, 4, 2), 0.5, dtype=np.float32))
-    [turned] = stanza_arcs._batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
+    [turned] = stanza_arcs.batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
     assert {entry[:2] for entry in entries_of(turned)} == {(2, 1), (1, 1), (0, 2)}
 
 
@@ -396,8 +396,8 @@ def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monke
 
 
 def test_a_stanza_that_keeps_no_probabilities_of_relations_is_refused():
-    with pytest.raises(SynmtError, match=r"Stanza .* does not give the probabilities of relations.*Install"):
-        stanza_arcs._batch_arcs([], (None, None), (), backwards=False)
+    with pytest.raises(SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"):
+        stanza_arcs.batch_arcs([], (None, None), (), backwards=False)
 
 
 def test_stanza_is_left_as_it_was(parser):

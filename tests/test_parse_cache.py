@@ -62,7 +62,7 @@ def test_a_remembered_tree_is_the_fresh_one_field_by_field(arcs, monkeypatch):
     fresh = CachedParser(parser).parse(LINES)
     for one, other in zip(fresh, parser.parse(LINES), strict=True):
         assert_same(one, other)
-    monkeypatch.setattr(StanzaParser, "_analyse", None)
+    monkeypatch.setattr(StanzaParser, "_run", None)
     for one, other in zip(CachedParser(parser).parse(LINES[::-1]), fresh[::-1], strict=True):
         assert_same(one, other)
     assert (fresh[0].arcs is not None) == arcs
