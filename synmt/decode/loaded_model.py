@@ -101,7 +101,7 @@ class TreeProvider:
             return trees
         name, parser = self._name(reader), self.parser(reader)
         if self.cached and name not in self._caches:
-            self._caches[name] = CachedParser(parser, remark=self.remark)
+            self._caches[name] = CachedParser(parser)
 
         def warn(index: int, why: str) -> None:
             self.remark(f"line {number + places[index]}: its tree is flat or pieced: {why}")
