@@ -97,7 +97,7 @@ def fakes(batch):
     return [(stanza_lines.flat_parse(line), "") for line in batch]
 
 
-def test_a_line_of_5000_words_is_one_tree_in_pieces_and_reported(parser):
+def test_a_line_of_5000_words_is_one_tree_joined_from_parts_and_reported(parser):
     line = " ".join(["The monkey eats bananas"] * 1250)
     failures = []
     parses = parser.parse(["A dog.", line], on_failure=lambda *failure: failures.append(failure))
@@ -106,7 +106,7 @@ def test_a_line_of_5000_words_is_one_tree_in_pieces_and_reported(parser):
     assert parses[1].relations.count("parataxis") >= 5000 // LONGEST - 1
     [(index, reason)] = failures
     assert index == 1
-    assert reason == f"cut into 13 pieces of at most {LONGEST} words"
+    assert reason == f"split into 13 parts of at most {LONGEST} words"
     assert parses[0] == parser.parse(["A dog."])[0]
 
 
@@ -116,7 +116,7 @@ def test_a_long_run_without_blanks_gets_a_flat_tree_and_a_reason(parser):
     [parse] = parser.parse([line], on_failure=lambda *failure: failures.append(failure))
     assert parse.parents.tolist() == [0, 0]
     assert parse.relations == ["root", "dep"]
-    assert failures == [(0, "1,000 or more characters without a blank")]
+    assert failures == [(0, "1,000 or more characters without whitespace")]
 
 
 @pytest.mark.parametrize("error", [MemoryError("none left"), RuntimeError("CUDA out of memory"), ValueError("odd")])
@@ -242,7 +242,7 @@ def test_several_sentences_of_a_line_hang_on_the_first_root():
 def test_a_line_in_which_stanza_sees_nothing_is_flat_and_reported():
     [(parse, reason)] = stanza_lines.parses_of(["a b"], [])
     assert parse.words == ["a", "b"]
-    assert "sees no word" in reason
+    assert "finds no word" in reason
 
 
 def test_the_identity_names_files_by_hash_and_no_place(parser, tmp_path):

@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import shutil
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from synmt import files
 from synmt.errors import SynmtError, UsageError
-from synmt.parsing.parser import OnFailure, Parser
+from synmt.parsing.parser import Parser
 from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, shards_of
 from synmt.parsing.workers import write_shards
 from synmt.syntax.conllu import format_conllu
+
+_logger = logging.getLogger(__name__)
 
 State = Literal["kept", "parsed", "finished", "unchanged"]
 
@@ -111,20 +115,18 @@ def parse_file(
     yield progress("finished", summary.lines, summary.words, summary.failures)
 
 
-def parse_stream(
-    stream: BinaryIO, parser: Parser, *, where: str = "standard input", on_failure: OnFailure | None = None
-) -> Iterator[str]:
-    """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived.
-
-    on_failure: takes the number of a line, from 1, and the reason why its tree is flat or joined.
-    """
-    number = 1
+def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
+    """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
+    first = 1
     for lines in files.read_available_lines(stream, _WINDOW, where=where):
-        report = None if on_failure is None else lambda index, why, first=number: on_failure(first + index, why)
-        parses = parser.parse(lines, on_failure=report)
-        pairs = enumerate(zip(parses, lines, strict=True), start=number)
-        yield "".join(format_conllu(parse, line, index) for index, (parse, line) in pairs)
-        number += len(lines)
+        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        pairs = enumerate(zip(parses, lines, strict=True), start=first)
+        yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
+        first += len(lines)
+
+
+def _warn(first: int, index: int, reason: str) -> None:
+    _logger.warning(f"line {first + index}: could not be parsed in one piece ({reason}); using a flat or joined tree")
 
 
 def _summary_path(target: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
-from synmt.parsing.lines import LONGEST, cut, parses_of
+from synmt.parsing.lines import LONGEST, parses_of, split_long
 from synmt.parsing.models import PROCESSORS
 from synmt.parsing.single_root import cheapest_first
 from synmt.parsing.stanza_internals import checked_version, replaced
@@ -80,7 +80,7 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
         document = processors["tokenize"].process(text)
         longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)
         if longest > LONGEST:
-            document = Document(cut(document.to_dict()), text)
+            document = Document(split_long(document.to_dict()), text)
         for name in ("mwt", "pos", "lemma"):
             if name in processors:
                 document = processors[name].process(document)
