@@ -11,7 +11,7 @@ from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.arcs import arcs_in, arcs_misc, arcs_of, joined_arcs, sparse, token_arcs
+from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs
@@ -59,7 +59,7 @@ def test_the_largest_are_kept_until_they_reach_0_999():
             (0, 2, "obj", 0.0985),
         ]
     )
-    assert entries_of(sparse(arcs)) == [
+    assert entries_of(keep_most_probable(arcs)) == [
         (0, 1, "nsubj", 0.9),
         (0, 2, "obj", 0.0985),
         (0, 0, "root", 0.0008),
@@ -69,7 +69,7 @@ def test_the_largest_are_kept_until_they_reach_0_999():
 
 def test_values_have_four_digits_and_never_sum_to_more_than_1():
     # rounded they are 0.5001 + 0.5: the last one gives way
-    arcs = sparse(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
+    arcs = keep_most_probable(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
     assert entries_of(arcs) == [(0, 1, "det", 0.5001), (0, 2, "det", 0.4999), (1, 1, "root", 1.0)]
 
 
@@ -81,7 +81,7 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
     dense = np.stack([generator.dirichlet(np.full(parents * len(NAMES), value)) for value in sharpness])
     place = np.nonzero(dense > 1e-9)
     parent, relation = np.divmod(place[1], len(NAMES))
-    arcs = sparse(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
+    arcs = keep_most_probable(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
     assert np.array_equal(np.unique(arcs.words), np.arange(words))
     for word in range(words):
         mine = arcs.words == word
@@ -97,18 +97,20 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
 
 
 def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
-    arcs = sparse(make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)]))
-    texts = arcs_misc(arcs, 3)
+    arcs = keep_most_probable(
+        make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)])
+    )
+    texts = format_arcs(arcs, 3)
     assert texts == ["Arcs=2:nsubj:pass:0.97,0:root:0.0295|", "Arcs=0:root:1|", "Arcs=1:obj:1|"]
-    assert arcs_of([arcs_in(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
-    assert arcs_misc(None, 2) == ["", ""]
-    assert arcs_in("SpaceAfter=No|MyArcs=1", 1, 3) is None
+    assert arcs_from_entries([read_arcs(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
+    assert format_arcs(None, 2) == ["", ""]
+    assert read_arcs("SpaceAfter=No|MyArcs=1", 1, 3) is None
 
 
 @pytest.mark.parametrize("name", ["a,b", "a|b", "a=b", "a b", ""])
 def test_a_relation_that_misc_cannot_hold_is_never_written(name):
     with pytest.raises(AssertionError):
-        arcs_misc(make([(0, 0, name, 1)], names=(name,)), 1)
+        format_arcs(make([(0, 0, name, 1)], names=(name,)), 1)
 
 
 def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_among_the_rest():
@@ -149,7 +151,7 @@ def test_a_token_whose_mass_lies_all_inside_it_has_the_arc_of_its_tree():
 def test_the_root_mass_of_later_sentences_hangs_on_the_first_root():
     one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
     two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
-    arcs = joined_arcs([one, two], [2, 2], 1)
+    arcs = join_arcs([one, two], [2, 2], 1)
     assert by_arc(arcs) == pytest.approx(
         {
             (0, 1, "det"): 1.0,

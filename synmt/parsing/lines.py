@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from synmt.syntax.arcs import joined_arcs, sparse, token_arcs
-from synmt.syntax.multiword import join_trees, leading_words, token_parents
+from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
+from synmt.syntax.multiword import join_trees, token_tree
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LONGEST = 400
@@ -87,15 +87,18 @@ class _Sentence:
     tags: list[str]
     arcs: Arcs | None
 
+    def relations_after(self, others: int) -> list[str]:
+        """Give the relations in a line in which other sentences come first: the root is attached to theirs."""
+        pairs = enumerate(zip(self.parents, self.relations, strict=True))
+        return ["parataxis" if others and parent == word else relation for word, (parent, relation) in pairs]
+
 
 def _read(sentence: Any, table: Arcs | None) -> _Sentence:
     words = sentence.words
     above = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
     ends = list(accumulate(len(token.words) for token in sentence.tokens))
     tokens = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-    leading = leading_words(above, tokens)
-    parents = token_parents(above, tokens, leading)
-    relations = ["root" if above[word] == word else words[word].deprel for word in leading]
+    leading, parents, relations = token_tree(above, [word.deprel for word in words], tokens)
     return _Sentence(
         spans=[(token.start_char, token.end_char) for token in sentence.tokens],
         parents=parents,
@@ -114,7 +117,9 @@ def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, st
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
-        relations=_joined_relations(sentences),
+        relations=[
+            relation for index, sentence in enumerate(sentences) for relation in sentence.relations_after(index)
+        ],
         tags=[tag for sentence in sentences for tag in sentence.tags],
         arcs=_joined_arcs(sentences, parents),
     )
@@ -126,23 +131,12 @@ def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, st
     return parse, f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else ""
 
 
-def _joined_relations(sentences: list[_Sentence]) -> list[str]:
-    relations = list(sentences[0].relations)
-    for sentence in sentences[1:]:
-        # later roots are attached to the first one
-        relations += [
-            "parataxis" if parent == word else relation
-            for word, (parent, relation) in enumerate(zip(sentence.parents, sentence.relations, strict=True))
-        ]
-    return relations
-
-
 def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:
     tables = [sentence.arcs for sentence in sentences if sentence.arcs is not None]
     if not tables:
         return None
     root = next(word for word, parent in enumerate(parents) if word == parent)
-    arcs = sparse(joined_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
+    arcs = keep_most_probable(join_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
     # NaN in the parser's scores would leave a word without arcs
     assert len(np.unique(arcs.words)) == len(parents), "a word has no arcs"
     return arcs
