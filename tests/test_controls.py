@@ -255,5 +255,5 @@ def test_wrong_kinds_and_shares_are_refused():
     with pytest.raises(UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"):
         Control("randon")  # pyright: ignore[reportArgumentType]
     for share in (-0.1, 1.5, float("nan")):
-        with pytest.raises(UsageError, match="a share from 0 to 1"):
+        with pytest.raises(UsageError, match="a probability from 0 to 1"):
             Control(rewire=share)

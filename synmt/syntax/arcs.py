@@ -107,17 +107,22 @@ def token_arcs(
     kept = (child >= 0) & (is_root | (child != parent))
     child, parent, values = child[kept], parent[kept], arcs.probabilities[kept].astype(np.float64)
     mass = np.bincount(child, weights=values, minlength=len(tokens))  # (tokens,)
-    bare = np.flatnonzero(mass == 0)
-    certain = [relations[token] for token in bare.tolist()]
-    names = tuple(dict.fromkeys((*arcs.names, *certain)))
-    return sum_duplicates(
-        Arcs(
-            words=np.concatenate([child, bare]),
-            parents=np.concatenate([parent, np.asarray(parents)[bare]]),
-            relations=np.concatenate([arcs.relations[kept], _integers(map(names.index, certain))]),
-            probabilities=np.concatenate([values / mass[child], np.ones(len(bare))]).astype(np.float32),
-            names=names,
-        )
+    moved = Arcs(child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names)
+    return sum_duplicates(with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations))
+
+
+def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: Sequence[str]) -> Arcs:
+    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and W relations."""
+    added = [relations[word] for word in words.tolist()]
+    names = tuple(dict.fromkeys((*arcs.names, *added)))
+    all_words = np.concatenate([arcs.words, words])
+    order = np.argsort(all_words, kind="stable")
+    return Arcs(
+        words=all_words[order],
+        parents=np.concatenate([arcs.parents, parents[words]])[order],
+        relations=np.concatenate([arcs.relations, _integers(map(names.index, added))])[order],
+        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)])[order],
+        names=names,
     )
 
 
