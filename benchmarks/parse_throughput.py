@@ -21,7 +21,7 @@ from synmt.files import read_lines
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.models import COMPACT
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.arcs import arcs_misc
+from synmt.syntax.arcs import format_arcs
 
 
 def main():
@@ -84,7 +84,7 @@ def report_arcs(lines):
     parses = StanzaParser("en", device="cpu", arcs=True).parse(lines)
     masses = np.concatenate([np.bincount(parse.arcs.words, weights=parse.arcs.probabilities) for parse in parses])
     arcs = sum(len(parse.arcs.words) for parse in parses)
-    size = sum(len(text) for parse in parses for text in arcs_misc(parse.arcs, len(parse)))
+    size = sum(len(text) for parse in parses for text in format_arcs(parse.arcs, len(parse)))
     print(
         f"\n--arcs: {arcs / len(masses):.1f} arcs and {size / len(masses):.0f} bytes a word; mass kept: "
         f"mean {masses.mean():.5f}, least {masses.min():.5f} ({len(masses):,} words)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, Reading, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
@@ -58,6 +58,14 @@ def _size(options: dict[str, Any]) -> dict[str, Any]:
 def model_recipe(**options: Any) -> ModelRecipe:
     """Give the small model's sizes."""
     return ModelRecipe.model_validate({**_size(options), "dropout": 0.0, **options})
+
+
+def is_tree(parents: Sequence[int] | IntArray) -> bool:
+    """Tell whether the parents of every word lead to the one root; no words are a tree, too."""
+    ends = np.arange(len(parents))
+    for _ in parents:
+        ends = np.asarray(parents)[ends]
+    return len(set(ends.tolist())) <= 1 and all(parents[end] == end for end in ends)
 
 
 def random_tree(words: int, random: np.random.Generator) -> Parse:

@@ -259,7 +259,7 @@ def test_a_parse_without_arcs_is_told_where_they_come_from():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_relation_in_two_groups_is_refused_at_once(kind):
-    with pytest.raises(UsageError, match="relation 'obj' stands in groups 1 and 2"):
+    with pytest.raises(UsageError, match="relation 'obj' is in groups 1 and 2"):
         kind((("obj",), ("nsubj", "obj")))
 
 

@@ -11,7 +11,7 @@ from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.arcs import arcs_in, arcs_misc, arcs_of, joined_arcs, sparse, token_arcs
+from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs
@@ -59,7 +59,7 @@ def test_the_largest_are_kept_until_they_reach_0_999():
             (0, 2, "obj", 0.0985),
         ]
     )
-    assert entries_of(sparse(arcs)) == [
+    assert entries_of(keep_most_probable(arcs)) == [
         (0, 1, "nsubj", 0.9),
         (0, 2, "obj", 0.0985),
         (0, 0, "root", 0.0008),
@@ -69,7 +69,7 @@ def test_the_largest_are_kept_until_they_reach_0_999():
 
 def test_values_have_four_digits_and_never_sum_to_more_than_1():
     # rounded they are 0.5001 + 0.5: the last one gives way
-    arcs = sparse(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
+    arcs = keep_most_probable(make([(0, 1, "det", 0.50005), (0, 2, "det", 0.49995), (1, 1, "root", 0.99996)]))
     assert entries_of(arcs) == [(0, 1, "det", 0.5001), (0, 2, "det", 0.4999), (1, 1, "root", 1.0)]
 
 
@@ -81,7 +81,7 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
     dense = np.stack([generator.dirichlet(np.full(parents * len(NAMES), value)) for value in sharpness])
     place = np.nonzero(dense > 1e-9)
     parent, relation = np.divmod(place[1], len(NAMES))
-    arcs = sparse(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
+    arcs = keep_most_probable(Arcs(place[0], parent, relation, dense[place].astype(np.float32), NAMES))
     assert np.array_equal(np.unique(arcs.words), np.arange(words))
     for word in range(words):
         mine = arcs.words == word
@@ -97,18 +97,20 @@ def test_what_is_kept_of_any_distribution_is_its_largest_part(seed):
 
 
 def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
-    arcs = sparse(make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)]))
-    texts = arcs_misc(arcs, 3)
+    arcs = keep_most_probable(
+        make([(0, 1, "nsubj:pass", 0.97), (0, 0, "root", 0.0295), (1, 1, "root", 1), (2, 0, "obj", 1)])
+    )
+    texts = format_arcs(arcs, 3)
     assert texts == ["Arcs=2:nsubj:pass:0.97,0:root:0.0295|", "Arcs=0:root:1|", "Arcs=1:obj:1|"]
-    assert arcs_of([arcs_in(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
-    assert arcs_misc(None, 2) == ["", ""]
-    assert arcs_in("SpaceAfter=No|MyArcs=1", 1, 3) is None
+    assert arcs_from_entries([read_arcs(text, word, 3) for word, text in enumerate(texts, start=1)]) == arcs
+    assert format_arcs(None, 2) == ["", ""]
+    assert read_arcs("SpaceAfter=No|MyArcs=1", 1, 3) is None
 
 
 @pytest.mark.parametrize("name", ["a,b", "a|b", "a=b", "a b", ""])
 def test_a_relation_that_misc_cannot_hold_is_never_written(name):
     with pytest.raises(AssertionError):
-        arcs_misc(make([(0, 0, name, 1)], names=(name,)), 1)
+        format_arcs(make([(0, 0, name, 1)], names=(name,)), 1)
 
 
 def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_among_the_rest():
@@ -149,7 +151,7 @@ def test_a_token_whose_mass_lies_all_inside_it_has_the_arc_of_its_tree():
 def test_the_root_mass_of_later_sentences_hangs_on_the_first_root():
     one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
     two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
-    arcs = joined_arcs([one, two], [2, 2], 1)
+    arcs = join_arcs([one, two], [2, 2], 1)
     assert by_arc(arcs) == pytest.approx(
         {
             (0, 1, "det"): 1.0,
@@ -212,7 +214,7 @@ def dense(parser, line):
     from stanza.models.depparse.trainer import unpack_batch
 
     pipeline = parser._pipeline
-    with stanza_pipeline.apart():
+    with stanza_pipeline.isolated():
         document = pipeline(line)
     processor = pipeline.processors["depparse"]
     tables = []
@@ -268,7 +270,7 @@ def assert_agrees(parse, expected):
 
 
 def test_the_arcs_of_lines_of_any_length_in_a_batch_are_those_of_each_line_alone(parser, parses):
-    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     for line, parse in zip(LINES, parses, strict=True):
         tables = dense(parser, line)
         assert sum(map(len, tables)) == len(parse)
@@ -349,7 +351,7 @@ def test_the_pieces_of_a_line_that_is_cut_hang_on_the_first_root(parser, monkeyp
     tables = [table for piece in pieces for table in dense(parser, piece)]
     assert [len(table) for table in tables] == [8, 8]
     short, parse, _ = parser.parse(["Stop", " ".join(words), LINES[0]])
-    names = stanza_arcs._relations(parser._pipeline.processors["depparse"].vocab["deprel"])
+    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     assert_agrees(parse, by_hand(tables, names))
     assert short == parser.parse(["Stop"])[0]
     root, second = parse.relations.index("root"), parse.relations.index("parataxis")
@@ -365,7 +367,7 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
     single = trainer.model
     trainer.model = EnsembleGraphParser(single.args, single.vocab, [single, single])
     stanza_arcs.check_graph_parser(ensemble._pipeline.processors["depparse"])
-    names = stanza_arcs._relations(trainer.vocab["deprel"])
+    names = stanza_arcs.relation_names(trainer.vocab["deprel"])
     found = ensemble.parse(LINES[:3])
     for line, parse in zip(LINES[:3], found, strict=True):
         assert_agrees(parse, by_hand(dense(ensemble, line), names))
@@ -379,7 +381,7 @@ def test_a_model_that_reads_backwards_has_its_arcs_turned():
     for word, head in [(1, 2), (2, 0), (3, 1)]:
         arcs[0, word, head] = 0.0
     labels = np.log(np.full((1, 4, 4, 2), 0.5, dtype=np.float32))
-    [turned] = stanza_arcs._batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
+    [turned] = stanza_arcs.batch_arcs(batch, (arcs, None, labels), ("a", "b"), backwards=True)
     assert {entry[:2] for entry in entries_of(turned)} == {(2, 1), (1, 1), (0, 2)}
 
 
@@ -396,8 +398,8 @@ def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monke
 
 
 def test_a_stanza_that_keeps_no_probabilities_of_relations_is_refused():
-    with pytest.raises(SynmtError, match=r"Stanza .* does not give the probabilities of relations.*Install"):
-        stanza_arcs._batch_arcs([], (None, None), (), backwards=False)
+    with pytest.raises(SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"):
+        stanza_arcs.batch_arcs([], (None, None), (), backwards=False)
 
 
 def test_stanza_is_left_as_it_was(parser):

@@ -30,7 +30,7 @@ from synmt.analysis.attention.table import About, best_offset, report_attention
 from synmt.analysis.trees.induced import Texts
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 OWNERS = np.append(MONKEY_WORD_OF, -1)
 """▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parents are monkey, eats, itself, banana, eats."""

@@ -7,7 +7,7 @@ from tiny import synmt
 from synmt.cli.translate_lines import number
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.conllu import format_conllu
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 INPUT = f"{TEXT[0]}\n"
 NEEDED = ("translate", "--no-parse-cache", "--run")

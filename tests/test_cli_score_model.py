@@ -16,7 +16,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 APP = typer.Typer()
 DEFAULTS = {

@@ -18,7 +18,7 @@ from small_run import PASCAL, TEXT, make_run
 
 from synmt.cli import main
 from synmt.syntax.conllu import format_conllu
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 ROOT = Path(__file__).parents[1]
 LINES = [TEXT[0], "", "  ", "A dog \u2028 sees.", TEXT[1]]

@@ -9,7 +9,7 @@ from small_run import PASCAL, TEXT, make_run
 from test_cli_translate import start, synmt
 
 from synmt.syntax.conllu import format_conllu
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 LINES = [TEXT[0], "", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)

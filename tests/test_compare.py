@@ -20,7 +20,7 @@ from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
 from synmt.evaluation.outputs import Outputs
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 REFERENCE = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
 A = ["Der Affe isst.", "Ein Hund sieht zwei Katzen.", "Das liest.", "Ja.", "Nein."]

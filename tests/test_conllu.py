@@ -8,9 +8,8 @@ import pytest
 
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
-from synmt.syntax.flat import flat_parse
 from synmt.syntax.multiword import depths, leading_words, token_parents
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LINE = "The monkey eats a banana"
 MONKEY = Parse(
@@ -146,12 +145,12 @@ def test_a_file_without_blocks_for_blank_lines_is_read(tmp_path):
         (row(1, "The", 0) + row(2, "end", 0), r"line 2: token 2 \('end'\) is a second root after token 1"),
         (row(1, "The", 2) + row(2, "end", 1), r"line 1: token 1 \('The'\) is in a cycle"),
         (row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2), r"line 2: token 2 \('b'\) is in a cycle"),
-        (row(1, "The", 0) + row(3, "end", 1), r"line 2: the ID '3' does not follow.*Expected 2"),
-        (row("x", "The", 0), r"the ID 'x' does not follow"),
+        (row(1, "The", 0) + row(3, "end", 1), r"line 2: the ID '3' is not the next number.*Expected 2"),
+        (row("x", "The", 0), r"the ID 'x' is not the next number"),
         (row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1), r"a range ends at word 3.*has 2 words"),
         (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
         (row(1, "", 0), r"token 1 has an empty column"),
-        ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is no JSON string"),
+        ("# raw = [1]\n" + row(1, "a", 0), r"`# raw` is not a JSON string"),
     ],
 )
 def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows, message):
@@ -216,27 +215,27 @@ def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_p
     [
         ("Arcs=", r"an arc is empty"),
         ("Arcs=1:nsubj:0.9,", r"an arc is empty"),
-        ("Arcs=1:0.9", r"the arc '1:0.9' lacks parent, relation or probability"),
-        ("Arcs=1::0.9", r"the arc '1::0.9' lacks"),
-        ("Arcs=nsubj", r"the arc 'nsubj' lacks"),
-        ("Arcs=1:nsubj:x", r"the probability of the arc '1:nsubj:x' is no number"),
-        ("Arcs=1:nsubj:", r"the probability of the arc '1:nsubj:' is no number"),
-        ("Arcs=1:nsubj:0.9_9", r"is no number between 0 and 1"),
-        ("Arcs=1:nsubj: 0.99", r"is no number between 0 and 1"),
-        ("Arcs=1:nsubj:0.5", r"sum to 0.5, so that some are missing"),
-        ("Arcs=1:nsubj:0.6;1:obj:0.4", r"has a blank or one of , ; | ="),
-        ("Arcs=1:nsubj:1|Arcs=1:obj:1", r"Arcs stands twice"),
-        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is no number between 0 and 1"),
+        ("Arcs=1:0.9", r"the arc '1:0.9' is not of the form parent:relation:probability"),
+        ("Arcs=1::0.9", r"the arc '1::0.9' is not of"),
+        ("Arcs=nsubj", r"the arc 'nsubj' is not of"),
+        ("Arcs=1:nsubj:x", r"the probability of the arc '1:nsubj:x' is not a number"),
+        ("Arcs=1:nsubj:", r"the probability of the arc '1:nsubj:' is not a number"),
+        ("Arcs=1:nsubj:0.9_9", r"is not a number between 0 and 1"),
+        ("Arcs=1:nsubj: 0.99", r"is not a number between 0 and 1"),
+        ("Arcs=1:nsubj:0.5", r"sum to 0.5, so some are missing"),
+        ("Arcs=1:nsubj:0.6;1:obj:0.4", r"contains whitespace or one of , ; | ="),
+        ("Arcs=1:nsubj:1|Arcs=1:obj:1", r"it has Arcs twice"),
+        ("Arcs=1:nsubj:nan", r"'1:nsubj:nan' is not a number between 0 and 1"),
         ("Arcs=1:nsubj:0", r"'1:nsubj:0' is not between 0 and 1"),
-        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is no number between 0 and 1"),
+        ("Arcs=1:nsubj:-0.1", r"'1:nsubj:-0.1' is not a number between 0 and 1"),
         ("Arcs=1:nsubj:1.0001", r"'1:nsubj:1.0001' is not between 0 and 1"),
-        ("Arcs=1:nsubj:0.9,0:root:0.2", r"the probabilities sum to 1.1, which is more than 1"),
-        ("Arcs=4:nsubj:0.9", r"'4:nsubj:0.9' has the parent '4', and the sentence has 3 words"),
+        ("Arcs=1:nsubj:0.9,0:root:0.2", r"the probabilities sum to 1.1, more than 1"),
+        ("Arcs=4:nsubj:0.9", r"'4:nsubj:0.9' has the parent '4', but the sentence has 3 words"),
         ("Arcs=-1:nsubj:0.9", r"has the parent '-1'"),
         ("Arcs=x:nsubj:0.9", r"has the parent 'x'"),
         ("Arcs=2:nsubj:0.9", r"'2:nsubj:0.9' makes the word its own parent"),
-        ("Arcs=1:nsubj:0.5,1:nsubj:0.4", r"an arc is named twice"),
-        ("Arcs=1:a=b:0.5", r"the relation of the arc '1:a=b:0.5' has a blank or one of"),
+        ("Arcs=1:nsubj:0.5,1:nsubj:0.4", r"an arc occurs twice"),
+        ("Arcs=1:a=b:0.5", r"the relation of the arc '1:a=b:0.5' contains whitespace or one of"),
     ],
 )
 def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, message):
@@ -249,7 +248,7 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, 
         + row(3, "c", 1, "x", "Arcs=1:x:1")
     )
     path = write(tmp_path, rows)
-    where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has a corrupt MISC: .*"
+    where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has an invalid MISC: .*"
     with pytest.raises(SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs") as error:
         list(read_conllu(path))
     with pytest.raises(SynmtError) as again:
@@ -259,7 +258,7 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, 
 
 def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
     rows = row(1, "a", 0, "root", "Arcs=0:root:1") + row(2, "b", 1, "x", "SpaceAfter=No")
-    with pytest.raises(SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, and other"):
+    with pytest.raises(SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, but other"):
         list(read_conllu(write(tmp_path, rows)))
 
 
@@ -274,11 +273,11 @@ def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
     [
         (
             "The monkey eats an apple",
-            r"line 1 of the text at token 5 \('banana'\), where the text goes on with 'n apple'",
+            r"line 1 of the text at token 5 \('banana'\), where the text continues with 'n apple'",
         ),
         ("The monkey", r"at token 3 \('eats'\), where the text has ended"),
-        ("The monkey eats a banana!", r"after its last token, where the text goes on with '!'"),
-        ("", "has 1 sentences, but the text has 0 lines that are not blank"),
+        ("The monkey eats a banana!", r"after its last token, where the text continues with '!'"),
+        ("", "has 1 sentences, but the text has 0 non-empty lines"),
     ],
 )
 def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, line, message):

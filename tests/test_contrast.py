@@ -14,18 +14,25 @@ from small_run import PASCAL, TEXT, make_run
 from synmt.data.controlled import english
 from synmt.data.controlled.agreement import finite_verbs
 from synmt.data.controlled.contrast import contrastive_pairs, words_of
-from synmt.data.controlled.corpus import Example, generate
+from synmt.data.controlled.corpus import ControlledExample, generate
 from synmt.data.controlled.german import finite, say
 from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
-from synmt.data.controlled.meaning import Clause, Determiner, NounPhrase, Predicate, Relative, Sentence
-from synmt.data.controlled.replace_part import replace_part
+from synmt.data.controlled.meaning import (
+    Clause,
+    Determiner,
+    NounPhrase,
+    Predicate,
+    RelativeClause,
+    Sentence,
+    replace_part,
+)
 from synmt.data.vocabulary import Words
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabulate, total
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 
 def write_set(
@@ -372,11 +379,11 @@ def phrase(noun, determiner: Determiner = "the", *, plural=False, modifiers=()):
 def example_of(subject, tense, verb, *, what=None, to=None, opening=""):
     meaning = Sentence(Clause(subject, tense, (Predicate(VERB[verb], what, to),)), opening)
     source, parse = english.text_and_parse(english.tree(meaning))
-    return Example(meaning, source, say(meaning), parse, "case", 0, "seen", frozenset())
+    return ControlledExample(meaning, source, say(meaning), parse, "case", 0, "seen", frozenset())
 
 
 BOY = phrase("boy")
-FOUND = Relative(Clause(None, "past", (Predicate(VERB["call"], phrase("girl")),)))
+FOUND = RelativeClause(Clause(None, "past", (Predicate(VERB["call"], phrase("girl")),)))
 WRITTEN_BY_HAND = [
     (
         example_of(BOY, "past", "help", what=phrase("girl")),

@@ -11,16 +11,16 @@ import pytest
 
 from synmt.data.controlled import corpus as controlled
 from synmt.data.controlled import english, german, lexicon
-from synmt.data.controlled.lexicon import ADJECTIVE, NOUN, PREPOSITION, VERB
+from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, PREPOSITION, VERB
 from synmt.data.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,
     Predicate,
     PrepositionPhrase,
-    Relative,
+    RelativeClause,
     Sentence,
-    Subordinate,
+    SubordinateClause,
 )
 from synmt.data.controlled.measure import attractors, combinations
 from synmt.errors import SynmtError
@@ -53,10 +53,11 @@ def corpus():
 
 def np_(words, *modifiers, second=None):
     """Read "the old men": determiner, perhaps an adjective, noun."""
-    determiner, *adjective, form = words.split()
+    determiner, *names, form = words.split()
     noun, plural = NOUN_OF_FORM[form]
     determiner = DETERMINERS[determiner]
-    return NounPhrase(noun, plural, determiner, ADJECTIVE[adjective[0]] if adjective else None, modifiers, second)
+    adjective = next((each for each in ADJECTIVES if [each.english] == names), None)
+    return NounPhrase(noun, plural, determiner, adjective, modifiers, second)
 
 
 def pp(preposition, phrase):
@@ -72,7 +73,7 @@ def clause(subject, tense, *predicates, sub=None):
 
 
 def relative(subject, tense, *predicates):
-    return Relative(clause(subject, tense, *predicates))
+    return RelativeClause(clause(subject, tense, *predicates))
 
 
 def said(main, opening=""):
@@ -162,7 +163,7 @@ WRITTEN_BY_HAND = [
             np_("the man"),
             "past",
             SLEPT,
-            sub=Subordinate("because", clause(np_("the girls"), "past", does("turn on", np_("the lamp")))),
+            sub=SubordinateClause("because", clause(np_("the girls"), "past", does("turn on", np_("the lamp")))),
         ),
         "The man slept because the girls turned on the lamp.",
         "Der Mann schlief, weil die Mädchen die Lampe einschalteten.",
@@ -172,7 +173,7 @@ WRITTEN_BY_HAND = [
             np_("the men"),
             "present",
             does("pick up", np_("my aunt")),
-            sub=Subordinate("if", clause(np_("the bird"), "present", SANG), fronted=True),
+            sub=SubordinateClause("if", clause(np_("the bird"), "present", SANG), fronted=True),
         ),
         "If the bird sings, the men pick up my aunt.",
         "Wenn der Vogel singt, holen die Männer meine Tante ab.",
@@ -182,7 +183,7 @@ WRITTEN_BY_HAND = [
             np_("the boys"),
             "past",
             does("know"),
-            sub=Subordinate("that", clause(np_("the queen"), "could", does("invite", np_("these princes")))),
+            sub=SubordinateClause("that", clause(np_("the queen"), "could", does("invite", np_("these princes")))),
         ),
         "The boys knew that the queen could invite these princes.",
         "Die Jungen wussten, dass die Königin diese Prinzen einladen konnte.",
@@ -192,7 +193,7 @@ WRITTEN_BY_HAND = [
             np_("the girl"),
             "past",
             SANG,
-            sub=Subordinate(
+            sub=SubordinateClause(
                 "while",
                 clause(np_("a man", relative(np_("the dogs"), "past", does("hear"))), "past", SLEPT),
                 fronted=True,
@@ -279,7 +280,7 @@ WRITTEN_BY_HAND = [
             np_("the dog"),
             "past",
             SLEPT,
-            sub=Subordinate("because", clause(np_("the aunt"), "can", SANG, does("call", np_("the boy")))),
+            sub=SubordinateClause("because", clause(np_("the aunt"), "can", SANG, does("call", np_("the boy")))),
         ),
         "The dog slept because the aunt can sing and call the boy.",
         "Der Hund schlief, weil die Tante singen und den Jungen anrufen kann.",
@@ -357,7 +358,7 @@ def test_the_tree_of_an_object_relative_has_the_labels_of_ewt():
 def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
     girl = np_("my old girl", pp("next to", np_("the cars")))
     inner = clause(girl, "past", does("give", np_("a cake"), to=np_("the boy")))
-    sub = Subordinate("because", inner, fronted=True)
+    sub = SubordinateClause("because", inner, fronted=True)
     main = clause(np_("the man"), "past", SANG, does("run", place=pp("through", np_("the city"))), sub=sub)
     assert rows(main) == [
         ("Because", "gave", "mark"),

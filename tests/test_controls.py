@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small import MONKEY
+from small import MONKEY, is_tree
 
 from synmt.errors import UsageError
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Arcs, Parse
-from synmt.syntax.trees import is_tree, random_tree
+from synmt.syntax.trees import random_tree
 
 KINDS = ["none", "random", "left", "right", "shuffled"]
 DRAWN = [Control("random"), Control("shuffled"), Control(rewire=0.5), Control("left", rewire=0.5)]
@@ -255,5 +255,5 @@ def test_wrong_kinds_and_shares_are_refused():
     with pytest.raises(UsageError, match=r"no control 'randon'.*none, random, left, right, shuffled"):
         Control("randon")  # pyright: ignore[reportArgumentType]
     for share in (-0.1, 1.5, float("nan")):
-        with pytest.raises(UsageError, match="a share from 0 to 1"):
+        with pytest.raises(UsageError, match="a probability from 0 to 1"):
             Control(rewire=share)

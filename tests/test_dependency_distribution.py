@@ -347,7 +347,7 @@ def test_there_is_nothing_to_remark_where_every_relation_has_a_group():
         ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
         ({"groups": []}, "`groups` is empty"),
         ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
-        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' stands in groups 1 and 2"),
+        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
         ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
         ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
         ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),

@@ -16,7 +16,7 @@ from synmt.decode.forced import force, force_again
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 SOURCES = [[4, 5, 6], [7, 8, 9, 10, 11], [5]]
 TARGETS = [[6, 5], [9, 4, 8], []]

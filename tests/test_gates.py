@@ -27,8 +27,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
 from synmt.recipe.load import check_recipe
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 
 LINE = "The monkey eats a banana"
 TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])

@@ -23,8 +23,7 @@ from synmt.analysis.gates.page import (
 from synmt.analysis.gates.plot import save_gates_plot
 from synmt.analysis.gates.table import COLUMNS, tabulate
 from synmt.analysis.html import make_page
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 
 ABOUT = About("sa", "test", "en", "de", "Stanza, de")
 

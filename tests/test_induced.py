@@ -18,8 +18,7 @@ from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.capture import Activations
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST
 from synmt.syntax.spanning import maximum_spanning_tree
 

@@ -1,5 +1,6 @@
 """Trees kept between runs: the same to the last bit, for one parser, and never a reason to fail."""
 
+import logging
 import os
 import sqlite3
 import subprocess
@@ -14,8 +15,7 @@ import pytest
 from synmt.analysis.inputs import parse_lines
 from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
 
@@ -63,7 +63,7 @@ def test_a_remembered_tree_is_the_fresh_one_field_by_field(arcs, monkeypatch):
     fresh = CachedParser(parser).parse(LINES)
     for one, other in zip(fresh, parser.parse(LINES), strict=True):
         assert_same(one, other)
-    monkeypatch.setattr(StanzaParser, "_analyse", None)
+    monkeypatch.setattr(StanzaParser, "_run", None)
     for one, other in zip(CachedParser(parser).parse(LINES[::-1]), fresh[::-1], strict=True):
         assert_same(one, other)
     assert (fresh[0].arcs is not None) == arcs
@@ -161,8 +161,8 @@ def test_the_oldest_trees_make_room():
     lines = [f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)]
     largest = 40 << 10
     for first in range(0, 300, 20):
-        CachedParser(parser, largest=largest).parse(lines[first : first + 20])
-    cached = CachedParser(parser, largest=largest)
+        CachedParser(parser, max_bytes=largest).parse(lines[first : first + 20])
+    cached = CachedParser(parser, max_bytes=largest)
     with sqlite3.connect(cached.path) as database:
         size, pages = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
     database.close()
@@ -182,62 +182,66 @@ def folder(path):
 
 
 @pytest.mark.parametrize("make", [broken, folder])
-def test_a_cache_that_cannot_be_used_is_told_once_and_changes_nothing(make):
-    parser, remarks = Counting(), []
-    cached = CachedParser(parser, remark=remarks.append)
+def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, caplog):
+    caplog.set_level(logging.INFO, "synmt")
+    parser = Counting()
+    cached = CachedParser(parser)
     cached.path.parent.mkdir(parents=True)
     make(cached.path)
     for _ in range(2):
         assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
     assert parser.asked == ["a", "b"] * 2
-    assert len(remarks) == 1
-    assert f"trees are not kept between runs: {cached.path}: " in remarks[0]
+    [message] = caplog.messages
+    assert f"the cache of trees cannot be used: {cached.path}: " in message
 
 
-def test_a_cache_where_nothing_can_be_written_is_no_error(cache):
+def test_a_cache_where_nothing_can_be_written_is_no_error(cache, caplog):
+    caplog.set_level(logging.INFO, "synmt")
     cache.write_text("a file, where a folder was expected")
-    remarks = []
-    assert CachedParser(Counting(), remark=remarks.append).parse(["a"]) == [flat_parse("a")]
-    assert len(remarks) == 1
+    assert CachedParser(Counting()).parse(["a"]) == [flat_parse("a")]
+    assert len(caplog.messages) == 1
 
 
-def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch):
-    monkeypatch.setattr("synmt.parsing.cache._PATIENCE", 0.01)
-    parser, remarks = Counting(), []
-    cached = CachedParser(parser, remark=remarks.append)
+def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "synmt")
+    monkeypatch.setattr("synmt.parsing.cache._TIMEOUT", 0.01)
+    parser = Counting()
+    cached = CachedParser(parser)
     cached.parse(["a"])
     other = sqlite3.connect(cached.path)
     other.execute("BEGIN EXCLUSIVE")
     assert cached.parse(["a", "b"]) == [flat_parse("a"), flat_parse("b")]
     other.close()
     assert parser.asked == ["a", "b"]
-    assert "locked" in remarks[0]
+    assert "locked" in caplog.messages[0]
 
 
 WRITER = """
-import sys
+import logging, sys
 sys.path.insert(0, {tests!r})
 from test_parse_cache import Counting, CachedParser
-from synmt.syntax.flat import flat_parse
-remarks = []
+from synmt.syntax.parse import flat_parse
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
 for first in range(0, 60, 3):
     lines = [f"line {{number}}" for number in range(first, first + 10)]
-    assert CachedParser(Counting(), remark=remarks.append).parse(lines) == [flat_parse(line) for line in lines]
-assert not remarks, remarks
+    assert CachedParser(Counting()).parse(lines) == [flat_parse(line) for line in lines]
 """
 
 
 def test_processes_write_at_once():
     code = WRITER.format(tests=str(Path(__file__).parent))
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    running = [subprocess.Popen([sys.executable, "-c", code], env=environment) for _ in range(3)]
-    assert [process.wait(60) for process in running] == [0, 0, 0]
+    command = [sys.executable, "-c", code]
+    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(3)]
+    assert [(process.communicate(timeout=60)[0], process.returncode) for process in running] == [(b"", 0)] * 3
     parser = Counting()
     CachedParser(parser).parse([f"line {number}" for number in range(60)])
     assert parser.asked == []
 
 
-def test_two_processes_may_begin_the_file_at_once(monkeypatch):
+def test_two_processes_may_create_the_file_at_once(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "synmt")
+
     class Second(sqlite3.Connection):
         def execute(self, statement, *values):
             if "journal_mode" in statement:
@@ -245,10 +249,10 @@ def test_two_processes_may_begin_the_file_at_once(monkeypatch):
             return super().execute(statement, *values)
 
     monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Second))
-    parser, remarks = Counting(), []
+    parser = Counting()
     for _ in range(2):
-        assert CachedParser(parser, remark=remarks.append).parse(["a"]) == [flat_parse("a")]
-    assert (parser.asked, remarks) == (["a"], [])
+        assert CachedParser(parser).parse(["a"]) == [flat_parse("a")]
+    assert (parser.asked, caplog.messages) == (["a"], [])
 
 
 KILLED = """
@@ -257,8 +261,8 @@ sys.path.insert(0, {tests!r})
 from test_parse_cache import Counting, CachedParser
 import synmt.parsing.cache as module
 CachedParser(Counting()).parse(["safe"])
-inside = module._used
-module._used = lambda database: os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
+inside = module._used_bytes
+module._used_bytes = lambda database: os.kill(os.getpid(), signal.SIGKILL) if {after} else inside(database)
 class Rows(list):
     def __iter__(self):
         yield from list.__iter__(self)
@@ -271,15 +275,16 @@ CachedParser(Counting()).parse(["killed", "with it"])
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_a_kill_while_trees_are_written_loses_those_at_most(after):
+def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
+    caplog.set_level(logging.INFO, "synmt")
     code = KILLED.format(tests=str(Path(__file__).parent), after=after)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -9
-    parser, remarks = Counting(), []
+    parser = Counting()
     lines = ["safe", "killed", "with it"]
-    assert CachedParser(parser, remark=remarks.append).parse(lines) == [flat_parse(line) for line in lines]
+    assert CachedParser(parser).parse(lines) == [flat_parse(line) for line in lines]
     assert parser.asked == ([] if after else ["killed", "with it"])
-    assert remarks == []
+    assert caplog.messages == []
     CachedParser(parser).parse(lines)
     assert len(parser.asked) == (0 if after else 2)
 

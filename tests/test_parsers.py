@@ -15,7 +15,7 @@ from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
-from synmt.parsing.single_root import greedy_tree, quickly
+from synmt.parsing.single_root import cheapest_first, greedy_tree
 from synmt.syntax.multiword import depths
 
 LINES = [
@@ -87,7 +87,7 @@ def test_lines_without_a_visible_character_have_no_words(parser):
 def test_equal_lines_are_parsed_once(monkeypatch):
     asked = []
     parser = StanzaParser("en", device="cpu")
-    monkeypatch.setattr(parser, "_analyse", lambda batch: asked.extend(batch) or fakes(batch))
+    monkeypatch.setattr(parser, "_run", lambda batch: asked.extend(batch) or fakes(batch))
     parses = parser.parse(["a", "b", "a", "", "a"])
     assert sorted(asked) == ["a", "b"]
     assert [parse.words for parse in parses] == [["a"], ["b"], ["a"], [], ["a"]]
@@ -97,7 +97,7 @@ def fakes(batch):
     return [(stanza_lines.flat_parse(line), "") for line in batch]
 
 
-def test_a_line_of_5000_words_is_one_tree_in_pieces_and_reported(parser):
+def test_a_line_of_5000_words_is_one_tree_joined_from_parts_and_reported(parser):
     line = " ".join(["The monkey eats bananas"] * 1250)
     failures = []
     parses = parser.parse(["A dog.", line], on_failure=lambda *failure: failures.append(failure))
@@ -106,7 +106,7 @@ def test_a_line_of_5000_words_is_one_tree_in_pieces_and_reported(parser):
     assert parses[1].relations.count("parataxis") >= 5000 // LONGEST - 1
     [(index, reason)] = failures
     assert index == 1
-    assert reason == f"cut into 13 pieces of at most {LONGEST} words"
+    assert reason == f"split into 13 parts of at most {LONGEST} words"
     assert parses[0] == parser.parse(["A dog."])[0]
 
 
@@ -116,7 +116,7 @@ def test_a_long_run_without_blanks_gets_a_flat_tree_and_a_reason(parser):
     [parse] = parser.parse([line], on_failure=lambda *failure: failures.append(failure))
     assert parse.parents.tolist() == [0, 0]
     assert parse.relations == ["root", "dep"]
-    assert failures == [(0, "1,000 or more characters without a blank")]
+    assert failures == [(0, "1,000 or more characters without whitespace")]
 
 
 @pytest.mark.parametrize("error", [MemoryError("none left"), RuntimeError("CUDA out of memory"), ValueError("odd")])
@@ -130,7 +130,7 @@ def test_a_failing_batch_is_halved_until_one_line_is_left_and_that_one_is_flat(m
         return fakes(batch)
 
     parser = StanzaParser("en", device="cpu")
-    monkeypatch.setattr(parser, "_analyse", analyse)
+    monkeypatch.setattr(parser, "_run", analyse)
     failures = []
     lines = ["a", "b", "poison line", "c", "poison line"]
     parses = parser.parse(lines, on_failure=lambda *failure: failures.append(failure))
@@ -145,7 +145,7 @@ def test_a_parser_that_fails_on_every_line_stops(monkeypatch):
         raise RuntimeError("device lost")
 
     parser = StanzaParser("en", device="cpu")
-    monkeypatch.setattr(parser, "_analyse", analyse)
+    monkeypatch.setattr(parser, "_run", analyse)
     with pytest.raises(SynmtError, match=r"fails on every line.*device lost"):
         parser.parse([f"line {number}" for number in range(20)])
 
@@ -155,7 +155,7 @@ def test_an_interruption_in_disguise_is_no_failure_of_a_line(monkeypatch):
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
     parser = StanzaParser("en", device="cpu")
-    monkeypatch.setattr(parser, "_analyse", analyse)
+    monkeypatch.setattr(parser, "_run", analyse)
     with pytest.raises(KeyboardInterrupt):
         parser.parse(["a"])
 
@@ -193,7 +193,7 @@ def test_the_quick_search_finds_the_best_tree_with_one_root():
     for _ in range(200):
         scores = np.log(generator.dirichlet(np.full(5, 0.7), size=5)).astype(np.float32)
         before = scores.copy()
-        search = quickly(chuliu_edmonds, lambda table: used.append("weighted") or chuliu_edmonds_one_root(table))
+        search = cheapest_first(chuliu_edmonds, lambda table: used.append("weighted") or chuliu_edmonds_one_root(table))
         heads = search(scores)
         assert np.array_equal(scores, before)
         used.append("greedy" if greedy_tree(scores) is not None else "searched")
@@ -242,7 +242,7 @@ def test_several_sentences_of_a_line_hang_on_the_first_root():
 def test_a_line_in_which_stanza_sees_nothing_is_flat_and_reported():
     [(parse, reason)] = stanza_lines.parses_of(["a b"], [])
     assert parse.words == ["a", "b"]
-    assert "sees no word" in reason
+    assert "finds no word" in reason
 
 
 def test_the_identity_names_files_by_hash_and_no_place(parser, tmp_path):
@@ -258,6 +258,56 @@ def test_the_identity_names_files_by_hash_and_no_place(parser, tmp_path):
         StanzaParser.from_identity(elsewhere.identity)
 
 
+def test_the_identity_is_that_of_the_loaded_files_and_needs_no_loading(parser, monkeypatch):
+    import stanza
+
+    parser.parse(["a"])
+    loaded = {value for key, value in parser._pipeline.config.items() if key.endswith("_path")}
+    assert loaded == {str(stanza_models.COMPACT / name) for name in parser.identity["files"]}
+    monkeypatch.setattr(stanza, "Pipeline", lambda *args, **options: pytest.fail("loaded the models"))
+    assert StanzaParser("en", device="cpu").fingerprint == parser.fingerprint
+
+
+def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
+    model = {"best": {"dependencies": [{"model": "pretrain", "package": "words"}]}}
+    packages = {"default": {"tokenize": "best", "mwt": "best", "pos": "best", "depparse": "best", "lemma": "identity"}}
+    german = {"tokenize": {"best": {}}, "mwt": {"best": {}}, "pos": model, "depparse": model, "packages": packages}
+    (tmp_path / "resources.json").write_text(json.dumps({"de": german, "german": {"alias": "de"}}))
+    names = [f"de/{part}.pt" for part in ("depparse/best", "mwt/best", "pos/best", "pretrain/words", "tokenize/best")]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("weights")
+    assert sorted(stanza_pipeline.model_files(tmp_path, "german", "default")) == names
+    assert list(StanzaParser("de", model=str(tmp_path)).identity["files"]) == names
+    (tmp_path / names[3]).unlink()
+    with pytest.raises(SynmtError, match=r"words.pt.*not found"):
+        _ = StanzaParser("de", model=str(tmp_path)).identity
+    with pytest.raises(SynmtError, match=r"lemma/nosuch.pt.*not found"):
+        _ = StanzaParser("de", model=str(tmp_path), package="nosuch").identity
+
+
+@pytest.mark.parametrize("version", ["1.14.2", "1.16.0", "1.150", "2.0"])
+def test_a_stanza_with_other_internals_is_refused(monkeypatch, version):
+    import stanza
+
+    monkeypatch.setattr(stanza, "__version__", version)
+    for use in (lambda parser: parser.fingerprint, lambda parser: parser.parse(["a"])):
+        with pytest.raises(SynmtError, match=rf"Stanza {version} is not supported.*Stanza 1\.15.*pip install"):
+            use(StanzaParser("en", device="cpu"))
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("stanza.models.depparse.model", "chuliu_edmonds_one_root"), ("stanza.pipeline.depparse_processor", "DataLoader")],
+)
+def test_a_stanza_without_a_part_that_synmt_replaces_is_refused(monkeypatch, module, name):
+    parser = StanzaParser("en", device="cpu", arcs=True)
+    parser.parse(["a"])
+    monkeypatch.delattr(f"{module}.{name}")
+    with pytest.raises(SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"):
+        parser.parse(["a"])
+
+
 def test_a_parser_travels_to_another_process_without_its_models(parser):
     parser.parse(["a"])
     sent = pickle.dumps(parser)
@@ -266,7 +316,7 @@ def test_a_parser_travels_to_another_process_without_its_models(parser):
 
 
 def test_trees_of_an_unknown_parser_cannot_be_made_again():
-    with pytest.raises(SynmtError, match=r"'udpipe', which cannot be run"):
+    with pytest.raises(SynmtError, match=r"'udpipe', which synmt cannot run"):
         StanzaParser.from_identity({"backend": "udpipe", "language": "en"})
 
 
@@ -291,7 +341,7 @@ def test_a_missing_official_model_says_how_to_get_it_online_and_offline(monkeypa
     message = str(error.value)
     assert "stanza.download('fr')" in message
     assert "--download" in message
-    assert f"copy resources.json and the folder fr from there into {tmp_path}" in message
+    assert f"copy resources.json and the folder fr from there to {tmp_path}" in message
 
 
 def test_offline_nothing_is_fetched_even_when_asked(monkeypatch, tmp_path):
@@ -338,7 +388,7 @@ def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_fo
 
     with gzip.open(data_folder / "multi30k" / "val.en.gz", "rt", encoding="utf-8", newline="\n") as stream:
         lines = [line.rstrip("\n") for line in stream][:200]
-    with stanza_pipeline.apart():
+    with stanza_pipeline.isolated():
         pipeline = stanza.Pipeline(
             "en",
             dir=str(stanza_models.COMPACT),

@@ -15,10 +15,10 @@ import pytest
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.bulk import parse_file, parse_stream, read_summary
-from synmt.parsing.shards import Recent, put_together, shards_of, write_shard
+from synmt.parsing.shards import Recent, join_shards, shards_of, write_shard
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 ROOT = Path(__file__).parents[1]
 
@@ -121,18 +121,18 @@ def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, worker
 
 def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_together(monkeypatch, tmp_path):
     # a memory of three lines, lines that come again after 1 to 6 others
-    monkeypatch.setattr("synmt.parsing.shards._REMEMBERED", 3)
+    monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 3)
     lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + ["", " ", "", " "]
     shards = list(shards_of(lines, 7))
     assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
     for shard in shards:
         write_shard(FlatParser(), shard, tmp_path)
-    (tmp_path / "all.conllu").write_text("".join(made.block for made in put_together(tmp_path, len(shards))))
+    (tmp_path / "all.conllu").write_text("".join(block.text for block in join_shards(tmp_path, len(shards))))
     assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
 
 
 def test_the_memory_of_lines_is_bounded(monkeypatch):
-    monkeypatch.setattr("synmt.parsing.shards._REMEMBERED", 2)
+    monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 2)
     recent = Recent()
     for name in ("a", "b"):
         recent.remember(name, name)
@@ -250,10 +250,10 @@ def test_a_file_of_another_parser_another_text_or_another_hand_is_not_overwritte
     run(source, target, FlatParser("other"), overwrite=True)
     assert not (tmp_path / "a.failures.jsonl").exists()
     target.write_text("changed")
-    with pytest.raises(SynmtError, match=r"is not as `synmt parse` left it"):
+    with pytest.raises(SynmtError, match=r"was changed after `synmt parse` made it"):
         run(source, target, FlatParser("other"))
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(SynmtError, match=r"is no finished file of `synmt parse`"):
+    with pytest.raises(SynmtError, match=r"is not a finished file of `synmt parse`"):
         run(source, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
@@ -262,10 +262,18 @@ def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
     steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
     next(steps)
     steps.close()
-    with pytest.raises(SynmtError, match=r"a.parts: holds trees of another parser.*--overwrite"):
+    with pytest.raises(SynmtError, match=r"a.parts: contains trees of another parser.*--overwrite"):
         run(source, tmp_path / "a", FlatParser("other"))
     states = [step.state for step in run(source, tmp_path / "a", FlatParser("other"), overwrite=True)]
     assert "kept" not in states
+
+
+def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
+    (tmp_path / "text").write_text("stop\n")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "text", tmp_path / "a")
+    (tmp_path / "text").write_text("go\n")
+    assert run(tmp_path / "text", tmp_path / "a", FlatParser("other"))[-1].state == "finished"
 
 
 def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
@@ -277,7 +285,7 @@ def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
 
 
 def test_a_text_is_not_overwritten_by_its_trees(source):
-    with pytest.raises(UsageError, match=r"same name"):
+    with pytest.raises(UsageError, match=r"are the same file"):
         run(source, source)
 
 
@@ -314,10 +322,8 @@ def test_a_stream_gives_the_first_tree_before_the_last_line_comes():
         assert list(blocks) == []
 
 
-def test_a_stream_reports_failures_and_bytes_that_are_not_utf8_by_the_number_of_the_line():
-    failures = []
-    stream = io.BufferedReader(io.BytesIO(b"a\npoison\n"))
-    list(parse_stream(stream, FlatParser(), on_failure=lambda *failure: failures.append(failure)))
-    assert failures == [(2, "poisoned")]
+def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_the_line(caplog):
+    list(parse_stream(io.BufferedReader(io.BytesIO(b"a\npoison\n")), FlatParser()))
+    assert caplog.messages == ["line 2: could not be parsed in one piece (poisoned); using a flat or joined tree"]
     with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))

@@ -7,7 +7,7 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 from synmt.analysis.forward_passes import run_forward
 from synmt.decode.translator import Translator
 from synmt.model.capture import self_attention
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 SOURCES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]
 TARGETS = [TEXT[3], "Ein Hund", "", "Ein Hund", TEXT[4], TEXT[5]]

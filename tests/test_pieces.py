@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from small import is_tree
 
 from synmt.data.vocabulary import (
     BOS,
@@ -115,14 +116,6 @@ def parse_of(parents: list[int], spans=None) -> Parse:
     spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
     relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
     return Parse([f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations)
-
-
-def is_tree(parents) -> bool:
-    roots = [word for word, parent in enumerate(parents) if word == parent]
-    above = np.arange(len(parents))
-    for _ in parents:
-        above = np.asarray(parents)[above]
-    return len(roots) == 1 and (above == roots[0]).all()
 
 
 def random_tree(count: int, chance: random.Random) -> list[int]:

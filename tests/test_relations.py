@@ -117,7 +117,7 @@ def test_groups_that_are_kept_cannot_be_changed_by_accident():
 
 
 def test_a_relation_in_two_groups_is_refused():
-    with pytest.raises(UsageError, match="relation 'obj' stands in groups 1 and 3"):
+    with pytest.raises(UsageError, match="relation 'obj' is in groups 1 and 3"):
         group_of("nsubj", (("obj", "iobj"), ("nsubj",), ("obj",)))
 
 

@@ -23,8 +23,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.syntax.controls import Control, certain_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 MONKEY = "The monkey eats a banana."
 SPANS = np.array([(0, 3), (4, 10), (11, 15), (16, 17), (18, 24), (24, 25)])

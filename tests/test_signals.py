@@ -231,7 +231,7 @@ def test_the_name_of_a_list_is_the_same_in_every_process():
 
 
 def test_a_relation_named_twice_is_refused():
-    with pytest.raises(UsageError, match="relation 'obj' is named twice"):
+    with pytest.raises(UsageError, match="relation 'obj' is listed twice"):
         relation_signal(("obj", "det", "obj"))
 
 

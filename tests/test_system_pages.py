@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import typer
-from small import MONKEY, MONKEY_WORD_OF
+from small import MONKEY, MONKEY_WORD_OF, is_tree
 
 from synmt import cli
 from synmt.data.tasks import PARSING, tagged
@@ -28,7 +28,7 @@ from synmt.syntax.controls import Control
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
-from synmt.syntax.trees import is_tree, linearise
+from synmt.syntax.trees import linearise
 from synmt.training.tree_requirements import tree_requirements
 
 ROOT = Path(__file__).parents[1]

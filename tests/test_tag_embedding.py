@@ -146,7 +146,7 @@ def test_there_is_nothing_to_remark_where_every_relation_is_known():
         ({"layers": "all"}, "before the first layer"),
         ({"side": "target"}, "side: source"),
         ({"heads": 2}, "owns no heads"),
-        ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is named twice"),
+        ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is listed twice"),
         ({"relations": "nsubj"}, "relations: input should be a valid"),
         ({"sise": 3}, "Did you mean 'size'?"),
     ],

@@ -17,7 +17,7 @@ from synmt.decode.translator import Translator, translate_batches
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
 

@@ -21,7 +21,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 
 LINES = [*TEXT[:3], "", "A dog."]
 LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}

@@ -116,7 +116,7 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
     from synmt.parsing.cache import CachedParser
 
-    return parse_in_parts(CachedParser(parser, remark=_logger.info), lines)
+    return parse_in_parts(CachedParser(parser), lines)
 
 
 def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:

@@ -20,43 +20,43 @@ if TYPE_CHECKING:
 def parse(
     source: Annotated[
         str,
-        typer.Argument(metavar="[INPUT]", help="Text, one sentence a line, .gz too; - is standard input."),
+        typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input."),
     ] = "-",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="CoNLL-U file, packed if it ends in .gz. Without it: standard output."),
+        typer.Option("--output", "-o", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."),
     ] = None,
-    language: Annotated[str, typer.Option("--lang", help="Language of the text, as Stanza names it.")] = "en",
+    language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
     model: Annotated[
         str,
         typer.Option(
             metavar="compact|official|FOLDER",
-            help="compact: ships with synmt (en). official: Stanza's own. Or a folder with resources.json.",
+            help="compact: ships with synmt (en). official: Stanza's own models. Or a folder with resources.json.",
         ),
     ] = "compact",
-    package: Annotated[str, typer.Option(help="Package of models in that folder.")] = "default",
-    download: Annotated[bool, typer.Option("--download", help="Fetch official models that are missing.")] = False,
+    package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
+    download: Annotated[bool, typer.Option("--download", help="Download missing official models.")] = False,
     arcs: Annotated[
         bool,
         typer.Option(
             "--arcs",
-            help="Write the probabilities of all arcs of each word, too, as Arcs= in MISC. The trees stay the same.",
+            help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
         ),
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
-    batch_words: Annotated[int, typer.Option(min=1, help="Words parsed at once.")] = 640,
+    batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, show_default="one a core, or one on a GPU", help="Processes, with -o."),
+        typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o."),
     ] = None,
-    shard_lines: Annotated[int, typer.Option(min=1, help="Lines that are parsed and kept together, with -o.")] = 2000,
+    shard_lines: Annotated[int, typer.Option(min=1, help="Lines in a shard; only with -o.")] = 2000,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file made from another text or by another parser.")
     ] = False,
 ) -> None:
-    """Parse raw text: one dependency tree for each line, as CoNLL-U.
+    """Parse raw text: one dependency tree for each line, in CoNLL-U.
 
-    With -o the work is done in shards: after an interruption the same command goes on where it stopped.
+    With -o, the text is parsed in shards: after an interruption, the same command continues with the next shard.
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
@@ -79,21 +79,16 @@ def _to_stdout(source: str, parser: StanzaParser) -> None:
     from synmt.files import open_binary
     from synmt.parsing.bulk import parse_stream
 
-    where = "standard input" if source == "-" else source
     with open_binary(source) as stream:
-        for blocks in parse_stream(stream, parser, where=where, on_failure=_warn):
+        for blocks in parse_stream(stream, parser, where="standard input" if source == "-" else source):
             sys.stdout.write(blocks)
             sys.stdout.flush()
-
-
-def _warn(number: int, reason: str) -> None:
-    console.warn(f"line {number}: {reason}; its tree is flat or pieced together")
 
 
 def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
     from synmt.files import count_lines
 
-    # counting the lines of a pipe would use them up
+    # counting the lines of a pipe would consume them
     total = count_lines(source) if Path(source).is_file() else None
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:
@@ -104,8 +99,8 @@ def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, No
                 parsed += step.words
     assert step is not None
     rate = f", {parsed / step.seconds:,.0f} words/s" if parsed else ""
-    done = "nothing to do, parsed already" if step.state == "unchanged" else f"{step.seconds:,.0f} s{rate}"
+    done = "nothing to do, already parsed" if step.state == "unchanged" else f"{step.seconds:,.0f} s{rate}"
     console.remark(f"{output}: {step.lines:,} lines, {step.words:,} words ({done})")
     if step.failures:
         lines = "1 line" if step.failures == 1 else f"{step.failures:,} lines"
-        console.warn(f"{lines} failed: {output}.failures.jsonl says which and why")
+        console.warn(f"{lines} could not be parsed in one piece; see {output}.failures.jsonl")

@@ -19,8 +19,7 @@ from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, load_weights
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
 Trees = Sequence[Parse | None]
@@ -102,7 +101,7 @@ class TreeProvider:
             return trees
         name, parser = self._name(reader), self.parser(reader)
         if self.cached and name not in self._caches:
-            self._caches[name] = CachedParser(parser, remark=self.remark)
+            self._caches[name] = CachedParser(parser)
 
         def warn(index: int, why: str) -> None:
             self.remark(f"line {number + places[index]}: its tree is flat or pieced: {why}")

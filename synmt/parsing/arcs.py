@@ -1,9 +1,8 @@
-"""What Stanza's graph parser thinks of all arcs: it computes that for every tree, and drops it.
+"""The probabilities that Stanza's graph parser gives to all arcs: it computes them for every tree, and discards them.
 
     p(parent, relation | word) = p(parent | word) · p(relation | word, parent)
 
-Both factors come out of the pass that makes the tree. They are taken from there, so that trees with and without
-probabilities are the same. This file is the only one that knows where Stanza keeps them.
+Both factors are recorded while Stanza makes the tree, so that the trees are the same with and without probabilities.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.errors import SynmtError
+from synmt.parsing.stanza_internals import replaced, unsupported
 from synmt.syntax.parse import Arcs
 
 FloatTable = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 
-_LOST = 1e-4
-"""The probability that a word may lose at most before its arcs are sorted."""
+_MOST_DROPPED = 1e-4
+"""The probability of a word that may be dropped at most before its arcs are sorted."""
 
 
 def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:
-    """Let Stanza's `depparse` make its trees: the document, and for each sentence the arcs of its words.
+    """Run Stanza's `depparse`; return the document and the arcs of each sentence's words.
 
-    The arcs are neither sorted nor rounded; those too small to matter are left out.
+    The arcs are neither sorted nor rounded; those with a negligible probability are left out.
     """
     with _recording(processor) as (loaders, batches):
         document = processor.process(document)
@@ -39,7 +39,7 @@ def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:
 
 
 def check_graph_parser(processor: Any) -> None:
-    """Raise unless the model is a graph parser: others score steps, and have no probabilities of arcs."""
+    """Raise SynmtError unless the model is a graph parser: others score transitions and have no arc probabilities."""
     from stanza.models.depparse.model import EnsembleGraphParser, GraphParser
 
     model = getattr(getattr(processor, "trainer", None), "model", None)
@@ -53,17 +53,17 @@ def check_graph_parser(processor: Any) -> None:
         )
 
 
-def arc_table(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> Arcs:
-    """Multiply the two factors of a sentence of W words, where the product matters.
+def joint_probabilities(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> Arcs:
+    """Multiply the two factors for a sentence of W words, and leave out negligible products.
 
-    arcs: (W+1, W+1) log-probabilities of parents, 0 is the root, up to a constant of each word.
+    arcs: (W+1, W+1) log-probabilities of parents up to a constant for each word; index 0 is the root.
     labels: (W+1, W+1, L) log-probabilities of relations.
     """
     scores = arcs[1:]  # (W, W+1)
     parents = np.exp(scores - scores.max(axis=1, keepdims=True))  # (W, W+1)
     parents /= parents.sum(axis=1, keepdims=True)
-    # at most (W+1) parents and (W+1) · L products of a word lie below
-    least = _LOST / 2 / len(arcs)
+    # a word has at most (W+1) parents and (W+1) · L products below this threshold
+    least = _MOST_DROPPED / 2 / len(arcs)
     word, head = np.nonzero(parents > least)  # (M,), (M,)
     joint = parents[word, head][:, None] * np.exp(labels[word + 1, head])  # (M, L)
     pair, relation = np.nonzero(joint > least / labels.shape[2])  # (N,), (N,)
@@ -73,65 +73,70 @@ def arc_table(arcs: FloatTable, labels: FloatTable, names: tuple[str, ...]) -> A
 
 @contextmanager
 def _recording(processor: Any) -> Iterator[tuple[list[Any], list[list[Arcs]]]]:
-    """Keep Stanza's loaders, and the arcs of each batch in the loader's order, for as long as the block runs."""
+    """Record Stanza's data loaders, and the arcs of each batch in the loader's order, while the block runs."""
     from stanza.pipeline import depparse_processor
 
-    trainer, load = processor.trainer, depparse_processor.DataLoader
-    predict = trainer.predict
-    names = _relations(trainer.vocab["deprel"])
+    trainer = processor.trainer
+    names = relation_names(trainer.vocab["deprel"])
     loaders: list[Any] = []
     outputs: list[Any] = []
     batches: list[list[Arcs]] = []
 
-    def loading(*args: Any, **options: Any) -> Any:
-        loaders.append(load(*args, **options))
-        return loaders[-1]
+    def recording_loader(load: Any) -> Any:
+        def loader(*args: Any, **options: Any) -> Any:
+            loaders.append(load(*args, **options))
+            return loaders[-1]
 
-    def predicting(batch: Any, *args: Any, **options: Any) -> Any:
-        found = predict(batch, *args, **options)
-        batches.append(_batch_arcs(batch, outputs.pop(), names, backwards=bool(trainer.args.get("reversed"))))
-        return found
+        return loader
 
-    hook = trainer.model.register_forward_hook(lambda model, given, output: outputs.append(output[1]))
-    depparse_processor.DataLoader, trainer.predict = loading, predicting
+    def recording_predict(predict: Any) -> Any:
+        def recorded(batch: Any, *args: Any, **options: Any) -> Any:
+            trees = predict(batch, *args, **options)
+            batches.append(batch_arcs(batch, outputs.pop(), names, backwards=bool(trainer.args.get("reversed"))))
+            return trees
+
+        return recorded
+
+    hook = trainer.model.register_forward_hook(lambda model, inputs, output: outputs.append(output[1]))
     try:
-        yield loaders, batches
+        with (
+            replaced(depparse_processor, "DataLoader", recording_loader),
+            replaced(trainer, "predict", recording_predict),
+        ):
+            yield loaders, batches
     finally:
         hook.remove()
-        depparse_processor.DataLoader = load
-        del trainer.predict
 
 
-def _relations(vocabulary: Any) -> tuple[str, ...]:
+def relation_names(vocabulary: Any) -> tuple[str, ...]:
+    """List the relations of Stanza's vocabulary, without its special entries."""
     from stanza.models.common.vocab import VOCAB_PREFIX_SIZE
 
     return tuple(vocabulary.id2unit(index) for index in range(VOCAB_PREFIX_SIZE, len(vocabulary)))
 
 
-def _batch_arcs(batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ...], *, backwards: bool) -> list[Arcs]:
-    """Read the arcs of each sentence out of what the model has returned for a batch."""
-    if len(output) < 3:
-        import stanza
+def batch_arcs(batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ...], *, backwards: bool) -> list[Arcs]:
+    """Read the arcs of each sentence from what Stanza's model returns for a batch.
 
-        raise SynmtError(
-            f"Stanza {stanza.__version__} does not give the probabilities of relations",
-            do="Install Stanza 1.15 or later, or parse without --arcs",
-        )
+    backwards: whether the model reads sentences from right to left.
+    """
+    if len(output) < 3:
+        raise unsupported("its parser does not return the probabilities of relations")
     arcs, _, labels = output
     order, lengths = batch[11], batch[13]
-    found: list[Arcs] = []
+    sentences: list[Arcs] = []
     for row, length in enumerate(lengths):
-        # a length counts the root; what lies behind it is padding, on which Stanza puts probability, too
-        found.append(arc_table(arcs[row, :length, :length], labels[row, :length, :length], names))
-    return _unsorted([_turned(each) if backwards else each for each in found], order)
+        # a length includes the root; the padding after it gets probability from Stanza, too
+        sentences.append(joint_probabilities(arcs[row, :length, :length], labels[row, :length, :length], names))
+    return _unsorted([_reversed(each) if backwards else each for each in sentences], order)
 
 
-def _turned(arcs: Arcs) -> Arcs:
-    """Number the words of a sentence that was read backwards from its beginning."""
+def _reversed(arcs: Arcs) -> Arcs:
+    """Number the words of a sentence from its other end."""
     last = int(arcs.words.max())
     return Arcs(last - arcs.words, last - arcs.parents, arcs.relations, arcs.probabilities, arcs.names)
 
 
 def _unsorted(items: Sequence[T], order: Sequence[int]) -> list[T]:
-    """Put items back to where they came from: order names the old place of each."""
+    """Undo a sort; order: the original index of each item."""
     return [item for _, item in sorted(zip(order, items, strict=True), key=lambda pair: pair[0])]

@@ -1,44 +1,48 @@
-"""From a text to its trees: a file in shards that survives every interruption, or a stream."""
+"""From a text to its trees: a file, made in shards that survive every interruption, or a stream."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import logging
 import shutil
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from synmt import files
-from synmt.errors import UsageError
-from synmt.parsing.parser import OnFailure, Parser
-from synmt.parsing.shards import Manifest, Shard, kept_shard, put_together, shards_of
-from synmt.parsing.work_folder import exists_already, parts_folder, work_folder
+from synmt.errors import SynmtError, UsageError
+from synmt.parsing.parser import Parser
+from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, shards_of
 from synmt.parsing.workers import write_shards
 from synmt.syntax.conllu import format_conllu
 
-_WORTH_A_SECOND_PROCESS = 3
-"""Shards: a process needs some seconds to load the models."""
+_logger = logging.getLogger(__name__)
 
+State = Literal["kept", "parsed", "finished", "unchanged"]
 
+_SHARDS_FOR_WORKERS = 3
+"""With fewer shards, loading the models in more processes takes longer than it saves."""
 _WINDOW = 1000
 """Lines of a stream that are parsed together, at most."""
 
 
 @dataclass(frozen=True)
 class ParseProgress:
-    """What one step of `parse_file` has done.
+    """The result of one step of `parse_file`.
 
-    state: `kept` and `parsed` tell of one shard, `finished` and `unchanged` of the whole file.
-    words: those that were parsed; lines that were seen before count only when the file is finished.
+    state: `kept` and `parsed` describe a shard, `finished` and `unchanged` the whole file.
+    words: parsed words; words of repeated lines count in the whole file only.
     seconds: since the start.
     """
 
-    state: Literal["kept", "parsed", "finished", "unchanged"]
+    state: State
     lines: int
     words: int
     failures: int
@@ -47,7 +51,10 @@ class ParseProgress:
 
 @dataclass(frozen=True)
 class Summary:
-    """The file beside the trees, `<target>.json`: what they were made from and with, and no times."""
+    """The content of `<target>.json`: how the trees were made, and from what. It has no times, so it is reproducible.
+
+    input, output: SHA-256 of the text, and of the file of trees.
+    """
 
     parser: dict[str, Any]
     fingerprint: str
@@ -58,15 +65,10 @@ class Summary:
     output: str
 
 
-def summary_path(target: Path) -> Path:
-    """Name the file that says how trees were made."""
-    return target.with_name(f"{target.name}.json")
-
-
 def read_summary(target: Path) -> Summary | None:
-    """Read how trees were made; None where no finished run of `synmt parse` left them."""
+    """Read how trees were made; None if `synmt parse` has not finished them."""
     try:
-        return Summary(**json.loads(summary_path(target).read_text(encoding="utf-8")))
+        return Summary(**json.loads(_summary_path(target).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -80,56 +82,89 @@ def parse_file(
     shard_lines: int = 2000,
     overwrite: bool = False,
 ) -> Generator[ParseProgress, None, None]:
-    """Parse a text (`-`: standard input) into a CoNLL-U file, packed if it ends in `.gz`; yield the progress.
+    """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield the progress.
 
-    Beside it appear `<target>.json` (see Summary) and, where lines failed, `<target>.failures.jsonl`. Until
-    then the work lies in `<target>.parts`: after an interruption of any kind the same call goes on from
-    there, and the files are those of an uninterrupted run, byte for byte, with any number of workers.
+    It also writes `<target>.json` (see Summary) and, if lines failed, `<target>.failures.jsonl`. Until it is finished,
+    shards are stored in `<target>.parts`: after any interruption the same call continues from there, and the files
+    are those of an uninterrupted run, byte for byte, with any number of workers.
 
-    workers: processes; by default as many as the parser asks for, one for a small text.
+    workers: processes; by default the parser's choice, and 1 for a small text.
     overwrite: replace a file made from another text or by another parser.
     """
-    started = time.monotonic()
-    target = Path(target)
+    started, target = time.monotonic(), Path(target)
+
+    def progress(state: State, lines: int, words: int, failures: int) -> ParseProgress:
+        return ParseProgress(state, lines, words, failures, time.monotonic() - started)
+
     if str(source) != "-" and target.exists() and target.samefile(source):
-        raise UsageError("the text and its trees have the same name", where=str(target), do="Choose another output")
+        raise UsageError("input and output are the same file", where=str(target), do="Choose another output")
     existing = read_summary(target) if target.exists() and not overwrite else None
     if existing is not None:
         _check_same(source, target, existing, parser)
-        shutil.rmtree(parts_folder(target), ignore_errors=True)
-        seconds = time.monotonic() - started
-        yield ParseProgress("unchanged", existing.lines, existing.words, existing.failures, seconds)
+        shutil.rmtree(_parts_folder(target), ignore_errors=True)
+        yield progress("unchanged", existing.lines, existing.words, existing.failures)
         return
-    with work_folder(target, parser.fingerprint, overwrite) as folder:
+    with _work_folder(target, parser.fingerprint, overwrite) as folder:
         digest = hashlib.sha256()
         shards = shards_of(_hashed(files.read_lines(source), digest), shard_lines)
         count = 0
         for state, manifest in _parse_shards(parser, shards, folder, workers):
             count += 1
-            seconds = time.monotonic() - started
-            yield ParseProgress(state, manifest.lines, manifest.words, len(manifest.failures), seconds)
+            yield progress(state, manifest.lines, manifest.words, len(manifest.failures))
         summary = _finish(target, folder, count, parser, digest.hexdigest())
-    seconds = time.monotonic() - started
-    yield ParseProgress("finished", summary.lines, summary.words, summary.failures, seconds)
+    yield progress("finished", summary.lines, summary.words, summary.failures)
 
 
-def parse_stream(
-    stream: BinaryIO, parser: Parser, *, where: str = "standard input", on_failure: OnFailure | None = None
-) -> Iterator[str]:
-    """Yield the blocks of a stream, a few lines at a time: as many as have arrived.
-
-    on_failure: takes the number of a line, from 1, and the reason why its tree is flat or pieced together.
-    """
-    number = 1
+def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
+    """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
+    first = 1
     for lines in files.read_available_lines(stream, _WINDOW, where=where):
-        report = None if on_failure is None else lambda index, why, first=number: on_failure(first + index, why)
-        parses = parser.parse(lines, on_failure=report)
-        pairs = enumerate(zip(parses, lines, strict=True), start=number)
-        yield "".join(format_conllu(parse, line, index) for index, (parse, line) in pairs)
-        number += len(lines)
+        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        pairs = enumerate(zip(parses, lines, strict=True), start=first)
+        yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
+        first += len(lines)
+
+
+def _warn(first: int, index: int, reason: str) -> None:
+    _logger.warning(f"line {first + index}: could not be parsed in one piece ({reason}); using a flat or joined tree")
+
+
+def _summary_path(target: Path) -> Path:
+    return target.with_name(f"{target.name}.json")
+
+
+def _parts_folder(target: Path) -> Path:
+    return target.with_name(f"{target.name}.parts")
+
+
+@contextlib.contextmanager
+def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Path]:
+    """Lock the folder for the shards of one parser; remove it when the block ends without an error."""
+    folder = _parts_folder(target)
+    state = folder / "parser"
+    if not folder.exists() and target.exists() and not overwrite:
+        raise _not_overwritten("exists, and is not a finished file of `synmt parse`", target)
+    with files.reporting_os_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with files.locked(folder, "these trees"):
+        finished = list(folder.glob("[0-9]*"))
+        if finished and state.exists() and state.read_text() != fingerprint:
+            if not overwrite:
+                raise _not_overwritten("contains trees of another parser, from an interrupted run", folder)
+            for file in finished:
+                file.unlink()
+        with files.write_atomically(state) as stream:
+            stream.write(fingerprint)
+        yield folder
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _not_overwritten(what: str, where: Path) -> SynmtError:
+    return SynmtError(what, where=str(where), do="Choose another output, or replace it with --overwrite")
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
+    """Add each line to a digest as it passes."""
     for line in lines:
         digest.update(f"{line}\n".encode())
         yield line
@@ -139,76 +174,61 @@ def _parse_shards(
     parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
     kept: deque[Manifest] = deque()
-    missing = _missing(shards, folder, parser.fingerprint, kept)
-    ahead = list(islice(missing, _WORTH_A_SECOND_PROCESS))
+
+    def missing() -> Iterator[Shard]:
+        for shard in shards:
+            if manifest := finished_shard(shard, folder, parser.fingerprint):
+                kept.append(manifest)
+            else:
+                yield shard
+
+    unfinished = missing()
+    first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
     if workers is None:
-        workers = parser.processes() if len(ahead) == _WORTH_A_SECOND_PROCESS else 1
-    for manifest in write_shards(parser, chain(ahead, missing), folder, workers):
+        workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS else 1
+    for manifest in write_shards(parser, chain(first, unfinished), folder, workers):
         while kept:
             yield "kept", kept.popleft()
         yield "parsed", manifest
-    while kept:
-        yield "kept", kept.popleft()
-
-
-def _missing(shards: Iterator[Shard], folder: Path, fingerprint: str, kept: deque[Manifest]) -> Iterator[Shard]:
-    for shard in shards:
-        manifest = kept_shard(shard, folder, fingerprint)
-        if manifest is None:
-            yield shard
-        else:
-            kept.append(manifest)
+    for manifest in kept:
+        yield "kept", manifest
 
 
 def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str) -> Summary:
-    """Put the shards together; the summary comes last, so that it vouches for the trees."""
-    summary_path(target).unlink(missing_ok=True)
+    """Join the shards; write the summary last, since it tells that the trees are complete."""
+    _summary_path(target).unlink(missing_ok=True)
     lines = words = 0
     failures: list[str] = []
     with files.write_atomically(target) as stream:
-        for lines, finished in enumerate(put_together(folder, shards), start=1):
-            stream.write(finished.block)
-            words += finished.words
-            if finished.failure:
-                failures.append(json.dumps({"line": lines, "reason": finished.failure}) + "\n")
-    _write_failures(target, failures)
+        for lines, block in enumerate(join_shards(folder, shards), start=1):
+            stream.write(block.text)
+            words += block.words
+            if block.failure:
+                failures.append(json.dumps({"line": lines, "reason": block.failure}) + "\n")
+    failures_path = target.with_name(f"{target.name}.failures.jsonl")
+    failures_path.unlink(missing_ok=True)
+    if failures:
+        with files.write_atomically(failures_path) as stream:
+            stream.writelines(failures)
     summary = Summary(
-        parser=parser.identity,
-        fingerprint=parser.fingerprint,
-        lines=lines,
-        words=words,
-        failures=len(failures),
-        input=digest,
-        output=files.sha256(target),
+        parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=files.sha256(target)
     )
-    with files.write_atomically(summary_path(target)) as stream:
+    with files.write_atomically(_summary_path(target)) as stream:
         json.dump(vars(summary), stream, indent=2)
         stream.write("\n")
     return summary
 
 
-def _write_failures(target: Path, failures: list[str]) -> None:
-    path = target.with_name(f"{target.name}.failures.jsonl")
-    path.unlink(missing_ok=True)
-    if failures:
-        with files.write_atomically(path) as stream:
-            stream.writelines(failures)
-
-
 def _check_same(source: str | Path, target: Path, existing: Summary, parser: Parser) -> None:
-    """Raise unless the finished trees are those of this text and this parser, and as they were written."""
+    """Raise unless the finished trees belong to this text and this parser, and have not been changed."""
     digest = hashlib.sha256()
-    for _ in _hashed(files.read_lines(source), digest):
-        pass
+    deque(_hashed(files.read_lines(source), digest), maxlen=0)
     if existing.fingerprint != parser.fingerprint:
-        what = _difference(existing, parser)
-    elif existing.input != digest.hexdigest():
-        what = "was made from another text"
-    elif files.sha256(target) != existing.output:
-        what = "is not as `synmt parse` left it"
-    else:
-        return
-    raise exists_already(what, target)
+        raise _not_overwritten(_difference(existing, parser), target)
+    if existing.input != digest.hexdigest():
+        raise _not_overwritten("was made from another text", target)
+    if existing.output != files.sha256(target):
+        raise _not_overwritten("was changed after `synmt parse` made it", target)
 
 
 def _difference(existing: Summary, parser: Parser) -> str:

@@ -1,4 +1,4 @@
-"""Between lines and Stanza's sentences: batches of lines, long sentences, sentences back to lines."""
+"""The way from lines to Stanza's sentences and back: batches, long sentences, one tree for each line."""
 
 from __future__ import annotations
 
@@ -11,31 +11,30 @@ from typing import Any
 
 import numpy as np
 
-from synmt.syntax.arcs import joined_arcs, sparse, token_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.multiword import join_trees, leading_words, token_parents
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
+from synmt.syntax.multiword import join_trees, token_tree
+from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LONGEST = 400
-"""Words that are parsed as one sentence: 400 x 400 x 50 labels are 32 MB."""
+"""Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
 
-# Stanza's tokenizer reads 1,000 characters at a time; where the next begin depends on the rest of the batch
-_ALONE = 900
-# its patterns for addresses take quadratic time on ASCII without a blank
+# Stanza's tokenizer reads 1,000 characters at a time; where the next ones begin depends on the rest of the batch
+_MAX_CHARACTERS = 900
+# its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
 
 
 def unreadable(line: str) -> str:
-    """Say why a line cannot be given to Stanza; empty where it can."""
-    return "1,000 or more characters without a blank" if _UNBROKEN.search(line) else ""
+    """Return the reason why Stanza cannot parse a line; empty if it can."""
+    return "1,000 or more characters without whitespace" if _UNBROKEN.search(line) else ""
 
 
 def batches(lines: Sequence[str], batch_words: int) -> Iterator[list[str]]:
-    """Group lines of like length; a batch has about `batch_words` words, a very long line is alone."""
+    """Group lines of similar length in batches of about `batch_words` words; a very long line has its own batch."""
     batch: list[str] = []
     words = 0
     for cost, line in sorted(((_cost(line), line) for line in lines), reverse=True):
-        if len(line) > _ALONE:
+        if len(line) > _MAX_CHARACTERS:
             yield [line]
             continue
         if batch and words + cost > batch_words:
@@ -48,38 +47,39 @@ def batches(lines: Sequence[str], batch_words: int) -> Iterator[list[str]]:
 
 
 def _cost(line: str) -> int:
-    # languages that are written without blanks have a word in about two characters
+    # in languages that are written without spaces, a word has about two characters
     dense = 5 if line.isascii() else 3
     return max(line.count(" ") + 1, len(line) // dense)
 
 
-def cut(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
-    """Cut sentences of more than LONGEST tokens into pieces of LONGEST, numbered anew."""
-    pieces: list[list[dict[str, Any]]] = []
+def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    """Split sentences of more than LONGEST tokens into parts of LONGEST, with new word numbers."""
+    parts: list[list[dict[str, Any]]] = []
     for sentence in sentences:
         for start in range(0, len(sentence), LONGEST):
-            piece = sentence[start : start + LONGEST]
-            pieces.append([{**token, "id": (index,)} for index, token in enumerate(piece, start=1)])
-    return pieces
+            part = sentence[start : start + LONGEST]
+            parts.append([{**token, "id": (number,)} for number, token in enumerate(part, start=1)])
+    return parts
 
 
 def parses_of(
     lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None
 ) -> list[tuple[Parse, str]]:
-    """Sort Stanza's sentences back to the lines that were joined by two line ends: tree and failure.
+    """Make one tree for each line from Stanza's sentences: tree and failure ("" if none).
 
-    arcs: of the words of each sentence, where they were asked for.
+    lines: in Stanza's text, they were joined by two newlines.
+    arcs: those of each sentence's words; None for trees without probabilities.
     """
     starts = [0, *accumulate(len(line) + 2 for line in lines)]
     of_line: list[list[_Sentence]] = [[] for _ in lines]
     for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
         of_line[bisect_right(starts, sentence.tokens[0].start_char) - 1].append(_read(sentence, table))
-    return [_one(*args) for args in zip(lines, of_line, starts[:-1], strict=True)]
+    return [_join(*args) for args in zip(lines, of_line, starts[:-1], strict=True)]
 
 
 @dataclass(frozen=True)
 class _Sentence:
-    """What Stanza says of a sentence, by its surface tokens."""
+    """Stanza's analysis of a sentence, by its surface tokens."""
 
     spans: list[tuple[int, int]]
     parents: list[int]
@@ -87,15 +87,18 @@ class _Sentence:
     tags: list[str]
     arcs: Arcs | None
 
+    def relations_after(self, others: int) -> list[str]:
+        """Give the relations in a line in which other sentences come first: the root is attached to theirs."""
+        pairs = enumerate(zip(self.parents, self.relations, strict=True))
+        return ["parataxis" if others and parent == word else relation for word, (parent, relation) in pairs]
+
 
 def _read(sentence: Any, table: Arcs | None) -> _Sentence:
     words = sentence.words
     above = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
     ends = list(accumulate(len(token.words) for token in sentence.tokens))
     tokens = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-    leading = leading_words(above, tokens)
-    parents = token_parents(above, tokens, leading)
-    relations = ["root" if above[word] == word else words[word].deprel for word in leading]
+    leading, parents, relations = token_tree(above, [word.deprel for word in words], tokens)
     return _Sentence(
         spans=[(token.start_char, token.end_char) for token in sentence.tokens],
         parents=parents,
@@ -105,36 +108,27 @@ def _read(sentence: Any, table: Arcs | None) -> _Sentence:
     )
 
 
-def _one(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, str]:
+def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, str]:
     if not sentences:
-        return flat_parse(line), "the parser sees no word in the line"
+        return flat_parse(line), "the parser finds no word in the line"
     spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64) - offset
     parents = join_trees([sentence.parents for sentence in sentences])
     parse = Parse(
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
         parents=np.array(parents, dtype=np.int64),
-        relations=_joined_relations(sentences),
+        relations=[
+            relation for index, sentence in enumerate(sentences) for relation in sentence.relations_after(index)
+        ],
         tags=[tag for sentence in sentences for tag in sentence.tags],
         arcs=_joined_arcs(sentences, parents),
     )
-    # a word in a wrong place is a failure of the line, never a tree
+    # a word in a wrong place fails the line; it must never become a tree
     assert spans.min() >= 0, line
     assert spans.max() <= len(line), line
     assert all(parse.words), line
     too_long = any(len(sentence.spans) >= LONGEST for sentence in sentences) and len(sentences) > 1
-    return parse, f"cut into {len(sentences)} pieces of at most {LONGEST} words" if too_long else ""
-
-
-def _joined_relations(sentences: list[_Sentence]) -> list[str]:
-    relations = list(sentences[0].relations)
-    for sentence in sentences[1:]:
-        # the root of a later sentence hangs on the first root
-        relations += [
-            "parataxis" if parent == word else relation
-            for word, (parent, relation) in enumerate(zip(sentence.parents, sentence.relations, strict=True))
-        ]
-    return relations
+    return parse, f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else ""
 
 
 def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:
@@ -142,7 +136,7 @@ def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:
     if not tables:
         return None
     root = next(word for word, parent in enumerate(parents) if word == parent)
-    arcs = sparse(joined_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
-    # NaN in the parser's scores would leave a word without
+    arcs = keep_most_probable(join_arcs(tables, [len(sentence.parents) for sentence in sentences], root))
+    # NaN in the parser's scores would leave a word without arcs
     assert len(np.unique(arcs.words)) == len(parents), "a word has no arcs"
     return arcs

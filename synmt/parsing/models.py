@@ -1,4 +1,4 @@
-"""Where the models of Stanza lie: the one that ships with synmt, Stanza's own folder, or any folder."""
+"""Where Stanza's models are stored: in synmt (one ships with it), in Stanza's own folder, or in any other folder."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ PROCESSORS = "tokenize,pos,lemma,depparse"
 
 
 def locate(model: str, language: str, package: str, *, download: bool = False) -> Path:
-    """Find the folder that holds a language's models; fetch official ones only where `download` allows it."""
+    """Find the folder with the models of a language; download official ones only if `download` allows it."""
     folder = _folder(model)
     if not _has(folder, language):
-        _refuse_a_name(language)
-    if model == "official" and not _has(folder, language) and download:
-        _download(folder, language, package)
+        _check_code(language)
+        if model == "official" and download:
+            _download(folder, language, package)
     languages = sorted(_resources(folder, model, language))
-    near = did_you_mean(language, languages)
     if _has(folder, language):
         return folder
     if model == "compact":
+        near = did_you_mean(language, languages)
         raise UsageError(
             f"no compact model for the language '{language}'",
             allowed=f"Languages that ship with synmt: {', '.join(languages)}. {near}".strip(),
-            do="Use Stanza's own model: `--model official`, in a recipe `parser.model=official` for the source and "
+            do="Use Stanza's own model: `--model official`; in a recipe, `parser.model=official` for the source and "
             "`target_parser.model=official` for the target",
         )
     raise missing(model, folder, language)
 
 
-def _refuse_a_name(language: str) -> None:
-    """Raise UsageError where somebody wrote `english` for `en`."""
+def _check_code(language: str) -> None:
+    """Raise UsageError for the name of a language instead of its code, such as `english` for `en`."""
     from stanza.models.common.constant import lang2lcode
 
     codes = {name.replace("_", " ").lower(): code for name, code in lang2lcode.items()}
@@ -46,24 +46,24 @@ def _refuse_a_name(language: str) -> None:
 
 
 def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtError:
-    """Say which models are not there, and how to get them with and without a network."""
+    """Make the error for missing models, which says how to get them with and without a network."""
     what = f"the file {file} of the Stanza model for '{language}'" if file else f"Stanza models for '{language}'"
     if model != "official":
         return SynmtError(
             f"{what} not found",
             where=str(folder),
-            allowed=f"A model's folder holds resources.json and {language} with tokenize, pos, depparse",
-            do="Name the right folder, or use Stanza's own models (`official`)",
+            allowed=f"A folder of models has resources.json and a folder {language} with tokenize, pos and depparse",
+            do="Choose another folder, or use Stanza's own models (`official`)",
         )
     fetch = f"python -c \"import stanza; stanza.download('{language}')\""
     return SynmtError(
         f"{what} not found",
         where=str(folder),
-        allowed=f"SYNMT_OFFLINE forbids the network. With one: `{fetch}`."
+        allowed=f"SYNMT_OFFLINE forbids the network. With a network: `{fetch}`."
         if offline()
         else f"With a network: `{fetch}`, or `synmt parse --model official --lang {language} --download`",
         do=f"Without a network: run that on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
-        f" resources.json and the folder {language} from there into {folder}",
+        f" resources.json and the folder {language} from there to {folder}",
     )
 
 
@@ -74,7 +74,7 @@ def _folder(model: str) -> Path:
         return Path(model).expanduser()
     if os.environ.get("STANZA_RESOURCES_DIR"):
         return Path(os.environ["STANZA_RESOURCES_DIR"]).expanduser()
-    # the name of the default folder depends on the version: only Stanza knows it
+    # only Stanza knows its default folder, whose name depends on the version
     from stanza.resources.common import DEFAULT_MODEL_DIR
 
     return Path(DEFAULT_MODEL_DIR)
@@ -82,8 +82,8 @@ def _folder(model: str) -> Path:
 
 def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
     try:
-        found = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        resources = json.loads((folder / "resources.json").read_text(encoding="utf-8"))
+        return resources if isinstance(resources, dict) else {}
     except OSError:
         raise missing(model, folder, language, "resources.json") from None
     except ValueError as error:
@@ -114,5 +114,5 @@ def _download(folder: Path, language: str, package: str) -> None:
         raise SynmtError(
             f"cannot download the Stanza models for '{language}' ({error})",
             where=str(folder),
-            do="Look at the network and at the names of language and package, and run the same command again",
+            do="Check the network and the names of language and package, and run the same command again",
         ) from error

@@ -1,13 +1,13 @@
-"""Parsers: raw lines in, one tree for each line out."""
+"""Parsers: raw lines in, one dependency tree for each line out."""
 
 from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 from synmt import files
@@ -15,17 +15,17 @@ from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
+from synmt.parsing.stanza_internals import checked_version
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
 OnFailure = Callable[[int, str], None]
-"""Takes the index of a line in the call and the reason why its tree is flat or pieced together."""
+"""Takes the index of a line in the call, and the reason why its tree is flat or joined."""
 
 
 class Parser(Protocol):
-    """What the rest of synmt asks of a parser; it is sent to worker processes, so it must be picklable."""
+    """What synmt needs from a parser; it is sent to worker processes, so it must be picklable."""
 
     @property
     def identity(self) -> dict[str, Any]: ...
@@ -39,19 +39,19 @@ class Parser(Protocol):
 
 
 class StanzaParser:
-    """A Stanza Pipeline that gives one tree for one line, whatever stands beside it.
+    """A Stanza Pipeline that gives one tree for each line, whichever lines are in the same batch.
 
     language: the code that Stanza uses, such as `en`.
     model: `compact` (ships with synmt), `official` (Stanza's own folder) or a folder with resources.json.
     package: the package of models in that folder.
-    device: `auto` (a GPU where there is one), or what torch understands.
+    device: `auto` (a GPU if there is one), or a device of PyTorch.
     batch_words: words parsed at once. 640 was fastest on one CPU core.
-    download: whether official models that are missing may be fetched.
-    arcs: whether each tree comes with the probabilities of all arcs. The trees are the same.
+    download: whether missing official models may be downloaded.
+    arcs: whether each tree has the probabilities of all arcs. The trees are the same.
 
-    Nothing is loaded before the first parse. A line in which Stanza sees several sentences is one tree: the
-    later roots hang on the first one with the relation `parataxis`. A sentence of more than 400 words is
-    cut in the same way, since the memory of the parser grows with the square of the length. A line that
+    The models are loaded by the first parse. A line in which Stanza finds several sentences becomes one tree: the
+    later roots are attached to the first one with the relation `parataxis`. A sentence of more than 400 words is
+    split and joined in the same way, since the parser's memory grows with the square of the length. A line that
     cannot be parsed gets a flat tree, whose arcs are certain.
     """
 
@@ -74,15 +74,15 @@ class StanzaParser:
     def from_identity(
         cls, identity: Mapping[str, Any], device: str = "auto", *, arcs: bool | None = None
     ) -> StanzaParser:
-        """Find the parser that an identity describes; comparing fingerprints is for the caller.
+        """Find the parser that an identity describes; the caller compares the fingerprints.
 
-        arcs: whether it gives probabilities of arcs; None is what the identity says.
+        arcs: whether it gives probabilities of arcs; None takes that from the identity.
         """
         if identity.get("backend") != "stanza":
             raise SynmtError(
-                f"the trees were made by '{identity.get('backend')}', which cannot be run from here",
-                allowed="Only Stanza can",
-                do="Parse the text with the same parser and hand over the CoNLL-U file (--parses)",
+                f"the trees were made by '{identity.get('backend')}', which synmt cannot run",
+                allowed="It can run Stanza only",
+                do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
         arcs = bool(identity.get("arcs")) if arcs is None else arcs
@@ -93,25 +93,28 @@ class StanzaParser:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What makes the trees: backend, language, package, version, hashes of its files; and where they lie."""
+        """What determines the trees (backend, language, package, version, hashes of model files), and the folder."""
         return dict(self._identity)
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        import stanza
-
+        version = checked_version()
+        with self._naming_model():
+            paths = stanza_pipeline.model_files(self.folder, self.language, self.package)
+            for path in paths.values():
+                path.stat()
         return {
             "backend": "stanza",
             "model": self.model,
             "language": self.language,
             "package": self.package,
-            "stanza": stanza.__version__,
-            "files": {name: files.sha256(path) for name, path in sorted(self._files().items())},
+            "stanza": version,
+            "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
             **({"arcs": True} if self.arcs else {}),
         }
 
     def with_arcs(self) -> StanzaParser:
-        """Give the same parser, with probabilities of arcs."""
+        """Make the same parser with probabilities of arcs."""
         if self.arcs:
             return self
         other = copy.copy(self)
@@ -120,11 +123,11 @@ class StanzaParser:
 
     @property
     def fingerprint(self) -> str:
-        """Name the parser in 12 digits; the same files in another folder have the same name."""
+        """Identify the parser by 12 digits, which do not depend on the folder of its files."""
         return files.fingerprint(sorted((key, value) for key, value in self.identity.items() if key != "model"))
 
     def processes(self) -> int:
-        """Say how many processes parse best: one for each core, or one that has the GPU."""
+        """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
         if self.device != "cpu":
             import torch
 
@@ -134,77 +137,59 @@ class StanzaParser:
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
-        found: dict[str, Parse] = {}
-        reasons: dict[str, str] = {}
+        parses: dict[str, Parse] = {}
+        failures: dict[str, str] = {}
         for line in dict.fromkeys(lines):
-            reason = unreadable(line)
+            if reason := unreadable(line):
+                failures[line] = reason
             if reason or not without_whitespace(line):
-                found[line] = flat_parse(line)
-            if reason:
-                reasons[line] = reason
-        for batch in batches([line for line in dict.fromkeys(lines) if line not in found], self.batch_words):
-            self._parse_batch(batch, found, reasons)
-            self._give_up_if_all_failed(batch, reasons)
-        for index, line in enumerate(lines):
-            if on_failure and line in reasons:
-                on_failure(index, reasons[line])
-        if self.arcs:
-            found = {line: _with_some_arcs(parse) for line, parse in found.items()}
-        return [found[line] for line in lines]
-
-    def _parse_batch(self, batch: list[str], found: dict[str, Parse], reasons: dict[str, str]) -> None:
-        """Parse a batch; where that fails, its halves; where one line fails, give it a flat tree."""
-        try:
-            for line, (parse, reason) in zip(batch, self._analyse(batch), strict=True):
-                found[line] = parse
+                parses[line] = flat_parse(line)
+        for batch in batches([line for line in dict.fromkeys(lines) if line not in parses], self.batch_words):
+            for line, (parse, reason) in zip(batch, self._parse_batch(batch), strict=True):
+                parses[line] = parse
                 if reason:
-                    reasons[line] = reason
-            return
+                    failures[line] = reason
+            _stop_if_all_failed(batch, failures)
+        for index, line in enumerate(lines):
+            if on_failure and line in failures:
+                on_failure(index, failures[line])
+        if self.arcs:
+            parses = {line: _with_some_arcs(parse) for line, parse in parses.items()}
+        return [parses[line] for line in lines]
+
+    def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
+        """Parse a batch: tree and failure of each line. If Stanza fails, parse its halves; a single line is flat."""
+        try:
+            return self._run(batch)
         except SynmtError:
             raise
         except Exception as error:
-            # Stanza raises anything, torch RuntimeError for memory; loading has shown that the models work
-            # where Ctrl-C meets C code, that may come out as an error of another kind
+            # Stanza raises any exception, and PyTorch a RuntimeError if memory runs out; the models themselves work,
+            # since they were tested when they were loaded. Ctrl-C in C code may turn into another exception.
             if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
                 raise KeyboardInterrupt from error
             reason = f"{type(error).__name__}: {str(error).strip()[:200]}"
-        self._forget_memory()
+        stanza_pipeline.free_memory()
         if len(batch) == 1:
-            found[batch[0]], reasons[batch[0]] = flat_parse(batch[0]), reason
-            return
+            return [(flat_parse(batch[0]), reason)]
         middle = len(batch) // 2
-        for half in (batch[:middle], batch[middle:]):
-            self._parse_batch(half, found, reasons)
+        return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
-    def _analyse(self, batch: list[str]) -> list[tuple[Parse, str]]:
+    def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
         return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs)
-
-    def _give_up_if_all_failed(self, batch: list[str], reasons: Mapping[str, str]) -> None:
-        # a lost GPU makes every line fail: a corpus of flat trees would be worse than no corpus
-        if len(batch) >= 8 and all(line in reasons for line in batch):
-            raise SynmtError(
-                f"the parser fails on every line ({reasons[batch[0]]})",
-                do="Mend what it says, or choose another --device, and run the same command again",
-            )
-
-    def _forget_memory(self) -> None:
-        import torch
-
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-
-    def _files(self) -> dict[str, Path]:
-        """List the model files that the pipeline has loaded, by their path inside the folder."""
-        root = Path(self._pipeline.dir)
-        paths = [Path(value) for key, value in self._pipeline.config.items() if key.endswith("_path") and value]
-        return {path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name: path for path in paths}
 
     @cached_property
     def _pipeline(self) -> Any:
-        try:
+        with self._naming_model():
             return stanza_pipeline.load(
                 self.folder, self.language, self.package, self.device, self.batch_words, arcs=self.arcs
             )
+
+    @contextmanager
+    def _naming_model(self) -> Iterator[None]:
+        """Turn every exception that Stanza raises while it finds or loads a model into a SynmtError."""
+        try:
+            yield
         except SynmtError:
             raise
         except FileNotFoundError as error:
@@ -215,8 +200,17 @@ class StanzaParser:
                 f"cannot load the Stanza model for '{self.language}', package '{self.package}'"
                 f" ({type(error).__name__}: {str(error).strip()})",
                 where=str(self.folder),
-                do="Look at language, package and device; get the model again if its files are damaged",
+                do="Check language, package and device; download or copy the model again if its files are damaged",
             ) from error
+
+
+def _stop_if_all_failed(batch: list[str], failures: Mapping[str, str]) -> None:
+    # after the loss of a GPU every line fails: no corpus is better than a corpus of flat trees
+    if len(batch) >= 8 and all(line in failures for line in batch):
+        raise SynmtError(
+            f"the parser fails on every line ({failures[batch[0]]})",
+            do="Fix the cause, or choose another --device, and run the same command again",
+        )
 
 
 def _with_some_arcs(parse: Parse) -> Parse:

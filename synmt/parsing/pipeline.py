@@ -1,4 +1,4 @@
-"""Stanza's Pipeline: loaded once, run over batches of lines, and never seen from outside."""
+"""Stanza's Pipeline: loaded once, run on batches of lines, hidden from the rest of synmt."""
 
 from __future__ import annotations
 
@@ -8,56 +8,79 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from synmt.parsing import models as stanza_models
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
-from synmt.parsing.lines import LONGEST, cut, parses_of
-from synmt.parsing.single_root import quick_search
+from synmt.parsing.lines import LONGEST, parses_of, split_long
+from synmt.parsing.models import PROCESSORS
+from synmt.parsing.single_root import cheapest_first
+from synmt.parsing.stanza_internals import checked_version, replaced
 from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import evenly_spaced
 
 
+def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
+    """List the files that `load` would read, by their path in the folder; the files themselves are not read.
+
+    These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py).
+    """
+    from stanza.pipeline.core import build_default_config
+    from stanza.resources import common
+
+    with common.logging_level_context("CRITICAL", None):
+        language, root, _, packages = common.process_pipeline_parameters(language, str(folder), package, PROCESSORS)
+        resources = common.load_resources_json(root)
+        language = resources[language].get("alias", language)
+        models = common.maintain_processor_list(resources, language, None, packages)
+        config = build_default_config(resources, language, root, common.add_dependencies(resources, language, models))
+    paths = [Path(value) for key, value in config.items() if key.endswith("_path")]
+    return {path.relative_to(root).as_posix(): path for path in paths}
+
+
 def load(folder: Path, language: str, package: str, device: str, batch_words: int, *, arcs: bool) -> Any:
-    """Load the models; raise anything where they do not work."""
+    """Load the models; raise any exception if they do not work."""
     import stanza
     import torch
 
+    checked_version()
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    with apart():
+    with isolated():
         pipeline = stanza.Pipeline(
             language,
             dir=str(folder),
             package=package,
-            processors=stanza_models.PROCESSORS,
+            processors=PROCESSORS,
             device=device,
             download_method=None,  # type: ignore[arg-type]
             logging_level="CRITICAL",
             tokenize_no_ssplit=True,
-            # a batch of ours goes through each model at once; twice, since punctuation is not counted by us
+            # each model takes one of our batches at once; twice the size, since we do not count punctuation
             pos_batch_size=batch_words,
             pos_batch_maximum_tokens=2 * batch_words,
             depparse_batch_size=2 * batch_words,
         )
     if arcs:
         check_graph_parser(pipeline.processors["depparse"])
-    # a model that cannot read this is broken: say so now, rather than give flat trees for a whole corpus
+    # a model that cannot parse this is broken: fail now instead of making flat trees for a whole corpus
     run(pipeline, ["1 ."], arcs=arcs)
     return pipeline
 
 
 def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str]]:
-    """Parse lines joined by empty lines, which Stanza never joins: tree and failure of each line."""
+    """Parse lines: tree and failure ("" if none) of each. Stanza never joins lines with an empty line between them."""
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
 
+    def faster(weighted: Any) -> Any:
+        return cheapest_first(chuliu_edmonds, weighted)
+
     processors = pipeline.processors
-    with apart(), quick_search(model, "chuliu_edmonds_one_root", chuliu_edmonds):
+    with isolated(), replaced(model, "chuliu_edmonds_one_root", faster):
         text = "\n\n".join(map(evenly_spaced, batch))
         document = processors["tokenize"].process(text)
         longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)
         if longest > LONGEST:
-            document = Document(cut(document.to_dict()), text)
+            document = Document(split_long(document.to_dict()), text)
         for name in ("mwt", "pos", "lemma"):
             if name in processors:
                 document = processors[name].process(document)
@@ -68,11 +91,19 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
     return parses_of(batch, document.sentences, tables)
 
 
-@contextmanager
-def apart() -> Iterator[None]:
-    """Leave the process as it was: its random numbers, its warnings, its number of threads.
+def free_memory() -> None:
+    """Return unused GPU memory, so that a smaller batch may fit."""
+    import torch
 
-    One thread, because more only wait for each other on matrices of this size.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Restore the random state, the warning filters and the number of threads when the block ends.
+
+    The block runs in one thread: several would mostly wait for each other on matrices of this size.
     """
     import torch
 

@@ -1,8 +1,8 @@
-"""Shards: parts of a text, parsed by themselves, kept when a run breaks off, put together at its end.
+"""Shards: parts of a text that are parsed separately, kept if a run is interrupted, and joined at its end.
 
-A line that was seen a short while ago is not parsed again: its block has no words in the shard, and gets
-them when the shards are put together. Which lines those are follows from the text alone, never from the
-number of processes or from where a run broke off; so the result is the same byte for byte.
+A line that equals a recent one is not parsed again: its block in the shard has no words, and gets them when the shards
+are joined. Which lines these are depends on the text alone, not on the number of processes or on interruptions, so that
+the result is always the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from synmt.syntax.conllu import format_comments, format_rows
 
 V = TypeVar("V")
 
-_REMEMBERED = 50_000
-_LONGEST_REMEMBERED = 300
+_RECENT_LINES = 50_000
+_MAX_CHARACTERS = 300
 
 
 class Recent(Generic[V]):
-    """What was seen of the last 50,000 distinct short lines: some 60 MB with their trees."""
+    """A value for each of the last 50,000 distinct short lines: about 60 MB if the values are trees."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, V] = OrderedDict()
 
     def find(self, content: str) -> V | None:
-        """Give what is remembered of a line, and remember it for longer."""
+        """Return the value of a line, which becomes the most recent one; None if it has none."""
         if content in self._values:
             self._values.move_to_end(content)
         return self._values.get(content)
 
     def remember(self, content: str, value: V) -> None:
-        """Remember a line unless it is blank or long; the least recently seen one is forgotten."""
-        if len(content) <= _LONGEST_REMEMBERED and content.removeprefix("# text = ").strip():
+        """Store the value of a line unless the line is empty or long; drop the least recent line."""
+        if len(content) <= _MAX_CHARACTERS and content.removeprefix("# text = ").strip():
             self._values[content] = value
-            if len(self._values) > _REMEMBERED:
+            if len(self._values) > _RECENT_LINES:
                 self._values.popitem(last=False)
 
 
@@ -50,8 +50,9 @@ class Recent(Generic[V]):
 class Shard:
     """Consecutive lines of a text.
 
-    first: the number of its first line, from 1.
-    repeated: which of the lines were seen before.
+    number: of the shard, from 1.
+    first: number of its first line, from 1.
+    repeated: whether each line equals a recent one.
     """
 
     number: int
@@ -60,7 +61,7 @@ class Shard:
     repeated: list[bool]
 
     def digest(self) -> str:
-        """Hash what the shard's file is made from."""
+        """Hash everything that determines the shard's trees, except the parser."""
         marked = zip(self.lines, self.repeated, strict=True)
         text = "".join(f"{'=' if repeated else '+'}{line}\n" for line, repeated in marked)
         return hashlib.sha256(f"{self.first}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -68,9 +69,10 @@ class Shard:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a shard's file holds, and what it was made from.
+    """How the file of a shard was made; written after it, so that it proves that the file is complete.
 
-    failures: number of the line, and the reason why its tree is flat or pieced together.
+    input, output: SHA-256 of what the shard was made from, and of its file.
+    failures: numbers of lines with the reason why their trees are flat or joined.
     """
 
     lines: int
@@ -82,16 +84,16 @@ class Manifest:
 
 
 def shards_of(lines: Iterable[str], size: int) -> Iterator[Shard]:
-    """Cut a text into shards of `size` lines, holding one at a time."""
+    """Split a text into shards of `size` lines; only one is in memory."""
     recent: Recent[bool] = Recent()
     lines = iter(lines)
     first = number = 1
     while window := list(islice(lines, size)):
-        yield Shard(number, first, window, [_seen(recent, line) for line in window])
+        yield Shard(number, first, window, [_is_repeated(recent, line) for line in window])
         first, number = first + len(window), number + 1
 
 
-def _seen(recent: Recent[bool], line: str) -> bool:
+def _is_repeated(recent: Recent[bool], line: str) -> bool:
     content = _content(format_comments(line, 1))
     if recent.find(content):
         return True
@@ -100,19 +102,19 @@ def _seen(recent: Recent[bool], line: str) -> bool:
 
 
 def _content(comments: str) -> str:
-    """Leave out the number of the line: what remains is the same for equal lines."""
+    """Remove the number of the line; the rest is the same for equal lines."""
     return comments.rstrip("\n").split("\n", 1)[1]
 
 
 def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
-    """Parse a shard into its file and its manifest, which comes last and vouches for the file."""
-    fresh = [index for index, repeated in enumerate(shard.repeated) if not repeated]
+    """Parse a shard; write its file, then its manifest."""
+    new = [index for index, repeated in enumerate(shard.repeated) if not repeated]
     failures: dict[int, str] = {}
     parses = parser.parse(
-        [shard.lines[index] for index in fresh],
-        on_failure=lambda place, reason: failures.update({shard.first + fresh[place]: reason}),
+        [shard.lines[index] for index in new],
+        on_failure=lambda index, reason: failures.update({shard.first + new[index]: reason}),
     )
-    rows = dict(zip(fresh, map(format_rows, parses), strict=True))
+    rows = dict(zip(new, map(format_rows, parses), strict=True))
     with files.write_atomically(_file(folder, shard)) as stream:
         for index, line in enumerate(shard.lines):
             stream.write(format_comments(line, shard.first + index) + rows.get(index, "\n"))
@@ -129,33 +131,33 @@ def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
     return manifest
 
 
-def kept_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | None:
-    """Give the manifest of a shard that an earlier run finished; None where it has to be parsed (again)."""
+def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | None:
+    """Read the manifest of a shard that an earlier run finished; None if the shard must be parsed."""
     try:
         manifest = read_manifest(folder, shard.number)
-        whole = files.sha256(_file(folder, shard)) == manifest.output
+        is_complete = files.sha256(_file(folder, shard)) == manifest.output
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return manifest if whole and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None
+    return manifest if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None
 
 
 def read_manifest(folder: Path, number: int) -> Manifest:
     """Read the manifest of a shard."""
-    found = json.loads((folder / f"{number:06d}.json").read_text(encoding="utf-8"))
-    return Manifest(**{**found, "failures": {int(line): reason for line, reason in found["failures"].items()}})
+    values = json.loads((folder / f"{number:06d}.json").read_text(encoding="utf-8"))
+    return Manifest(**{**values, "failures": {int(line): reason for line, reason in values["failures"].items()}})
 
 
 @dataclass(frozen=True)
-class Finished:
-    """One block of the whole file: its text, its number of words, and the reason where it failed."""
+class FinishedBlock:
+    """The CoNLL-U block of one line, its number of words, and the reason if parsing failed."""
 
-    block: str
+    text: str
     words: int
     failure: str
 
 
-def put_together(folder: Path, shards: int) -> Iterator[Finished]:
-    """Yield the blocks of all shards in order; repeated lines get the words of the first time."""
+def join_shards(folder: Path, shards: int) -> Iterator[FinishedBlock]:
+    """Yield the blocks of all shards in order; repeated lines get the words of their first occurrence."""
     recent: Recent[tuple[str, str]] = Recent()
     for number in range(1, shards + 1):
         failures = read_manifest(folder, number).failures
@@ -169,7 +171,7 @@ def put_together(folder: Path, shards: int) -> Iterator[Finished]:
             rows, reason = known or (rows, failures.get(line, ""))
             if known is None:
                 recent.remember(content, (rows, reason))
-            yield Finished(f"{comments}\n{rows}\n", rows.count("\n"), reason)
+            yield FinishedBlock(f"{comments}\n{rows}\n", rows.count("\n"), reason)
 
 
 def _file(folder: Path, shard: Shard) -> Path:

@@ -1,4 +1,4 @@
-"""Processes that parse shards beside each other, and end when their parent does."""
+"""Processes that parse shards in parallel, and end when their parent does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 
@@ -20,9 +21,9 @@ _parser: Parser | None = None
 
 
 def write_shards(parser: Parser, shards: Iterator[Shard], folder: Path, workers: int) -> Iterator[Manifest]:
-    """Parse shards and yield their manifests as they are finished; one worker means this very process.
+    """Parse shards and yield their manifests in the order in which they finish; one worker is this process itself.
 
-    At most two shards for each worker are in memory.
+    At most two shards per worker are in memory.
     """
     if workers == 1:
         yield from (write_shard(parser, shard, folder) for shard in shards)
@@ -36,24 +37,22 @@ def write_shards(parser: Parser, shards: Iterator[Shard], folder: Path, workers:
         raise SynmtError(
             "a worker process was killed, most likely for lack of memory",
             where=str(folder),
-            do="Run the same command again with fewer workers (--workers 1): what is finished is kept",
+            do="Run the same command again with fewer workers (--workers 1): finished shards are kept",
         ) from None
     finally:
-        # after Ctrl-C or an error nobody wants the shards that are still being parsed
+        # after Ctrl-C or an error, the shards that are still being parsed are not needed
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
             child.join()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _feed(pool: ProcessPoolExecutor, shards: Iterator[Shard], folder: Path, most: int) -> Iterator[Manifest]:
+def _feed(pool: ProcessPoolExecutor, shards: Iterator[Shard], folder: Path, limit: int) -> Iterator[Manifest]:
     running: set[Future[Manifest]] = set()
-    for shard in shards:
-        running.add(pool.submit(_work, shard, folder))
-        if len(running) >= most:
-            finished, running = wait(running, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in finished)
-    while running:
+    while True:
+        running |= {pool.submit(_work, shard, folder) for shard in islice(shards, limit - len(running))}
+        if not running:
+            return
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         yield from (future.result() for future in finished)
 
@@ -61,7 +60,7 @@ def _feed(pool: ProcessPoolExecutor, shards: Iterator[Shard], folder: Path, most
 def _prepare(parser: Parser) -> None:
     global _parser
     _parser = parser
-    # Ctrl-C reaches every process of the terminal: the parent decides what happens
+    # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,1 +1,1 @@
-"""What parsers say of sentences, and what subword pieces make of it. numpy only, but for the Stanza adapter."""
+"""Dependency trees: as CoNLL-U, as arrays, and as the tensors over subword pieces that attention reads (NumPy only)."""

@@ -1,4 +1,4 @@
-"""Where the words of a sentence stand in its line, by character."""
+"""The positions of words in their line, in characters."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from synmt.syntax.whitespace import WHITESPACE, without_whitespace
 _TOKEN_RANGE = re.compile(r"(?:^|\|)TokenRange=(\d+):(\d+)(?:\||$)")
 
 
-class Misplaced(Exception):
-    """A word that does not stand in the line where the words before it end."""
+class MisplacedWordError(Exception):
+    """The line does not continue with this word after the words before it."""
 
     def __init__(self, word: int, found: str) -> None:
         self.word, self.found = word, found
-        super().__init__(f"word {word}: the line goes on with '{found}'")
+        super().__init__(f"word {word}: the line continues with '{found}'")
 
 
-def spans_in(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArray:
-    """Place the words in a line: (W, 2), by `TokenRange` where that is right, else by walking along the line.
+def place_words(line: str, words: Sequence[str], miscs: Sequence[str]) -> IntArray:
+    """Find the words in a line: (W, 2), by `TokenRange` if it is correct, otherwise one after the other.
 
-    Differences in blanks are forgiven, nothing else: raises Misplaced.
+    Only whitespace may differ; any other difference raises MisplacedWordError.
     """
-    spans = _given(line, words, miscs)
+    spans = _token_ranges(line, words, miscs)
     if spans is None:
-        spans = _walked(line, words)
+        spans = _walk(line, words)
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def _given(line: str, words: Sequence[str], miscs: Sequence[str]) -> list[tuple[int, int]] | None:
+def _token_ranges(line: str, words: Sequence[str], miscs: Sequence[str]) -> list[tuple[int, int]] | None:
     spans: list[tuple[int, int]] = []
     covered = 0
     for word, misc in zip(words, miscs, strict=True):
@@ -47,31 +47,31 @@ def _given(line: str, words: Sequence[str], miscs: Sequence[str]) -> list[tuple[
     return spans if not without_whitespace(line[covered:]) else None
 
 
-def _same(piece: str, word: str) -> bool:
-    # a piece that begins or ends in a blank is a range that has slipped
-    return piece == word or (piece == piece.strip() != "" and without_whitespace(piece) == without_whitespace(word))
+def _same(text: str, word: str) -> bool:
+    # a text that begins or ends with whitespace comes from a shifted range
+    return text == word or (text == text.strip() != "" and without_whitespace(text) == without_whitespace(word))
 
 
-def _walked(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
+def _walk(line: str, words: Sequence[str]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     end = 0
     for index, word in enumerate(words):
-        start = end = _skip_blanks(line, end)
+        start = end = _skip_whitespace(line, end)
         for character in without_whitespace(word):
-            end = _skip_blanks(line, end)
+            end = _skip_whitespace(line, end)
             if line[end : end + 1] != character:
-                raise Misplaced(index, line[start : start + 30])
+                raise MisplacedWordError(index, line[start : start + 30])
             end += 1
         if end == start:
-            raise Misplaced(index, line[start : start + 30])
+            raise MisplacedWordError(index, line[start : start + 30])
         spans.append((start, end))
-    rest = _skip_blanks(line, end)
+    rest = _skip_whitespace(line, end)
     if rest < len(line):
-        raise Misplaced(len(words), line[rest : rest + 30])
+        raise MisplacedWordError(len(words), line[rest : rest + 30])
     return spans
 
 
-def _skip_blanks(line: str, position: int) -> int:
+def _skip_whitespace(line: str, position: int) -> int:
     while position < len(line) and WHITESPACE.match(line, position):
         position += 1
     return position

@@ -1,12 +1,13 @@
-"""Signals with a table of arcs for each group of relations: what labelled dependency distributions read.
+"""Signals for labelled dependency distributions: one table of arcs for each group of relations.
 
     table[g, i, j] = Σ_{r in group g} P(j is the parent of i, with relation r)        (G, W, W)
 
-Liu & Sima'an (2022) have words; here pieces copy the values of their words. Root mass stands on the diagonal. The other
-models of the paper read other tables: the 0 and 1 of the tree itself, or the same value everywhere.
+Liu & Sima'an (2022) use words; here each piece has the values of its word. The probability of being the root is on the
+diagonal. The paper's other models read other tables: 0 and 1 from the tree itself, or the same value everywhere.
 
 Without groups there is one table, the sum over all relations. Relations in no group are in no table, so rows need not
-sum to 1. The rows of specials are 1 in every column: scores stay as they are. Their columns are 0 in all other rows.
+sum to 1. The rows of specials are 1 in every column, which leaves their scores unchanged; their columns are 0 in the
+other rows.
 """
 
 from __future__ import annotations
@@ -31,23 +32,24 @@ Table = Callable[[Parse, Groups | None], FloatArray]
 def arcs(groups: Groups | None, *, split: bool = False) -> Signal:
     """Make the signal with the parser's probabilities: (G, T, T).
 
-    groups: of relations, a table for each; None is one table of all relations.
-    split: divide by the number of pieces of the parent, so that a row over pieces sums to the row over words.
+    groups: of relations, one table each; None makes one table of all relations.
+    split: whether to divide by the number of the parent's pieces, so that a row has the same sum over pieces as over
+        words.
     """
     return _signal("arcs", "arcs", arc_table, groups, split)
 
 
 def tree_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as those of `arcs`."""
+    """Make the signal with 1 at the arcs of the tree and 0 elsewhere: (G, T, T); options as in `arcs`."""
     return _signal("tree_arcs", "relations", tree_table, groups, split)
 
 
 def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
-    """Make the signal in which every parent and group is as likely: (G, T, T); options as those of `arcs`."""
+    """Make the signal in which all parents and groups are equally likely: (G, T, T); options as in `arcs`."""
     return _signal("uniform_arcs", "parents", uniform_table, groups, split)
 
 
-# equal arguments give the same object: signals are compared, and a partial equals itself alone
+# cached, because signals are compared, and a partial equals only itself: equal arguments must give the same object
 @cache
 def _signal(
     kind: str, needs: Literal["parents", "relations", "arcs"], table: Table, groups: Groups | None, split: bool
@@ -68,12 +70,12 @@ def arc_table(parse: Parse, groups: Groups | None) -> FloatArray:
 
 
 def tree_table(parse: Parse, groups: Groups | None) -> FloatArray:
-    """Put 1 where the tree has an arc: (G, W, W)."""
+    """Make the table with 1 at the arcs of the tree: (G, W, W)."""
     return _dense(certain_arcs(parse), groups, len(parse))
 
 
 def uniform_table(parse: Parse, groups: Groups | None) -> FloatArray:
-    """Spread each word's mass of 1 over all parents and groups: (G, W, W)."""
+    """Spread the probability of each word's arcs over all parents and groups: (G, W, W)."""
     words, tables = len(parse), _count(groups)
     return np.full((tables, words, words), 1 / max(words * tables, 1), dtype=np.float32)
 
@@ -95,7 +97,7 @@ def _over_pieces(parse: Parse, word_of: IntArray, *, table: Table, groups: Group
     words = len(parse)
     counts = np.bincount(word_of[word_of >= 0], minlength=words)  # (W,)
     assert counts.all(), f"a word without pieces: {parse.words} {word_of}"
-    # a row and a column at the end, where the -1 of specials finds them
+    # the last row and column are for specials, whose index is -1
     values = np.zeros((_count(groups), words + 1, words + 1), dtype=np.float32)  # (G, W + 1, W + 1)
     values[:, :words, :words] = table(parse, groups) / (counts if split else 1)
     values[:, words] = 1

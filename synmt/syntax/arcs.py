@@ -1,7 +1,7 @@
-"""Probabilities of arcs: cut down to what matters, moved from words to tokens, written and read as text.
+"""Probabilities of arcs: reduced to the largest, moved from words to tokens, written and read as text.
 
-In the column MISC of CoNLL-U those of a word stand as `Arcs=2:nsubj:0.97,5:obj:0.02,0:root:0.009`: parent,
-relation, probability, the largest first. Parents are numbered as in HEAD: from 1, and 0 makes the word the root.
+The column MISC of CoNLL-U contains those of a word as `Arcs=2:nsubj:0.97,5:obj:0.02,0:root:0.009`: parent,
+relation, probability; the largest first. Parents are numbered as in HEAD: from 1; 0 makes the word the root.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Entry = tuple[int, str, float]
 """Parent as HEAD numbers it, relation, probability."""
 
 KEPT = 0.999
-"""The probability that is kept of each word, at least."""
+"""The probability of each word's arcs that is kept, at least."""
 
-# 0.999 is reached in float32, too, whichever way the values are added
-_SURE = 1e-6
+# with it, float32 sums reach 0.999 too, in any order of addition
+_ROUNDING = 1e-6
 
 _MISC = re.compile(r"(?:^|\|)Arcs=([^|]*)")
 _FORBIDDEN = re.compile(r"[\s,;|=]")
@@ -35,7 +35,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?", re.ASCII)
 
 
 def without_arcs(what: str, where: str = "") -> SynmtError:
-    """Say that a tree lacks what a variant reads."""
+    """Make the error for a tree without the arc probabilities that a variant reads."""
     return SynmtError(
         f"{what} has no probabilities of arcs, and a variant reads them",
         where=where,
@@ -43,19 +43,19 @@ def without_arcs(what: str, where: str = "") -> SynmtError:
     )
 
 
-def sparse(arcs: Arcs) -> Arcs:
-    """Round to 4 significant digits and keep the largest of each word, until they reach 0.999 and never more than 1.
+def keep_most_probable(arcs: Arcs) -> Arcs:
+    """Round to 4 significant digits and keep the largest of each word: they sum to 0.999 at least and to 1 at most.
 
-    arcs: all that matters of each word: entries in any order, which equals keep; they sum to 0.9999 at least.
+    arcs: entries in any order (equal ones stay in it), whose sum for each word is 0.9999 at least.
     """
     rounded = _four_digits(arcs.probabilities, np.rint)  # (N,)
     order = np.lexsort((-rounded, arcs.words))  # (N,)
     words, rounded = arcs.words[order], rounded[order]
     before = np.cumsum(rounded) - rounded  # (N,)
     before -= before[np.searchsorted(words, words)]
-    kept = before < KEPT + _SURE  # (N,)
+    kept = before < KEPT + _ROUNDING  # (N,)
     words, before, rounded = words[kept], before[kept], rounded[kept]
-    over = before + rounded > 1 + 1e-9  # (N,), the last of a word whose rounded values exceed 1
+    over = before + rounded > 1 + 1e-9  # (N,) the last one of a word whose rounded values exceed 1
     rounded[over] = _four_digits(1 - before[over], np.floor)
     order = order[kept]
     return replace(
@@ -67,15 +67,15 @@ def sparse(arcs: Arcs) -> Arcs:
     )
 
 
-def _four_digits(values: npt.NDArray[Any], whole: np.ufunc) -> npt.NDArray[np.float64]:
+def _four_digits(values: npt.NDArray[Any], to_integer: np.ufunc) -> npt.NDArray[np.float64]:
     values = values.astype(np.float64)
     scale = 10.0 ** (3 - np.floor(np.log10(values)))
-    # 1 - 0.9 is a little less than 0.1, and has to stay 0.1
-    return whole(values * scale + (1e-6 if whole is np.floor else 0)) / scale
+    # 1 - 0.9 is slightly less than 0.1, and must give 0.1
+    return to_integer(values * scale + (1e-6 if to_integer is np.floor else 0)) / scale
 
 
-def summed(arcs: Arcs) -> Arcs:
-    """Make one entry of several of the same word, parent and relation."""
+def sum_duplicates(arcs: Arcs) -> Arcs:
+    """Add up the entries of the same word, parent and relation."""
     if not len(arcs.words):
         return arcs
     sizes = (int(arcs.words.max()) + 1, int(arcs.parents.max()) + 1, len(arcs.names))
@@ -89,40 +89,45 @@ def summed(arcs: Arcs) -> Arcs:
 def token_arcs(
     arcs: Arcs, tokens: Sequence[Token], leading: Sequence[int], parents: Sequence[int], relations: list[str]
 ) -> Arcs:
-    """Move arcs from words to the tokens of the text: a token has those of the word that leads it.
+    """Move arcs from words to the tokens of the text: a token has the arcs of the word that leads it.
 
-    What points at a word points at its token. What points inside the token is dropped, and the rest divided by its
-    sum; where all of it points inside, the arc of the tree is certain.
+    A parent becomes its token. Arcs inside a token are dropped, and the others divided by their sum; if all are inside,
+    the arc of the tree is certain.
 
-    tokens, leading: the words of each token, and the one that leads it.
+    tokens, leading: the words of each token, and the one that leads it (see multiword.py).
     parents, relations: the tree of the tokens.
     """
     if all(len(token) == 1 for token in tokens):
         return arcs
     words = sum(map(len, tokens))
     token_of = np.repeat(np.arange(len(tokens)), [len(token) for token in tokens])  # (words,)
-    led = np.full(words, -1)  # (words,), the token that a word leads
+    led = np.full(words, -1)  # (words,) the token that each word leads, if any
     led[np.asarray(leading)] = np.arange(len(tokens))
-    here, there, root = led[arcs.words], token_of[arcs.parents], arcs.words == arcs.parents  # (N,), (N,), (N,)
-    kept = (here >= 0) & (root | (here != there))
-    here, there, values = here[kept], there[kept], arcs.probabilities[kept].astype(np.float64)
-    mass = np.bincount(here, weights=values, minlength=len(tokens))  # (tokens,)
-    alone = np.flatnonzero(mass == 0)
-    certain = [relations[token] for token in alone.tolist()]
-    names = tuple(dict.fromkeys((*arcs.names, *certain)))
-    return summed(
-        Arcs(
-            words=np.concatenate([here, alone]),
-            parents=np.concatenate([there, np.asarray(parents)[alone]]),
-            relations=np.concatenate([arcs.relations[kept], _integers(map(names.index, certain))]),
-            probabilities=np.concatenate([values / mass[here], np.ones(len(alone))]).astype(np.float32),
-            names=names,
-        )
+    child, parent, is_root = led[arcs.words], token_of[arcs.parents], arcs.words == arcs.parents  # (N,), (N,), (N,)
+    kept = (child >= 0) & (is_root | (child != parent))
+    child, parent, values = child[kept], parent[kept], arcs.probabilities[kept].astype(np.float64)
+    mass = np.bincount(child, weights=values, minlength=len(tokens))  # (tokens,)
+    moved = Arcs(child, parent, arcs.relations[kept], (values / mass[child]).astype(np.float32), arcs.names)
+    return sum_duplicates(with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations))
+
+
+def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: Sequence[str]) -> Arcs:
+    """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and W relations."""
+    added = [relations[word] for word in words.tolist()]
+    names = tuple(dict.fromkeys((*arcs.names, *added)))
+    all_words = np.concatenate([arcs.words, words])
+    order = np.argsort(all_words, kind="stable")
+    return Arcs(
+        words=all_words[order],
+        parents=np.concatenate([arcs.parents, parents[words]])[order],
+        relations=np.concatenate([arcs.relations, _integers(map(names.index, added))])[order],
+        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)])[order],
+        names=names,
     )
 
 
-def joined_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
-    """Put the sentences of a line side by side: later roots hang on the first one, `root`, as they do in the tree."""
+def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:
+    """Concatenate the sentences of a line; later roots are attached to the first one, `root`, as in the tree."""
     if len(sentences) == 1:
         return sentences[0]
     names = tuple(dict.fromkeys([*(name for each in sentences for name in each.names), "parataxis"]))
@@ -135,11 +140,11 @@ def joined_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) ->
         relations = np.where(later, number["parataxis"], relations)
         columns.append((arcs.words + first, parents, relations, arcs.probabilities))
     words, parents, relations, probabilities = map(np.concatenate, zip(*columns, strict=True))
-    return summed(Arcs(words, parents, relations, probabilities, names))
+    return sum_duplicates(Arcs(words, parents, relations, probabilities, names))
 
 
-def arcs_misc(arcs: Arcs | None, words: int) -> list[str]:
-    """Write each word's arcs for MISC, with `|` behind them; nothing where there are none."""
+def format_arcs(arcs: Arcs | None, words: int) -> list[str]:
+    """Write the arcs of each word for MISC, with a final `|`; empty strings if there are none."""
     if arcs is None:
         return [""] * words
     texts: list[list[str]] = [[] for _ in range(words)]
@@ -154,25 +159,25 @@ def arcs_misc(arcs: Arcs | None, words: int) -> list[str]:
 @lru_cache(maxsize=1000)
 def _writable(relation: str) -> str:
     assert relation, "a relation without a name"
-    assert not _FORBIDDEN.search(relation), f"the relation {relation!r} cannot stand in MISC"
+    assert not _FORBIDDEN.search(relation), f"the relation {relation!r} cannot be written in MISC"
     return relation
 
 
-def arcs_in(misc: str, word: int, words: int) -> list[Entry] | None:
-    """Read the arcs of a word (from 1) of a sentence; None where MISC has none, ValueError says what is wrong."""
-    found = _MISC.findall(misc)
-    if not found:
+def read_arcs(misc: str, word: int, words: int) -> list[Entry] | None:
+    """Read the arcs of a word (from 1) of a sentence; None if MISC has none; ValueError if they are wrong."""
+    values = _MISC.findall(misc)
+    if not values:
         return None
-    if len(found) > 1:
-        raise ValueError("Arcs stands twice")
-    entries = [_entry(text, word, words) for text in found[0].split(",")]
+    if len(values) > 1:
+        raise ValueError("it has Arcs twice")
+    entries = [_entry(text, word, words) for text in values[0].split(",")]
     if len({entry[:2] for entry in entries}) < len(entries):
-        raise ValueError("an arc is named twice")
+        raise ValueError("an arc occurs twice")
     total = sum(probability for _, _, probability in entries)
     if total > 1.001:
-        raise ValueError(f"the probabilities sum to {total:.4g}, which is more than 1")
+        raise ValueError(f"the probabilities sum to {total:.4g}, more than 1")
     if total < 0.99:
-        raise ValueError(f"the probabilities sum to {total:.4g}, so that some are missing")
+        raise ValueError(f"the probabilities sum to {total:.4g}, so some are missing")
     return entries
 
 
@@ -182,24 +187,24 @@ def _entry(text: str, word: int, words: int) -> Entry:
     if not text:
         raise ValueError("an arc is empty")
     if not relation:
-        raise ValueError(f"the arc '{text}' lacks parent, relation or probability")
+        raise ValueError(f"the arc '{text}' is not of the form parent:relation:probability")
     if not (head.isascii() and head.isdigit() and len(head) < 10 and int(head) <= words):
-        raise ValueError(f"the arc '{text}' has the parent '{head}', and the sentence has {words} words")
+        raise ValueError(f"the arc '{text}' has the parent '{head}', but the sentence has {words} words")
     if int(head) == word:
         raise ValueError(f"the arc '{text}' makes the word its own parent")
     if not _NUMBER.fullmatch(probability):
-        raise ValueError(f"the probability of the arc '{text}' is no number between 0 and 1")
+        raise ValueError(f"the probability of the arc '{text}' is not a number between 0 and 1")
     value = float(probability)
     if not 0 < value <= 1:
         raise ValueError(f"the probability of the arc '{text}' is not between 0 and 1")
     if _FORBIDDEN.search(relation):
-        raise ValueError(f"the relation of the arc '{text}' has a blank or one of , ; | =")
+        raise ValueError(f"the relation of the arc '{text}' contains whitespace or one of , ; | =")
     return int(head), relation, value
 
 
-def arcs_of(entries: Iterable[Sequence[Entry]]) -> Arcs:
-    """Make arcs of what was read of each word."""
-    rows = [(word, *entry) for word, found in enumerate(entries) for entry in found]
+def arcs_from_entries(entries: Iterable[Sequence[Entry]]) -> Arcs:
+    """Make arcs from the entries of each word."""
+    rows = [(word, *entry) for word, own in enumerate(entries) for entry in own]
     names = tuple(dict.fromkeys(relation for _, _, relation, _ in rows))
     number = {name: index for index, name in enumerate(names)}
     return Arcs(

@@ -1,19 +1,18 @@
-r"""Trees as CoNLL-U: a text that everybody can read.
+r"""Trees as CoNLL-U, which other tools read, too.
 
-A block of ours is
+A block looks like this:
 
     # line = 7
     # text = The monkey eats
     1   The   _   DET   _   _   2   det   _   TokenRange=0:3
     ...
 
-With probabilities of arcs, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
+With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
-An empty line gives a block of comments only, so that blocks and lines stay side by side. `TokenRange`
-counts the characters of the line. Where a line holds characters that other tools take for the end of a line
-or a column (tabs, control characters, U+2028, U+2029, \x85), or begins or ends in a blank, `# text` and
-FORM have a space for each of them, so that positions stay, and one more comment, `# raw = "..."`, gives the
-line exactly, as a JSON string in ASCII.
+An empty line gives a block that has comments only, so that each line has one block. `TokenRange` counts the characters
+of the line. Some characters end a line or a column in other tools (tabs, control characters, U+2028, U+2029, \x85). In
+`# text` and FORM they are replaced by spaces, so that positions do not change. If a line has such characters, or begins
+or ends with whitespace, the comment `# raw = "..."` contains the exact line as a JSON string in ASCII.
 """
 
 from __future__ import annotations
@@ -25,71 +24,71 @@ from pathlib import Path
 import numpy as np
 
 from synmt.errors import SynmtError
-from synmt.syntax.align import Misplaced, spans_in
-from synmt.syntax.arcs import arcs_misc
+from synmt.syntax.align import MisplacedWordError, place_words
+from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, blocks_of, read_blocks
 from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import without_breaks, without_whitespace
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
-    """Yield text and tree of each sentence; `SpaceAfter` spells the text where `# text` is missing."""
+    """Yield the text and the tree of each sentence; without `# text`, FORM and `SpaceAfter` give the text."""
     for block in read_blocks(path):
-        text = block.text if block.text is not None else _spelled(block)
+        text = _joined_words(block) if block.text is None else block.text
         yield text, _place(block, text, "the text of the sentence")
 
 
 def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
-    """Yield one tree for each line, its words placed in that very line.
+    """Yield one tree for each line; the spans of its words refer to this line.
 
-    The file has a block for each line, in the same order; a line without a visible character may have none,
-    since many parsers drop such lines.
+    The file has a block for each line, in the same order; a line of whitespace may have none, since many parsers drop
+    such lines.
     """
     blocks = read_blocks(path)
     block = next(blocks, None)
     lines = iter(lines)
-    seen = used = skipped = 0
-    for seen, line in enumerate(lines, start=1):
+    number = used = skipped = 0
+    for number, line in enumerate(lines, start=1):
         if not without_whitespace(line) and (block is None or block.words):
             skipped += 1
             yield _EMPTY
             continue
         if block is None:
-            raise _uneven(path, used, seen + sum(1 for _ in lines), skipped)
-        yield _place(block, line, f"line {seen} of the text")
+            raise _count_error(path, used, number + sum(1 for _ in lines), skipped)
+        yield _place(block, line, f"line {number} of the text")
         used += 1
         block = next(blocks, None)
     if block is not None:
-        raise _uneven(path, used + 1 + sum(1 for _ in blocks), seen, skipped)
+        raise _count_error(path, used + 1 + sum(1 for _ in blocks), number, skipped)
 
 
 def parse_in(text: str, line: str, *, where: str) -> Parse:
-    """Read the tree of one line out of a text in CoNLL-U; raises SynmtError unless it has one sentence, this one."""
+    """Read the tree of a line from a CoNLL-U text; raise SynmtError unless this line is its only sentence."""
     blocks = list(blocks_of(text.split("\n"), where=where))
     if not without_whitespace(line) and not any(block.words for block in blocks):
         return _EMPTY
     if len(blocks) != 1:
-        raise SynmtError(f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="A line has one")
+        raise SynmtError(f"has {len(blocks)} sentences in CoNLL-U", where=where, allowed="A line has one sentence")
     return _place(blocks[0], line, "the text of the line")
 
 
 def format_conllu(parse: Parse, line: str, number: int) -> str:
-    """Write one line's block: comments, a row for each word, an empty line."""
+    """Format the block of a line: comments, a row for each word, an empty line."""
     return format_comments(line, number) + format_rows(parse)
 
 
 def format_comments(line: str, number: int) -> str:
-    """Write the comments above the words; `number` counts from 1."""
+    """Format the comments of a block; `number` counts lines from 1."""
     text = without_breaks(line)
     exact = "" if text == line == line.strip() else f"# raw = {json.dumps(line)}\n"
     return f"# line = {number}\n# text = {text}\n{exact}"
 
 
 def format_rows(parse: Parse) -> str:
-    """Write the words and the empty line below them."""
+    """Format the rows of the words, and the empty line after them."""
     following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
     tags = parse.tags or ["_"] * len(parse)
-    arcs = arcs_misc(parse.arcs, len(parse))
+    arcs = format_arcs(parse.arcs, len(parse))
     columns = (parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
     rows = zip(*columns, strict=True)
     return "".join(_row(index, *row) for index, row in enumerate(rows)) + "\n"
@@ -106,9 +105,9 @@ def _row(
 
 def _place(block: Block, line: str, what: str) -> Parse:
     try:
-        spans = spans_in(line, block.words, block.miscs)
-    except Misplaced as error:
-        raise _mismatch(block, error, what) from None
+        spans = place_words(line, block.words, block.miscs)
+    except MisplacedWordError as error:
+        raise _mismatch_error(block, error, what) from None
     return Parse(
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
@@ -119,32 +118,32 @@ def _place(block: Block, line: str, what: str) -> Parse:
     )
 
 
-def _spelled(block: Block) -> str:
+def _joined_words(block: Block) -> str:
     spaces = ["" if "SpaceAfter=No" in misc.split("|") else " " for misc in block.miscs]
     return "".join(word + space for word, space in zip(block.words, spaces, strict=True)).rstrip(" ")
 
 
-def _mismatch(block: Block, error: Misplaced, what: str) -> SynmtError:
+def _mismatch_error(block: Block, error: MisplacedWordError, what: str) -> SynmtError:
     if error.word == len(block.words):
         token = "after its last token"
     else:
         token = f"at token {error.word + 1} ('{block.words[error.word]}')"
-    goes_on = f"goes on with '{error.found}'" if error.found else "has ended"
+    next_text = f"continues with '{error.found}'" if error.found else "has ended"
     return SynmtError(
-        f"the sentence does not match {what} {token}, where the text {goes_on}",
+        f"the sentence does not match {what} {token}, where the text {next_text}",
         where=block.where,
-        allowed="Only blanks may differ",
+        allowed="Only whitespace may differ",
         do="Check that file and text belong together, line by line, or parse the text again",
     )
 
 
-def _uneven(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
-    counted = f"{lines - skipped} lines that are not blank" if skipped else f"{lines} lines"
+def _count_error(path: str | Path, blocks: int, lines: int, skipped: int) -> SynmtError:
+    counted = f"{lines - skipped} non-empty lines" if skipped else f"{lines} lines"
     return SynmtError(
         f"has {blocks} sentences, but the text has {counted}",
         where=str(path),
         allowed="A line has one sentence",
-        do="Parse the text with its line ends as sentence ends, for example with `synmt parse`",
+        do="Parse each line as one sentence, for example with `synmt parse`",
     )
 
 

@@ -1,4 +1,4 @@
-"""The blocks of a CoNLL-U file, checked: one sentence each, by the tokens that stand in its text."""
+"""The blocks of a CoNLL-U file, with checks: each is a sentence, by the tokens of its text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from synmt.errors import SynmtError
 from synmt.files import read_lines
-from synmt.syntax.arcs import Entry, arcs_in, arcs_of, sparse, token_arcs
-from synmt.syntax.multiword import Token, depths, leading_words, token_parents
+from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
+from synmt.syntax.multiword import Token, depths, token_tree
 from synmt.syntax.parse import Arcs
 
 _COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
@@ -21,11 +22,11 @@ _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 
 @dataclass(frozen=True)
 class Block:
-    """One sentence of a file, by the tokens of its text.
+    """A sentence of a file, by the tokens of its text.
 
     where: file, sentence and line, for messages.
-    text: what the comments say that the sentence is; None where they are silent.
-    arcs: the probabilities of arcs that MISC gives; None where no token has any.
+    text: the text of the sentence from its comments; None if they do not have it.
+    arcs: the arc probabilities from MISC; None if no token has any.
     """
 
     where: str
@@ -54,39 +55,37 @@ def read_blocks(path: str | Path) -> Iterator[Block]:
 
 
 def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:
-    """Yield the sentences that lines of CoNLL-U give; comments that stand alone and name no text are none."""
+    """Yield the sentences in lines of CoNLL-U; a paragraph of other comments is not a sentence."""
     number = 0
-    for first, some in _paragraphs(lines):
-        comments = {match[1]: match[2] for line in some if (match := _COMMENT.fullmatch(line))}
-        rows = [(first + index, line) for index, line in enumerate(some) if not line.startswith("#")]
+    for first, paragraph in _paragraphs(lines):
+        comments = {match[1]: match[2] for line in paragraph if (match := _COMMENT.fullmatch(line))}
+        rows = [(first + index, line) for index, line in enumerate(paragraph) if not line.startswith("#")]
         if rows or comments:
             number += 1
             yield _block(f"{where}, sentence {number}", first, comments, rows)
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """Group lines that stand together, with the number of the first."""
-    some: list[str] = []
-    number = 0
-    for number, line in enumerate(lines, start=1):
+    """Group the lines between empty lines, with the number of the first one."""
+    paragraph: list[str] = []
+    for number, line in enumerate(chain(lines, [""]), start=1):
         line = line.removesuffix("\r")
         if line.strip():
-            some.append(line)
-        elif some:
-            yield number - len(some), some
-            some = []
-    if some:
-        yield number + 1 - len(some), some
+            paragraph.append(line)
+        elif paragraph:
+            yield number - len(paragraph), paragraph
+            paragraph = []
 
 
 def _block(where: str, first: int, comments: dict[str, str], numbered: list[tuple[int, str]]) -> Block:
     rows, named = _rows(where, numbered)
     tokens = [token for token, _ in named]
     above = _parents(f"{where}, line {first}", rows)
-    leading = leading_words(above, tokens)
-    parents = token_parents(above, tokens, leading)
-    relations = ["root" if above[word] == word else rows[word].relation for word in leading]
+    leading, parents, relations = token_tree(above, [row.relation for row in rows], tokens)
     arcs = _arcs(rows)
+    # the arcs of a sentence whose words are its tokens remain as they were written
+    if arcs is not None and len(rows) != len(tokens):
+        arcs = keep_most_probable(token_arcs(arcs, tokens, leading, parents, relations))
     return Block(
         where=f"{where}, line {first}",
         text=_text(where, comments),
@@ -95,10 +94,7 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         relations=relations,
         tags=[rows[word].tag for word in leading],
         miscs=[row.misc for _, row in named],
-        # the arcs of a sentence whose words are its tokens stay as they were written
-        arcs=arcs
-        if arcs is None or len(rows) == len(tokens)
-        else sparse(token_arcs(arcs, tokens, leading, parents, relations)),
+        arcs=arcs,
     )
 
 
@@ -111,11 +107,11 @@ def _text(where: str, comments: dict[str, str]) -> str | None:
             return text
     except ValueError:
         pass
-    raise SynmtError("the comment `# raw` is no JSON string", where=where, do="Parse the text again")
+    raise SynmtError("the comment `# raw` is not a JSON string", where=where, do="Parse the text again")
 
 
 def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list[tuple[Token, _Row]]]:
-    """Read the words of a sentence, and the tokens (words, row that names it) of its text."""
+    """Read the words of a sentence, and the tokens of its text (their words, and the row with their form)."""
     words: list[_Row] = []
     tokens: list[tuple[Token, _Row]] = []
     covered = 0
@@ -127,7 +123,7 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
         match = _ID.fullmatch(columns[0])
         first = int(match[1]) if match else 0
         if first != len(words) + 1:
-            raise _malformed(here, f"the ID '{columns[0]}' does not follow", f"Expected {len(words) + 1}")
+            raise _malformed(here, f"the ID '{columns[0]}' is not the next number", f"Expected {len(words) + 1}")
         if match and match[2]:
             if int(match[2]) <= first or first <= covered:
                 raise _malformed(here, f"the range '{columns[0]}' is empty or overlaps another")
@@ -145,7 +141,7 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
 def _columns(where: str, line: str) -> list[str]:
     columns = line.split("\t")
     if len(columns) != 10:
-        raise _malformed(where, f"{len(columns)} columns: '{line[:40]}'", "A word has 10, separated by tabs")
+        raise _malformed(where, f"{len(columns)} columns: '{line[:40]}'", "A row has 10, separated by tabs")
     if not all((columns[0], columns[1], columns[6], columns[7])):
         raise _malformed(where, f"token {columns[0]} has an empty column", "An unknown value is written `_`")
     return columns
@@ -174,27 +170,27 @@ def _parents(where: str, rows: list[_Row]) -> list[int]:
         what = f"token {second + 1} ('{rows[second].form}') is a second root after token {roots[0] + 1}"
         raise _malformed(rows[second].where, what, "A sentence has one")
     if rows and depths(parents) is None:
-        token = _in_circle(parents)
-        what = f"token {token + 1} ('{rows[token].form}') is in a cycle: following the heads leads back to it"
+        token = _in_cycle(parents)
+        what = f"token {token + 1} ('{rows[token].form}') is in a cycle: its heads lead back to it"
         raise _malformed(rows[token].where, what)
     assert roots or not rows, where
     return parents
 
 
 def _arcs(rows: list[_Row]) -> Arcs | None:
-    """Read the probabilities of arcs that the words' MISC gives; None where no word has any."""
-    found: list[list[Entry] | None] = []
+    """Read the arc probabilities from MISC; None if no word has any."""
+    per_word: list[list[Entry] | None] = []
     for number, row in enumerate(rows, start=1):
         try:
-            found.append(arcs_in(row.misc, number, len(rows)))
+            per_word.append(read_arcs(row.misc, number, len(rows)))
         except ValueError as error:
-            raise _bad_arcs(row, number, f"has a corrupt MISC: {error}") from None
-    entries = [each for each in found if each is not None]
+            raise _bad_arcs(row, number, f"has an invalid MISC: {error}") from None
+    entries = [each for each in per_word if each is not None]
     if entries and len(entries) < len(rows):
-        missing = found.index(None)
-        what = "has no `Arcs=` in MISC, and other tokens of the sentence have"
+        missing = per_word.index(None)
+        what = "has no `Arcs=` in MISC, but other tokens of the sentence have"
         raise _bad_arcs(rows[missing], missing + 1, what)
-    return arcs_of(entries) if entries else None
+    return arcs_from_entries(entries) if entries else None
 
 
 def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
@@ -202,11 +198,11 @@ def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
         f"token {number} ('{row.form}') {what}",
         where=row.where,
         allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, probability",
-        do="Mend the file or parse the text again with `synmt parse --arcs`",
+        do="Fix the file or parse the text again with `synmt parse --arcs`",
     )
 
 
-def _in_circle(parents: list[int]) -> int:
+def _in_cycle(parents: list[int]) -> int:
     for word in range(len(parents)):
         above = parents[word]
         for _ in parents:
@@ -217,4 +213,4 @@ def _in_circle(parents: list[int]) -> int:
 
 
 def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:
-    return SynmtError(what, where=where, allowed=allowed, do="Mend the file or parse the text again")
+    return SynmtError(what, where=where, allowed=allowed, do="Fix the file or parse the text again")

@@ -1,4 +1,4 @@
-"""From the words of a treebank to the tokens that stand in the text.
+"""Multi-word tokens: from the words of a tree to the tokens of the text.
 
 A multi-word token (German "zum" = "zu" + "dem") is one token in the text and several words in the tree.
 """
@@ -12,7 +12,7 @@ Token = range
 
 
 def depths(parents: Sequence[int]) -> list[int] | None:
-    """Count each word's steps to its root, which points at itself; None where words go round in a circle."""
+    """Count each word's steps to its root, which is its own parent; None if there is a cycle."""
     found = [-1] * len(parents)
     for word in range(len(parents)):
         path: list[int] = []
@@ -30,10 +30,10 @@ def depths(parents: Sequence[int]) -> list[int] | None:
 
 
 def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
-    """Find the word that leads each token: the one nearest to the root, the first of equals.
+    """Find the word that leads each token: the one nearest to the root, and the first one of equals.
 
-    Its parent stands outside the token, and nearer to the root than any word of the token: so the tree of
-    the tokens has one root and no circle, even where several words of a token have their parents outside.
+    Its parent is outside the token, and nearer to the root than all words of the token: therefore the tree of the
+    tokens has one root and no cycle, even if several words of a token have their parents outside.
     """
     if all(len(token) == 1 for token in tokens):
         return [token.start for token in tokens]
@@ -43,13 +43,22 @@ def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
 
 
 def token_parents(parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]) -> list[int]:
-    """Turn the parents of words into parents of tokens; arcs inside a token vanish."""
+    """Find the parents of tokens from those of their leading words."""
     token_of = {word: index for index, token in enumerate(tokens) for word in token}
     return [token_of[parents[word]] for word in leading]
 
 
+def token_tree(
+    parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
+) -> tuple[list[int], list[int], list[str]]:
+    """Turn a tree of words into one of tokens: the leading words, the parents and the relations of the tokens."""
+    leading = leading_words(parents, tokens)
+    names = ["root" if parents[word] == word else relations[word] for word in leading]
+    return leading, token_parents(parents, tokens, leading), names
+
+
 def join_trees(parents: Sequence[Sequence[int]]) -> list[int]:
-    """Make one tree of several: each later root hangs on the first one."""
+    """Join trees into one: later roots are attached to the first one."""
     joined: list[int] = []
     for tree in parents:
         offset = len(joined)

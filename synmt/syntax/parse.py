@@ -1,4 +1,4 @@
-"""What a parser says of one sentence."""
+"""The dependency tree of a line, and the probabilities of its arcs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synmt.arrays import FloatArray, IntArray
+from synmt.syntax.whitespace import WORD
 
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """P(parent, relation | word), sparse: N entries, those of one word side by side.
+    """P(parent, relation | word), sparse: N entries, sorted by word.
 
     words: (N,) the word of each entry, ascending.
-    parents: (N,) its parent; a word that is its own parent is the root.
-    relations: (N,) numbers of names.
-    probabilities: (N,); those of a word sum to 0.999 at least, and to 1 at most.
-    names: the relations by number.
+    parents: (N,) its parent; the root is its own parent.
+    relations: (N,) indices of names.
+    probabilities: (N,); those of a word sum to 0.999 at least and to 1 at most.
+    names: the relations.
     """
 
     words: IntArray
@@ -44,12 +45,12 @@ class Arcs:
 class Parse:
     """The dependency tree of one line.
 
-    words: the surface tokens, as they stand in the line.
-    spans: (W, 2) where each word stands in the line: [start, end), counted in characters.
-    parents: (W,) index of each word's parent; a root points at itself.
-    relations: relation to the parent, a UD name with its subtype if the parser gives one; a root has `root`.
-    tags: universal part of speech of each word, `_` where unknown.
-    arcs: what the parser thinks of all arcs, where it was asked.
+    words: the surface tokens, as the line has them.
+    spans: (W, 2) positions of each word in the line: [start, end), in characters.
+    parents: (W,) index of each word's parent; the root is its own parent.
+    relations: relation to the parent, a UD name with its subtype if the parser gives one; the root has `root`.
+    tags: universal part of speech of each word, `_` if unknown.
+    arcs: the probabilities of all arcs, if the parser gave them.
     """
 
     words: list[str]
@@ -63,7 +64,7 @@ class Parse:
         return len(self.words)
 
     def __eq__(self, other: object) -> bool:
-        # the equality of a dataclass asks an array for its truth, which has none
+        # a dataclass would compare arrays with ==, whose result has no truth value
         if not isinstance(other, Parse):
             return NotImplemented
         return (
@@ -74,3 +75,15 @@ class Parse:
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def flat_parse(line: str) -> Parse:
+    """Make a tree for a line that could not be parsed: words are split at whitespace, all are `dep` of the first."""
+    spans = [match.span() for match in WORD.finditer(line)]
+    return Parse(
+        words=[line[start:end] for start, end in spans],
+        spans=np.array(spans, dtype=np.int64).reshape(-1, 2),
+        parents=np.zeros(len(spans), dtype=np.int64),
+        relations=["root", *["dep"] * len(spans)][: len(spans)],
+        tags=["_"] * len(spans),
+    )

@@ -1,7 +1,7 @@
-"""Names of dependency relations, and the 16 groups of them that labelled dependency distributions read.
+"""Names of dependency relations, and their 16 groups in labelled dependency distributions.
 
-Liu & Sima'an (2022, table A) group the Stanford relations. UNIVERSAL_GROUPS carries each of their groups over
-to Universal Dependencies, in the same order, so that head 6 reads subjects with either scheme:
+Liu & Sima'an (2022, table A) group the Stanford relations. UNIVERSAL_GROUPS translates each of their groups to
+Universal Dependencies, in the same order, so that head 6 reads subjects with either scheme:
 
     group               STANFORD_GROUPS              UNIVERSAL_GROUPS
      1  root            root                         root
@@ -21,8 +21,8 @@ to Universal Dependencies, in the same order, so that head 6 reads subjects with
     15  nominals        appos                        appos nmod
     16  punctuation     punct                        punct
 
-Groups 12 and 15 are wider than the paper's: Universal Dependencies attaches a noun itself where Stanford attaches its
-preposition, so what is `prep` and `pobj` there is one arc here, `obl` below a predicate and `nmod` below a noun.
+Groups 12 and 15 are wider than the paper's: Universal Dependencies attaches the noun of a prepositional phrase,
+Stanford the preposition. Its arcs `prep` and `pobj` are one arc here: `obl` of a predicate or `nmod` of a noun.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STANFORD: tuple[str, ...] = _names(
 """The Stanford typed dependencies, with older names and those of collapsed trees."""
 
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(UNIVERSAL + STANFORD))
-"""Both schemes in a fixed order: the place of a name here decides its row in an embedding of relations."""
+"""Both schemes in a fixed order: the index of a name is its row in an embedding of relations."""
 
 UNIVERSAL_GROUPS: Groups = (
     ("root",),
@@ -82,7 +82,7 @@ LEFT_OUT: tuple[str, ...] = _names(
     "acl case clf compound dep discourse dislocated expl fixed flat goeswith list mark orphan parataxis reparandum "
     "vocative"
 )
-"""Universal relations in no group: what the paper leaves out is mostly these (prep, nn, mark, mwe, rcmod, ...)."""
+"""Universal relations in no group; the paper leaves out most of their counterparts (prep, nn, mark, rcmod, ...)."""
 
 STANFORD_GROUPS: Groups = (
     ("root",),
@@ -107,59 +107,59 @@ STANFORD_LEFT_OUT: tuple[str, ...] = _names(
     "abbrev agent attr complm dep discourse expl goeswith infmod mark mwe neg nn parataxis partmod poss possessive "
     "prep prepc prt purpcl rcmod ref rel vmod xsubj"
 )
-"""Stanford relations that the paper puts in no group."""
+"""Stanford relations that are in no group of the paper."""
 
 
 def group_of(relation: str, groups: Groups) -> int:
-    """Find the group of a relation, counted from 0; -1 where it is in none.
+    """Find the group of a relation, from 0; -1 if it is in none.
 
-    A group that names `nsubj` has its subtypes (`nsubj:pass`) too, but for those that are named themselves; one that
-    names `rest` has all relations of no other group.
+    A group with `nsubj` also has its subtypes (`nsubj:pass`), except for those that a group lists; a group with `rest`
+    has all relations that are in no other group.
     """
     numbers = group_numbers(groups)
     return numbers.get(relation, numbers.get(base_name(relation), numbers.get(REST, -1)))
 
 
 REST = "rest"
-"""In a group, it stands for all relations that no group names."""
+"""In a group, this name means all relations that are in no group."""
 
 
-# the names of a shard's arcs are always the same tuple; those of a tree's own arcs differ from sentence to sentence
+# all sentences of a shard have the same names; the arcs of a tree have different names in each sentence
 @lru_cache(maxsize=1024)
 def groups_of(relations: tuple[str, ...], groups: Groups) -> IntArray:
-    """Find the group of every relation: R names -> (R,); the array is kept, so do not write to it."""
-    found = np.array([group_of(relation, groups) for relation in relations], dtype=np.int64)  # (R,)
-    found.flags.writeable = False
-    return found
+    """Find the group of every relation: R names -> (R,), read-only since it is cached."""
+    numbers = np.array([group_of(relation, groups) for relation in relations], dtype=np.int64)  # (R,)
+    numbers.flags.writeable = False
+    return numbers
 
 
 @lru_cache(maxsize=64)
 def group_numbers(groups: Groups) -> dict[str, int]:
-    """Number the names by their group, from 0; a name in two groups raises a UsageError."""
+    """Map each name to the number of its group, from 0; raise UsageError for a name in two groups."""
     numbers: dict[str, int] = {}
     for number, names in enumerate(groups):
         for name in names:
             if numbers.setdefault(name, number) != number:
                 raise UsageError(
-                    f"relation '{name}' stands in groups {numbers[name] + 1} and {number + 1}",
-                    do="Name every relation in one group",
+                    f"relation '{name}' is in groups {numbers[name] + 1} and {number + 1}",
+                    do="Put every relation in one group",
                 )
     return numbers
 
 
 def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Give the relations, each once, of which neither the name nor the name without its subtype is known."""
+    """List the distinct relations that are unknown, with and without their subtype."""
     names = set(known)
     return [name for name in dict.fromkeys(relations) if name not in names and base_name(name) not in names]
 
 
 def base_name(relation: str) -> str:
-    """Leave out the subtype: `nsubj:pass` -> `nsubj`."""
+    """Remove the subtype: `nsubj:pass` -> `nsubj`."""
     return relation.partition(":")[0]
 
 
 def most_frequent(counts: Mapping[str, int], most: int = 5) -> str:
-    """Name the most frequent relations with how often each occurs, for people."""
+    """List the most frequent relations and their counts, for a message."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    shown = ", ".join(f"{name} ({count:,})" for name, count in ordered[:most])
-    return f"{shown}, …" if len(ordered) > most else shown
+    listed = ", ".join(f"{name} ({count:,})" for name, count in ordered[:most])
+    return f"{listed}, …" if len(ordered) > most else listed

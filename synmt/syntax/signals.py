@@ -1,7 +1,7 @@
-"""Signals: what attention reads of a parse, computed for subword pieces when a batch is made.
+"""Signals: the tensors over subword pieces that attention reads, computed from a parse when a batch is made.
 
-`word_of` (T,) is the one bridge from words to pieces: the word each piece belongs to, -1 for specials. Specials are
-BOS, EOS and pieces without a word. Words stand in order, and every word has a piece: `merge_unowned` has seen to it.
+`word_of` (T,) is the word of each piece, -1 for specials: BOS, EOS and pieces without a word. Words are in order, and
+every word has a piece, thanks to `merge_unowned`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Signal:
     """A tensor over pieces that is computed from a parse.
 
     name: its key in a batch.
-    needs: the annotation that it reads.
+    needs: the annotation that it is computed from.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only.
-    pad: its value outside the sentence.
+    pad: its value after the end of a sentence.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Signal:
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:
-    """Find the mean position of each word's pieces: (T,) -> (W,); nan for a word without pieces."""
+    """Compute the mean position of each word's pieces: (T,) -> (W,); nan for a word without pieces."""
     owned = word_of >= 0  # (T,)
     owners, positions = word_of[owned], np.flatnonzero(owned)
     counts = np.bincount(owners, minlength=words)  # (W,)
@@ -51,16 +51,16 @@ def word_firsts(word_of: IntArray, words: int) -> IntArray:
     """Find the first of each word's pieces: (T,) -> (W,); -1 for a word without pieces."""
     positions = np.flatnonzero(word_of >= 0)[::-1]
     firsts = np.full(words, -1)  # (W,)
-    # of several values for one place numpy keeps the last, which is the first piece
+    # in reversed order: of several values for one index NumPy keeps the last, here the first piece
     firsts[word_of[positions]] = positions
     return firsts
 
 
 def parent_middle(parse: Parse, word_of: IntArray) -> FloatArray:
-    """Find the middle of the parent's pieces for every piece: (T,); specials point at themselves.
+    """Find the middle of the parent's pieces for every piece: (T,); specials point to themselves.
 
-    The position is x.5 between the two middle pieces of a parent with an even number of them; the pieces of
-    the root point at the root's own middle (Bugliarello & Okazaki, 2020, section 2.1).
+    The position is x.5 between the two middle pieces of a parent with an even number of pieces; the pieces of
+    the root point to the middle of the root (Bugliarello & Okazaki, 2020, section 2.1).
     """
     middles = word_middles(word_of, len(parse))[parse.parents]  # (W,)
     positions = np.arange(len(word_of), dtype=np.float32)  # (T,)
@@ -72,9 +72,9 @@ def parent_middle(parse: Parse, word_of: IntArray) -> FloatArray:
 
 
 def parent_first(parse: Parse, word_of: IntArray) -> IntArray:
-    """Find the first piece of the parent for every piece: (T,); specials point at themselves.
+    """Find the first piece of the parent for every piece: (T,); specials point to themselves.
 
-    The pieces of the root point at the root's own first piece.
+    The pieces of the root point to the first piece of the root.
     """
     positions = np.flatnonzero(word_of >= 0)
     result = np.arange(len(word_of))  # (T,)
@@ -83,10 +83,11 @@ def parent_first(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def parent_chain(parse: Parse, word_of: IntArray) -> IntArray:
-    """Chain the pieces of a word, and its last piece to the parent: (T,); specials point at themselves.
+    """Chain the pieces of a word, and its last piece to the parent: (T,); specials point to themselves.
 
-    Every piece points at the next one of its word, the last at the first piece of the parent; the last piece of the
-    root points at itself (Deguchi et al., 2019; the author's code takes the parent's first piece, the paper is silent).
+    Every piece points to the next one of its word, and the last one to the first piece of the parent; the last piece of
+    the root points to itself (Deguchi et al., 2019; the paper does not say which piece of the parent, the author's code
+    takes the first).
     """
     positions = np.flatnonzero(word_of >= 0)  # (N,) pieces of words
     owners = word_of[positions]  # (N,)
@@ -104,18 +105,18 @@ def _first_of_parent(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 def words_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
-    """Give the word of every piece: (T,); -1 for specials."""
+    """Return the word of every piece: (T,); -1 for specials."""
     return word_of.astype(np.int64)
 
 
 def distance(parse: Parse, word_of: IntArray) -> IntArray:
     """Count the steps in the tree between the words of every two pieces: (T, T).
 
-    They are 0 between the pieces of a word (Peng et al., 2022). A special is 0 from itself, and from every other piece
-    one step more than there are between the two words of the sentence that are farthest apart.
+    The distance between pieces of a word is 0 (Peng et al., 2022). From a special it is 0 to itself, and to every other
+    piece one more than the greatest distance between two words of the sentence.
     """
     steps = tree_distances(parse.parents)  # (W, W)
-    # a row and a column at the end, where -1 finds them
+    # the last row and column are for specials, whose index is -1
     steps = np.pad(steps, (0, 1), constant_values=steps.max(initial=0) + 1)  # (W + 1, W + 1)
     result = steps.take(word_of, axis=0).take(word_of, axis=1)  # (T, T)
     np.fill_diagonal(result, 0)
@@ -125,13 +126,13 @@ def distance(parse: Parse, word_of: IntArray) -> IntArray:
 def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ...]) -> IntArray:
     """Number the relation of every piece's word: (T,).
 
-    0 for specials; 1 + the place among the names, where the whole relation comes before its name without the subtype;
+    0 for specials; 1 + the index in names, of the whole relation if it is there, otherwise without its subtype;
     1 + the number of names for every other relation.
     """
     numbers = _numbers(names)
     other = 1 + len(names)
-    found = [numbers.get(name) or numbers.get(base_name(name), other) for name in parse.relations]
-    return np.array([*found, 0], dtype=np.int64)[word_of]  # (T,), -1 finds the 0 at the end
+    of_word = [numbers.get(name) or numbers.get(base_name(name), other) for name in parse.relations]
+    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
@@ -142,7 +143,7 @@ DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
 
 
 def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
-    """Make the signal that numbers relations by their place in a list; each list has a name of its own in batches."""
+    """Make the signal that numbers relations by their index in a list; lists have different names in batches."""
     return _relation_signal(names)
 
 
@@ -157,6 +158,6 @@ def _relation_signal(names: tuple[str, ...]) -> Signal:
 def _numbers(names: tuple[str, ...]) -> dict[str, int]:
     numbers = {name: number for number, name in enumerate(names, start=1)}
     if len(numbers) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"relation '{twice}' is named twice", do="Name every relation once")
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"relation '{repeated}' is listed twice", do="List every relation once")
     return numbers

@@ -1,4 +1,4 @@
-"""Trees as arrays of parents: distances, brackets, and trees drawn at random.
+"""Trees as arrays of parents: distances, brackets and random trees.
 
 A tree of W words is an array (W,) with the parent of each word; the root is its own parent.
 """
@@ -20,65 +20,53 @@ def tree_distances(parents: IntArray) -> IntArray:
     """
     above = ancestors(parents).astype(np.float32)  # (W, W), float32 multiplies faster than integers
     shared = above @ above.T  # (W, W)
-    own = shared.diagonal()  # (W,) a word shares all its ancestors with itself
+    own = shared.diagonal()  # (W,) number of its ancestors, including itself
     return (own[:, None] + own - 2 * shared).astype(np.int64)  # (W, W)
 
 
 def ancestors(parents: IntArray) -> BoolArray:
-    """Find the words from each word up to the root: (W,) -> (W, W), [i, j] True where j is i or an ancestor of i."""
+    """Find the ancestors of each word: (W,) -> (W, W), [i, j] is True if j is i or an ancestor of i."""
     above = np.eye(len(parents), dtype=np.bool_)  # (W, W)
     jump = parents  # (W,)
-    # a row with the next n words above it, joined with the row n steps above, has 2n of them
+    # a row with the next n ancestors, joined with the row of the n-th one, has 2n of them
     for _ in range(_doublings(len(parents))):
         above |= above[jump]
         jump = jump[jump]
     return above
 
 
-def is_tree(parents: IntArray) -> bool:
-    """Say whether there is one root, and whether every word comes to it; no words are a tree too."""
-    words = len(parents)
-    if not words:
-        return True
-    if parents.min() < 0 or parents.max() >= words:
-        return False
-    ends = _repeat(parents)  # (W,)
-    return bool((ends == ends[0]).all() and parents[ends[0]] == ends[0])
-
-
 def linearise(parse: Parse) -> str:
     """Write a tree as brackets and relations, without words: `(root (nsubj (det ) ) (obj (det ) ) )`.
 
-    Children stand in the order of their words. The brackets are laid out as those that Bugliarello & Okazaki (2020)
-    predict beside the translation, after Currey & Heafield (2019); theirs are constituents, these are dependencies.
+    Children are in the order of their words. Bugliarello & Okazaki (2020) predict brackets in this format besides
+    translations, after Currey & Heafield (2019); theirs are constituents, these are dependencies.
     """
-    below: list[list[int]] = [[] for _ in parse.words]
-    closed = -1
-    waiting: list[int] = []
+    children: list[list[int]] = [[] for _ in parse.words]
+    closing = -1
+    stack: list[int] = []
     for word, parent in enumerate(parse.parents.tolist()):
-        (waiting if word == parent else below[parent]).append(word)
+        (stack if word == parent else children[parent]).append(word)
     tokens: list[str] = []
-    while waiting:
-        word = waiting.pop()
-        if word == closed:
+    while stack:
+        word = stack.pop()
+        if word == closing:
             tokens.append(")")
-            continue
-        tokens.append(f"({parse.relations[word]}")
-        waiting.append(closed)
-        waiting.extend(reversed(below[word]))
+        else:
+            tokens.append(f"({parse.relations[word]}")
+            stack += [closing, *reversed(children[word])]
     return " ".join(tokens)
 
 
 def random_tree(words: int, random: np.random.Generator) -> IntArray:
-    """Draw one of the W^(W-1) trees of W words, each as likely as any other: (W,)."""
+    """Draw one of the W^(W-1) trees of W words with equal probability: (W,)."""
     return tree_of_map(random.integers(words, size=words)) if words else np.zeros(0, dtype=np.int64)
 
 
 def tree_of_map(targets: IntArray) -> IntArray:
-    """Make a tree of a map from words to words (Joyal, 1981): (W,) -> (W,), W ≥ 1; W maps make each tree.
+    """Turn a map from words to words into a tree (Joyal, 1981): (W,) -> (W,), W ≥ 1; each tree comes from W maps.
 
-    The words on the map's cycles become a path that ends in the root: the targets of these words, in the order of the
-    words. Every other word keeps its target as its parent.
+    The words on the map's cycles become a path that ends at the root: the targets of these words, in the order of the
+    words. The parent of every other word is its target.
     """
     path = targets[np.unique(_repeat(targets))]
     parents = targets.copy()  # (W,)
@@ -88,12 +76,12 @@ def tree_of_map(targets: IntArray) -> IntArray:
 
 
 def _repeat(targets: IntArray) -> IntArray:
-    """Follow a map W times at least, so that every word has come to a cycle: (W,) -> (W,)."""
+    """Apply a map at least W times, so that every word reaches a cycle: (W,) -> (W,)."""
     for _ in range(_doublings(len(targets))):
         targets = targets[targets]
     return targets
 
 
 def _doublings(words: int) -> int:
-    """Count the doublings from 1 to the number of words, or beyond."""
+    """Count how often 1 must be doubled to reach the number of words."""
     return max(words - 1, 0).bit_length()

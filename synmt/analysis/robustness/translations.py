@@ -20,8 +20,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import Metric, score
 from synmt.evaluation.significance import Comparison, paired_bootstrap
 from synmt.syntax.controls import Control, ControlKind, certain_arcs
-from synmt.syntax.flat import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 
 Kind = Literal["own", "rewired", "control", "flat", "parser"]
 

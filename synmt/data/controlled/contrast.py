@@ -24,11 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from synmt.data.controlled.agreement import FiniteVerb, finite_verbs
-from synmt.data.controlled.corpus import Example
+from synmt.data.controlled.corpus import ControlledExample
 from synmt.data.controlled.german import noun_phrase, say
 from synmt.data.controlled.lexicon import VERBS, Case, Verb
-from synmt.data.controlled.meaning import Determiner, NounPhrase, Predicate
-from synmt.data.controlled.replace_part import predicates, replace_part
+from synmt.data.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
 
 _OTHER_DETERMINER: dict[Determiner, Determiner] = {"the": "this", "this": "the", "a": "my", "my": "a"}
 """Declined alike, so that nothing but the article changes."""
@@ -49,14 +48,14 @@ class Pair:
         `particle distance`, the words between particle and verb.
     """
 
-    example: Example
+    example: ControlledExample
     phenomenon: str
     incorrect: str
     word: int
     groups: Mapping[str, str | int]
 
 
-def contrastive_pairs(examples: Iterable[Example]) -> Iterator[Pair]:
+def contrastive_pairs(examples: Iterable[ControlledExample]) -> Iterator[Pair]:
     """Make all pairs of each example: one of agreement and of case, two of particles, or fewer."""
     for example in examples:
         yield from _agreement_pair(example)
@@ -69,7 +68,7 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-def _agreement_pair(example: Example) -> Iterator[Pair]:
+def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair of the example if one of its hardest verbs can be told from all others."""
     hardest = [verb for verb in finite_verbs(example.parse) if verb.attractors == example.attractors]
     found = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
@@ -86,7 +85,7 @@ def _swapped(target: str, verb: FiniteVerb) -> tuple[int, str] | None:
     return places[0] if len(places) == 1 else None
 
 
-def _case_pair(example: Example) -> Iterator[Pair]:
+def _case_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair of the object whose article is farthest from its verb."""
     found = list(_wrong_articles(example))
     if found:
@@ -95,7 +94,7 @@ def _case_pair(example: Example) -> Iterator[Pair]:
         yield Pair(example, "case", incorrect, word, {"right case": right, "case distance": distance})
 
 
-def _wrong_articles(example: Example) -> Iterator[tuple[int, int, Case, str]]:
+def _wrong_articles(example: ControlledExample) -> Iterator[tuple[int, int, Case, str]]:
     """List the articles that have a wrong form: distance to the verb, place, right case and wrong form."""
     words = words_of(example.target)
     for predicate in predicates(example.meaning):
@@ -117,7 +116,7 @@ def _is_right_in_number(phrase: NounPhrase, case: Case, article: str) -> bool:
     return phrase.determiner != "a" and other == [article, *noun_phrase(bare, case)[1:]]
 
 
-def _particle_pairs(example: Example) -> Iterator[Pair]:
+def _particle_pairs(example: ControlledExample) -> Iterator[Pair]:
     """Make two pairs of the particle farthest from its verb: it is missing, and it is another one."""
     right, found = words_of(example.target), []
     for predicate in predicates(example.meaning):
@@ -132,24 +131,24 @@ def _particle_pairs(example: Example) -> Iterator[Pair]:
             yield Pair(example, "particle", incorrect, word, {"particle": kind, "particle distance": distance})
 
 
-def _with_particle(example: Example, predicate: Predicate, particle: str) -> str:
+def _with_particle(example: ControlledExample, predicate: Predicate, particle: str) -> str:
     changed = replace(predicate, verb=replace(predicate.verb, prefix=particle))
     return say(replace_part(example.meaning, predicate, changed))
 
 
-def _wrong_particle(example: Example, verb: Verb) -> str:
+def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
     """Draw a particle that goes with other verbs only; a sentence always has the same one."""
     own = {other.prefix for other in VERBS if other.plural == verb.plural} | {*_ALSO_RIGHT.get(verb.plural, ())}
     others = sorted({other.prefix for other in VERBS if other.prefix} - own)
     return others[hashlib.sha256(example.source.encode()).digest()[0] % len(others)]
 
 
-def _verb_place(example: Example, predicate: Predicate) -> int:
+def _verb_place(example: ControlledExample, predicate: Predicate) -> int:
     changed = replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS))
     return _place(example, predicate, changed)
 
 
-def _place(example: Example, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
+def _place(example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
     """Find the word of the right translation that is another one where a part of the meaning is another one."""
     return _difference(example.target, say(replace_part(example.meaning, part, other)))
 

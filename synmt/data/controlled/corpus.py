@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 
 from synmt.data.controlled import english, german
-from synmt.data.controlled.grammar import PHENOMENA, Plan, draw
+from synmt.data.controlled.grammar import PHENOMENA, SentencePlan, draw
 from synmt.data.controlled.meaning import Sentence
 from synmt.data.controlled.measure import attractors, combinations
 from synmt.files import reporting_os_errors, write_atomically
@@ -47,7 +47,7 @@ _BETWEEN = (0, 1, 1, 1, 2, 2, 3, 4)
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class ControlledExample:
     """A sentence pair with its gold tree.
 
     meaning: what both sides say. parse: the English side, its spans point into `source`.
@@ -65,7 +65,11 @@ class Example:
     combinations: frozenset[tuple[str, str]]
 
 
-def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 1200) -> dict[str, list[Example]]:
+Parts = dict[str, list[ControlledExample]]
+"""The examples of train, valid and test."""
+
+
+def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 1200) -> Parts:
     """Generate the three parts of the corpus; the same seed gives the same sentences everywhere."""
     sizes = {"test": test, "valid": valid, "train": train}
     assert min(sizes.values()) >= 0, sizes
@@ -78,7 +82,7 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
-def write_corpus(folder: Path, examples: dict[str, list[Example]]) -> None:
+def write_corpus(folder: Path, examples: Parts) -> None:
     """Write each part as `.en` and `.de`, a sentence a line, and `.en.conllu`, and the labels of the test set."""
     with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,7 +120,7 @@ def _cells(splits: Sequence[str], size: int) -> Iterator[_Cell]:
         yield _Cell(splits[split], PHENOMENA[phenomenon], counts[turn % len(counts)])
 
 
-def _new_example(random: Random, cell: _Cell, taken: set[str]) -> Example:
+def _new_example(random: Random, cell: _Cell, taken: set[str]) -> ControlledExample:
     """Draw until a sentence is new and earns its labels."""
     while True:
         example = _example(random, cell)
@@ -125,7 +129,7 @@ def _new_example(random: Random, cell: _Cell, taken: set[str]) -> Example:
             return example
 
 
-def _example(random: Random, cell: _Cell) -> Example | None:
+def _example(random: Random, cell: _Cell) -> ControlledExample | None:
     meaning = draw(random, _plan(random, cell))
     if meaning is None:
         return None
@@ -140,16 +144,16 @@ def _example(random: Random, cell: _Cell) -> Example | None:
         return None
     source, parse = english.text_and_parse(root)
     target = german.say(meaning)
-    return Example(meaning, source, target, parse, cell.phenomenon, cell.attractors, cell.split, pairs)
+    return ControlledExample(meaning, source, target, parse, cell.phenomenon, cell.attractors, cell.split, pairs)
 
 
-def _plan(random: Random, cell: _Cell) -> Plan:
+def _plan(random: Random, cell: _Cell) -> SentencePlan:
     if cell.split == "attractors":
         between = cell.attractors
     else:
         between = max(cell.attractors, _BETWEEN[int(random.random() * len(_BETWEEN))])
     rich = 0.6 if cell.split == "length" else 0.2
-    return Plan(cell.phenomenon, between, cell.attractors, rich)
+    return SentencePlan(cell.phenomenon, between, cell.attractors, rich)
 
 
 def _write(path: Path, pieces: Iterator[str]) -> None:

@@ -12,9 +12,9 @@ from synmt.data.controlled.meaning import (
     NounPhrase,
     Predicate,
     PrepositionPhrase,
-    Relative,
+    RelativeClause,
     Sentence,
-    Subordinate,
+    SubordinateClause,
     Tense,
 )
 from synmt.syntax.parse import Parse
@@ -106,7 +106,7 @@ def _add_auxiliary(verb: Node, tense: Tense) -> None:
         verb.before.append(Node(_AUXILIARIES[tense], "AUX", "aux", finite=True))
 
 
-def _add_subordinate(verb: Node, subordinate: Subordinate | None) -> None:
+def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
     if subordinate is None:
         return
     relation = "ccomp" if subordinate.conjunction == "that" else "advcl"
@@ -147,7 +147,7 @@ def noun_phrase(phrase: NounPhrase, relation: str) -> Node:
     adjective = [Node(phrase.adjective.english, "ADJ", "amod")] if phrase.adjective else []
     node.before = [_determiner(phrase, (adjective or [node])[0].word), *adjective]
     for modifier in phrase.modifiers:
-        is_relative = isinstance(modifier, Relative)
+        is_relative = isinstance(modifier, RelativeClause)
         node.after.append(
             _clause(modifier.clause, "acl:relcl", phrase) if is_relative else _preposition_phrase(modifier, "nmod")
         )

@@ -10,9 +10,9 @@ from synmt.data.controlled.meaning import (
     NounPhrase,
     Predicate,
     PrepositionPhrase,
-    Relative,
+    RelativeClause,
     Sentence,
-    Subordinate,
+    SubordinateClause,
     Tense,
 )
 
@@ -102,14 +102,14 @@ def _extraposed(clause: Clause) -> list[str]:
     return [",", *_subordinate(clause.subordinate)]
 
 
-def _subordinate(subordinate: Subordinate) -> list[str]:
+def _subordinate(subordinate: SubordinateClause) -> list[str]:
     subject = subordinate.clause.subject
     assert subject
     conjunction = CONJUNCTIONS[subordinate.conjunction]
     return [*_final(subordinate.clause, [conjunction], plural=subject.agrees_as_plural), ","]
 
 
-def _relative(relative: Relative, antecedent: NounPhrase) -> list[str]:
+def _relative(relative: RelativeClause, antecedent: NounPhrase) -> list[str]:
     clause = relative.clause
     pronoun = _PRONOUNS[_pronoun_case(clause)][_column(antecedent)]
     plural = clause.subject.agrees_as_plural if clause.subject else antecedent.plural
@@ -176,7 +176,7 @@ def noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
         words.append(_adjective(phrase.adjective, phrase, case))
     words.append(_noun(phrase.noun, phrase.plural, case))
     for modifier in phrase.modifiers:
-        is_relative = isinstance(modifier, Relative)
+        is_relative = isinstance(modifier, RelativeClause)
         words += _relative(modifier, phrase) if is_relative else _preposition_phrase(modifier)
     if phrase.second:
         words += ["und", *noun_phrase(phrase.second, case)]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from random import Random
 
 from synmt.data.controlled.lexicon import VERBS, Verb
-from synmt.data.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, Subordinate
-from synmt.data.controlled.phrases import DeadEndError, Phrases, Plan, Style
+from synmt.data.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
+from synmt.data.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
 
 PHENOMENA = (
     "agreement",
@@ -37,7 +37,7 @@ _STYLES: dict[str, Style] = {
 }
 
 
-def draw(random: Random, plan: Plan) -> Sentence | None:
+def draw(random: Random, plan: SentencePlan) -> Sentence | None:
     """Draw a sentence; None where the words do not suffice for what has been drawn so far."""
     try:
         return Speaker(random, plan).sentence()
@@ -63,7 +63,7 @@ class Speaker(Phrases):
         main = self.saying() if conjunction == "that" else self.clause(carries=carries, simple=simple)
         inner = self.clause(carries=not carries, simple=simple)
         fronted = conjunction != "that" and self.chance(0.5)
-        return Clause(main.subject, main.tense, main.predicates, Subordinate(conjunction, inner, fronted))
+        return Clause(main.subject, main.tense, main.predicates, SubordinateClause(conjunction, inner, fronted))
 
     def saying(self) -> Clause:
         """Draw the clause that a "that" clause belongs to."""

@@ -212,5 +212,4 @@ ADVERBS = {"then": "dann", "sometimes": "manchmal"}
 
 NOUN = {noun.english: noun for noun in NOUNS}
 VERB = {verb.name: verb for verb in VERBS}
-ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
 PREPOSITION = {preposition.english: preposition for preposition in PREPOSITIONS}

@@ -5,8 +5,9 @@ The grammar draws a Sentence; `english` says it with its gold tree, `german` say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal
 
 from synmt.data.controlled.lexicon import Adjective, Noun, Preposition, Verb
 
@@ -25,7 +26,7 @@ class NounPhrase:
     plural: bool = False
     determiner: Determiner = "the"
     adjective: Adjective | None = None
-    modifiers: tuple[PrepositionPhrase | Relative, ...] = ()
+    modifiers: tuple[PrepositionPhrase | RelativeClause, ...] = ()
     second: NounPhrase | None = None
 
     @property
@@ -62,18 +63,18 @@ class Clause:
     subject: NounPhrase | None
     tense: Tense
     predicates: tuple[Predicate, ...]
-    subordinate: Subordinate | None = None
+    subordinate: SubordinateClause | None = None
 
 
 @dataclass(frozen=True)
-class Relative:
+class RelativeClause:
     """A relative clause; a subject relative has no subject of its own, an object relative no object."""
 
     clause: Clause
 
 
 @dataclass(frozen=True)
-class Subordinate:
+class SubordinateClause:
     """A clause with its conjunction; fronted, it turns the German main clause around."""
 
     conjunction: str
@@ -87,3 +88,32 @@ class Sentence:
 
     clause: Clause
     opening: str = ""
+
+
+def predicates(sentence: Sentence) -> list[Predicate]:
+    """List the predicates of all clauses, each before those that its own phrases contain."""
+    return [part for part in _parts(sentence) if isinstance(part, Predicate)]
+
+
+def replace_part(sentence: Sentence, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> Sentence:
+    """Put another phrase or predicate in the place of one; `part` is compared by identity, not by value."""
+    return _replaced(sentence, part, other)
+
+
+def _parts(whole: Any) -> Iterator[Any]:
+    yield whole
+    for inner in whole if isinstance(whole, tuple) else _values(whole).values():
+        yield from _parts(inner)
+
+
+def _replaced(whole: Any, part: object, other: object) -> Any:
+    if whole is part:
+        return other
+    if isinstance(whole, tuple):
+        return tuple(_replaced(inner, part, other) for inner in whole)
+    values = {name: _replaced(inner, part, other) for name, inner in _values(whole).items()}
+    return replace(whole, **values) if values else whole
+
+
+def _values(whole: Any) -> dict[str, Any]:
+    return {field.name: getattr(whole, field.name) for field in fields(whole)} if is_dataclass(whole) else {}

@@ -14,12 +14,12 @@ from synmt.data.controlled.meaning import (
     NounPhrase,
     Predicate,
     PrepositionPhrase,
-    Relative,
+    RelativeClause,
     Tense,
 )
 
 Item = TypeVar("Item")
-Modifiers = tuple[PrepositionPhrase | Relative, ...]
+Modifiers = tuple[PrepositionPhrase | RelativeClause, ...]
 Style = Literal["any", "prepositions", "subject relative", "object relative"]
 
 _TENSES: dict[str, tuple[Tense, ...]] = {
@@ -38,7 +38,7 @@ class DeadEndError(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SentencePlan:
     """What a sentence must show.
 
     between: nouns that stand between the head of the chosen subject and its verb.
@@ -55,7 +55,7 @@ class Plan:
 class Phrases:
     """Draws the phrases of one sentence; no noun, verb, adjective or preposition comes twice in it."""
 
-    def __init__(self, random: Random, plan: Plan) -> None:
+    def __init__(self, random: Random, plan: SentencePlan) -> None:
         self.random = random
         self.plan = plan
         self.world = "past" if self.chance(0.5) else "present"
@@ -152,21 +152,21 @@ class Phrases:
         phrase = self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
         return PrepositionPhrase(preposition, phrase)
 
-    def relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+    def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause; a thing is only ever its object."""
         can_act = any(kind in "pa" for kind in noun.kinds)
         if can_act and self.chance(0.5):
             return self.subject_relative(noun, chain)
         return self.object_relative(noun, chain)
 
-    def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+    def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause whose subject is the noun, its object the first of the chain."""
         patterns = ("accusative", "dative") if chain else ("alone",)
         verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
         what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
-        return Relative(Clause(None, self.tense(), (Predicate(verb, what),)))
+        return RelativeClause(Clause(None, self.tense(), (Predicate(verb, what),)))
 
-    def object_relative(self, noun: Noun, chain: Sequence[bool]) -> Relative:
+    def object_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause whose object is the noun, its subject the first of the chain."""
         if not chain:
             raise DeadEndError
@@ -176,7 +176,7 @@ class Phrases:
         verb = self.verb(fitting, kinds)
         # a second relative clause between this subject and its verb would be hard to read
         subject = self.noun_phrase(kinds, plural=chain[0], chain=chain[1:], style="prepositions")
-        return Relative(Clause(subject, self.tense(), (Predicate(verb),)))
+        return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))
 
     def place(self, verb: Verb) -> PrepositionPhrase:
         """Draw where or whither something happens."""

@@ -1,0 +1,54 @@
+"""The parts of Stanza that synmt replaces while it parses, and the only versions of Stanza that it does this to.
+
+    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (pipeline.py)
+    stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
+    predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
+
+All of them are those of Stanza 1.15.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from synmt.errors import SynmtError
+
+SUPPORTED = "1.15"
+
+
+def checked_version() -> str:
+    """Return the version of the installed Stanza; raise SynmtError unless synmt supports it."""
+    import stanza
+
+    if not f"{stanza.__version__}.".startswith(f"{SUPPORTED}."):
+        raise unsupported("synmt replaces parts of Stanza that other versions may not have")
+    return stanza.__version__
+
+
+def unsupported(why: str) -> SynmtError:
+    """Make the error for a Stanza whose internals are not the expected ones."""
+    import stanza
+
+    return SynmtError(
+        f"Stanza {stanza.__version__} is not supported: {why}",
+        allowed=f"Stanza {SUPPORTED}",
+        do=f"Install it: `pip install 'stanza=={SUPPORTED}.*'`",
+    )
+
+
+@contextmanager
+def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[None]:
+    """Replace an attribute of a module or an object of Stanza by `replace(attribute)` while the block runs."""
+    if not hasattr(owner, name):
+        raise unsupported(f"{getattr(owner, '__name__', type(owner).__name__)} has no '{name}'")
+    original, is_inherited = getattr(owner, name), name not in vars(owner)
+    setattr(owner, name, replace(original))
+    try:
+        yield
+    finally:
+        if is_inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
