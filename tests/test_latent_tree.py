@@ -182,8 +182,8 @@ def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
 
 
 def test_only_marginals_of_trees_give_trees():
-    assert with_latent_trees()[1].gives_trees
-    assert not with_latent_trees(normalize="flat")[1].gives_trees
+    assert with_latent_trees()[1].induces_trees
+    assert not with_latent_trees(normalize="flat")[1].induces_trees
 
 
 def test_with_one_set_the_decoder_is_the_plain_one():
