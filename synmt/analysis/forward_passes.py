@@ -13,7 +13,7 @@ from synmt.data.batch import collate
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
-from synmt.model.capture import Activations, ActivationKind, capture
+from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.syntax.parse import Parse
 
 

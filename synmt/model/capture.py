@@ -16,8 +16,8 @@ from synmt.model.multihead import CrossAttention, SelfAttention
 from synmt.model.recurrent import Gate, Weights
 
 ActivationKind = Literal["attention", "terms", "cross", "gates"]
-"""What can be recorded: weights of self-attention, the factors and biases in it, weights of attention to the source, and
-gates of annotations."""
+"""What can be recorded: weights of self-attention, its factors and biases (terms), weights of attention to the source
+(cross), and gates of annotations."""
 
 
 @dataclass
@@ -26,10 +26,10 @@ class Activations:
 
     attention: weights of self-attention, (B, H, T, T), by side and layer, counted from 1; on the target side the
         positions are those of the decoder's input, which begins with BOS.
-    factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads without an edit have
-        1 and 0.
-    cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t predicts target piece t. An
-        LSTM has one head, in its last layer.
+    factors, biases: the edits by variants, (B, H, T, T), only of layers where a head has one; heads without an edit
+        have 1 and 0.
+    cross: weights of attention to the source, (B, H, Tt, Ts), by layer of the decoder; row t predicts target piece t.
+        An LSTM has one head, in its last layer.
     gates: (B, T, D), how much of each annotation the LSTM's decoder lets through when it predicts each target piece.
     """
 

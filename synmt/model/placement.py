@@ -30,9 +30,11 @@ class PlacedVariant:
     def build(self) -> Variant:
         """Make the module."""
         variant = self.kind(self.place, **self.options)
-        assert not {"reads", "learns"} & vars(variant).keys(), (
-            f"{self.kind.__name__} sets `reads` or `learns` in __init__: override reads_for or learns_for instead"
-        )
+        if {"reads", "learns"} & vars(variant).keys():
+            raise UsageError(
+                f"{self.kind.__name__} sets `reads` or `learns` in __init__, which is too late",
+                do="Override the class methods `reads_for` or `learns_for`",
+            )
         variant.reads, variant.learns, variant.loss_weight = self.reads, self.learns, self.loss_weight
         return variant
 

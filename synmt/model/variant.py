@@ -128,7 +128,7 @@ class Variant(nn.Module):
         """Raise UsageError where options do not fit each other or the place. Override it where that can happen."""
 
     @classmethod
-    def relation_warnings(cls, occurrences: Mapping[str, int], **options: Any) -> list[str]:
+    def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
         """List what is unexpected in the relations of the training text: name -> number of occurrences."""
         return []
 
