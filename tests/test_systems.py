@@ -187,12 +187,12 @@ def test_papers_mix_in_one_model(place):
     [
         ([{"name": "dependency_distribution"}], "has 16 groups, one for each head, but owns 4 heads of layer 1"),
         ([{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}], "lisa needs 2 heads of layer 1, but 1 of 4"),
-        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san wants all heads of layer 1, but 0 of 4"),
+        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san needs all heads of layer 1, but 0 of 4"),
         ([{"name": "pascal", "side": "target"}], "pascal cannot be used on the target side. side: source"),
         ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
         ([{"name": "dbsa"}], "there is no layer 4. Layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
-        ([{"name": "pascal", "layers": []}], "`layers` of pascal names no layer"),
+        ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
         (
             [{"name": "pascal", "layers": "some"}],

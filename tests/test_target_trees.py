@@ -86,4 +86,4 @@ def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
     write_recipe(place / "lab.yaml", place / "corpus", syntax=syntax, parser=GOLD)
     done = synmt("train", "lab.yaml", cwd=place)
     assert done.returncode == 2
-    assert "Lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())
+    assert "mine.lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())

@@ -95,9 +95,7 @@ def layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where
 def free_heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:
     if not kind.edits_attention():
         if recipe.heads is not None:
-            raise UsageError(
-                f"{recipe.name} edits no attention, so it owns no heads", where=where, do="Leave out `heads`"
-            )
+            raise UsageError(f"{recipe.name} edits no attention: it owns no heads", where=where, do="Leave out `heads`")
         return 0
     wanted = kind.default_heads if recipe.heads is None else recipe.heads
     heads = free if wanted == "all" else wanted
