@@ -12,7 +12,10 @@ from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, Reading, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
+from synmt.model.options import option_defaults
+from synmt.model.placement import PlacedVariant
 from synmt.model.seq2seq import Seq2Seq
+from synmt.model.variant import Place, Variant
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe
 from synmt.syntax.parse import Arcs, Parse
@@ -53,6 +56,17 @@ def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq
 
 def _size(options: dict[str, Any]) -> dict[str, Any]:
     return LSTM_SIZE if options.get("architecture") == "lstm" else SIZE
+
+
+def make_variant(kind: type[Variant], place: Place, /, **options: Any) -> Variant:
+    """Build one variant with the signals of its options, as a model does."""
+    options = {**option_defaults(kind), **options}
+    return PlacedVariant(kind, place, options, 1.0, kind.reads_for(**options), kind.learns_for(**options)).build()
+
+
+def relation_warnings(kind: type[Variant], occurrences: dict[str, int], /, **options: Any) -> list[str]:
+    """Ask a variant for its warnings, with defaults for the options that are left out."""
+    return kind.relation_warnings(occurrences, **{**option_defaults(kind), **options})
 
 
 def model_recipe(**options: Any) -> ModelRecipe:

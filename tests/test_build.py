@@ -1,6 +1,7 @@
 """How a recipe becomes a model: which layers and heads a variant gets, and what is refused."""
 
 import json
+import sys
 
 import pytest
 import torch
@@ -13,8 +14,9 @@ from synmt.recipe.schema import SyntaxRecipe
 
 
 def place(*variants, side="source"):
-    """Place variants in a model of two layers with four heads."""
-    return place_variants(model_recipe(), SyntaxRecipe.model_validate_json(json.dumps({"variants": variants})), side)
+    """Place variants in a model of two layers with four heads, and build those of one side."""
+    syntax = SyntaxRecipe.model_validate_json(json.dumps({"variants": variants}))
+    return [[variant.build() for variant in layer] for layer in place_variants(model_recipe(), syntax)[side]]
 
 
 def pascal(**options):
@@ -61,13 +63,13 @@ def test_a_name_is_a_file_and_the_class_has_the_same_name():
 @pytest.mark.parametrize(
     ("variants", "said"),
     [
-        ([pascal(heads=5)], "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
-        ([pascal(heads=0)], "pascal wants 0 heads of layer 1, but 4 of 4 are free"),
+        ([pascal(heads=5)], "pascal needs 5 heads of layer 1, but 4 of 4 are free"),
+        ([pascal(heads=0)], "pascal needs 0 heads of layer 1, but 4 of 4 are free"),
         (
             [pascal(heads=3), pascal(heads=2)],
-            "syntax.variants[1]: pascal wants 2 heads of layer 1, but 1 of 4 is free",
+            "syntax.variants[1]: pascal needs 2 heads of layer 1, but 1 of 4 is free",
         ),
-        ([pascal(), pascal()], "syntax.variants[1]: pascal wants all heads of layer 1, but 0 of 4 are free"),
+        ([pascal(), pascal()], "syntax.variants[1]: pascal needs all heads of layer 1, but 0 of 4 are free"),
         ([pascal(layers=[3])], "there is no layer 3. Layers 1 to 2"),
         ([pascal(layers=[0])], "there is no layer 0. Layers 1 to 2"),
         ([{"name": "pascla"}], "there is no variant 'pascla'. Variants: "),
@@ -109,6 +111,43 @@ def test_a_module_in_the_working_folder_is_found(tmp_path, monkeypatch):
     assert variant_class("lab.kept").__name__ == "Kept"
 
 
+def test_looking_for_a_module_leaves_the_python_path_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path, str(tmp_path)])
+    before = list(sys.path)
+    variant_class("pascal")
+    with pytest.raises(UsageError):
+        variant_class("nowhere.mine")
+    assert sys.path == before
+    monkeypatch.setattr("sys.path", without := [path for path in before if path != str(tmp_path)])
+    variant_class("pascal")
+    assert str(tmp_path) not in sys.path
+    assert sys.path == without
+
+
+def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "found.py").write_text(
+        "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import DISTANCE\n\n\n"
+        "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
+        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return terms\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="Found sets `reads` or `learns` in __init__"):
+        small_model({"name": "late.found"})
+
+
+def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
+    def make(*args, **options):
+        raise AssertionError("a variant was made")
+
+    monkeypatch.setattr("synmt.model.variant.Variant.__init__", make)
+    syntax = {"variants": ({"name": "pascal", "heads": 2}, {"name": "dbsa", "layers": (1,), "heads": 1})}
+    placed = place_variants(model_recipe(), SyntaxRecipe.model_validate(syntax))
+    assert [[variant.kind.__name__ for variant in layer] for layer in placed["source"]] == [["Pascal", "Dbsa"], []]
+    assert [signal.name for variant in placed["source"][0] for signal in variant.reads] == ["parent_middle"]
+
+
 def test_an_option_may_be_a_tuple(tmp_path, monkeypatch):
     (tmp_path / "shop").mkdir()
     (tmp_path / "shop" / "many.py").write_text(
@@ -138,7 +177,10 @@ def far(parse, word_of, reach):
 class Reach(Variant):
     def __init__(self, place, *, reach: int = 3, called: str = ""):
         super().__init__(place)
-        self.reads = (Signal(called or f"far.{reach}", needs="parents", compute=partial(far, reach=reach), pad=0),)
+
+    @classmethod
+    def reads_for(cls, *, reach, called):
+        return (Signal(called or f"far.{reach}", needs="parents", compute=partial(far, reach=reach), pad=0),)
 
     def edit(self, terms, syntax):
         return terms.edit(bias=syntax.signals[self.reads[0].name][:, None])

@@ -195,7 +195,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["training.max_step=100"], 2, "training has no key 'max_step'. Keys: accumulate, "),
         (["training.max_step=100"], 2, "Did you mean 'max_steps'?"),
         (["training.max_steps=many"], 2, "training.max_steps: "),
-        (["syntax.variants.0.heads=5"], 2, "pascal wants 5 heads of layer 1, but 4 of 4 are free"),
+        (["syntax.variants.0.heads=5"], 2, "pascal needs 5 heads of layer 1, but 4 of 4 are free"),
         (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. Layers 1 to 1"),
         (["syntax.variants.0.name=pascall"], 2, "there is no variant 'pascall'"),
         (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
@@ -234,7 +234,7 @@ def test_trees_that_the_test_set_lacks_are_missed_before_training(tmp_path):
     (text / "test.en.conllu").unlink()
     done = train(tmp_path, write_recipe(tmp_path / "tiny.yaml", text))
     assert done.returncode == 2
-    assert b"test.en: there are no trees beside this text" in done.stderr
+    assert b"test.en: parser.control is gold, but this text comes without trees" in done.stderr
     assert not (tmp_path / "runs").exists()
     # a plain model does not ask for them
     done = train(tmp_path, tmp_path / "tiny.yaml", "syntax.variants=[]", "training.max_steps=2")

@@ -6,7 +6,16 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_tree, small_model
+from small import (
+    MONKEY,
+    MONKEY_WORD_OF,
+    batch_for,
+    make_variant,
+    random_batch,
+    random_tree,
+    relation_warnings,
+    small_model,
+)
 
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
@@ -25,9 +34,17 @@ THREE = Place("source", layer=1, heads=3, model_dim=12, head_dim=4)
 
 
 def made(kind, place=THREE, **options):
-    """Give a variant with the three groups, where the kind has groups."""
-    groups = {"groups": GROUPS} if kind in LABELLED else {}
-    return DependencyDistribution(place, kind=kind, **{**groups, **options})
+    """Make a variant with the three groups, if the kind has groups."""
+    return make_variant(DependencyDistribution, place, kind=kind, **{**groups_of(kind), **options})
+
+
+def warnings(kind, occurrences, **options):
+    """List the warnings of a kind with the three groups, if the kind has groups."""
+    return relation_warnings(DependencyDistribution, occurrences, kind=kind, **{**groups_of(kind), **options})
+
+
+def groups_of(kind):
+    return {"groups": GROUPS} if kind in LABELLED else {}
 
 
 def random_trees(seed):
@@ -174,7 +191,9 @@ def test_the_tree_of_the_monkey_puts_each_arc_in_the_head_of_its_group(split, ha
     for head, places in MONKEY_ARCS.items():
         for row, column in places:
             expected[head - 1, row, column] = 1 if column == 3 else half
-    torch.testing.assert_close(factor(DependencyDistribution(SIXTEEN, kind="ldp", split=split), MONKEY_TREE), expected)
+    torch.testing.assert_close(
+        factor(make_variant(DependencyDistribution, SIXTEEN, kind="ldp", split=split), MONKEY_TREE), expected
+    )
 
 
 def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads():
@@ -182,7 +201,9 @@ def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads
     expected[:, 7] = 1
     for row, column in chain(*MONKEY_ARCS.values()):
         expected[0, row, column] = 1
-    torch.testing.assert_close(factor(DependencyDistribution(PLAIN_PLACE, kind="udp"), MONKEY_TREE), expected)
+    torch.testing.assert_close(
+        factor(make_variant(DependencyDistribution, PLAIN_PLACE, kind="udp"), MONKEY_TREE), expected
+    )
 
 
 @pytest.mark.parametrize(("kind", "place", "value"), [("uldd", SIXTEEN, 1 / 80), ("uudd", PLAIN_PLACE, 1 / 5)])
@@ -191,7 +212,7 @@ def test_uniform_kinds_give_five_words_the_same_everywhere(kind, place, value):
     expected = torch.full((place.heads, 8, 8), value)
     expected[:, :, 7] = 0
     expected[:, 7] = 1
-    torch.testing.assert_close(factor(DependencyDistribution(place, kind=kind), MONKEY_TREE), expected)
+    torch.testing.assert_close(factor(make_variant(DependencyDistribution, place, kind=kind), MONKEY_TREE), expected)
 
 
 def sleeping_dog(spelling):
@@ -217,7 +238,7 @@ def sleeping_dog(spelling):
 )
 def test_head_6_reads_subjects_and_head_4_objects_in_either_scheme(groups, spelling):
     # dog s sleep </s>
-    found = factor(DependencyDistribution(SIXTEEN, groups=groups), sleeping_dog(spelling))
+    found = factor(make_variant(DependencyDistribution, SIXTEEN, groups=groups), sleeping_dog(spelling))
     ones = [1.0, 1, 1, 1]
     np.testing.assert_allclose(found[6 - 1], [[0, 0, 0.6, 0], [0, 0, 0.6, 0], [0, 0, 0, 0], ones])
     np.testing.assert_allclose(found[4 - 1], [[0, 0, 0.3, 0], [0, 0, 0.3, 0], [0.2, 0.2, 0, 0], ones])
@@ -225,7 +246,7 @@ def test_head_6_reads_subjects_and_head_4_objects_in_either_scheme(groups, spell
 
 
 def test_lda_takes_the_distribution_for_the_weights_as_it_is():
-    variant = DependencyDistribution(SIXTEEN, kind="lda")
+    variant = make_variant(DependencyDistribution, SIXTEEN, kind="lda")
     syntax, mask = read(variant, [sleeping_dog({"nsubj": "nsubj", "obj": "obj"})])
     v = torch.tensor([[1.0], [2.0], [4.0], [8.0]]).expand(1, 16, 4, 1)
     q = torch.full((1, 16, 4, 1), 9.0)
@@ -296,43 +317,43 @@ def test_a_recipe_places_every_kind_and_a_sentence_alone_equals_the_sentence_in_
         torch.testing.assert_close(alone, together[row, : len(alone)], rtol=1e-5, atol=1e-5)
 
 
-def test_the_remark_names_relations_that_no_group_has_and_no_list_leaves_out():
+def test_the_warning_names_relations_that_no_group_has_and_no_list_leaves_out():
     counts = {"nsubj": 500, "nsubj:pass": 30, "case": 200, "case:loc": 2, "prep": 1200, "dobj": 68}
-    text = DependencyDistribution(SIXTEEN).remark(counts)
+    [text] = relation_warnings(DependencyDistribution, counts)
     assert text == (
         "dependency_distribution leaves out 1,268 of 2,000 arcs, whose 2 relations are in no group: "
         "prep (1,200), dobj (68)"
     )
 
 
-def test_the_remark_on_stanford_groups_knows_what_the_paper_leaves_out():
-    variant = DependencyDistribution(SIXTEEN, groups="stanford")
-    assert variant.remark({"dobj": 5, "prep": 7, "nn": 2}) == ""
-    assert "1 of 13 arcs" in variant.remark({"dobj": 5, "prep": 7, "obl": 1})
+def test_warnings_about_stanford_groups_skip_what_the_paper_leaves_out():
+    assert warnings("ldd", {"dobj": 5, "prep": 7, "nn": 2}, groups="stanford") == []
+    [text] = warnings("ldd", {"dobj": 5, "prep": 7, "obl": 1}, groups="stanford")
+    assert "1 of 13 arcs" in text
 
 
-def test_the_remark_on_groups_of_ones_own_names_the_five_most_frequent_of_all_others():
+def test_the_warning_about_custom_groups_names_the_five_most_frequent_other_relations():
     own = dict.fromkeys(("root", "det", "nsubj", "nsubj:pass", "obj"), 1)
-    # who names groups leaves out `case` on purpose, but not what no scheme knows
+    # custom groups leave out `case` on purpose, but not relations that no scheme has
     others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6, "case": 8}
-    text = made("ldd").remark({**own, **others})
+    [text] = warnings("ldd", {**own, **others})
     assert "21 of 34 arcs, whose 6 relations" in text
     assert text.endswith(": f (6), e (5), d (4), c (3), b (2), …")
 
 
-def test_the_remark_on_groups_of_ones_own_names_those_that_do_not_occur():
-    text = made("ldd").remark({"nsubj": 5, "obj:x": 1, "root": 1, "det": 3})
+def test_the_warning_about_custom_groups_names_relations_that_do_not_occur():
+    [text] = warnings("ldd", {"nsubj": 5, "obj:x": 1, "root": 1, "det": 3})
     assert text == "no arc of the training text has nsubj:pass, named in dependency_distribution.groups"
-    assert DependencyDistribution(SIXTEEN).remark({"nsubj": 5}) == ""
+    assert warnings("ldd", {"nsubj": 5}, groups="universal") == []
 
 
 @pytest.mark.parametrize("kind", ["udp", "udd", "uudd"])
-def test_there_is_nothing_to_remark_without_labels(kind):
-    assert made(kind).remark({"odd": 5}) == ""
+def test_without_labels_there_is_no_warning(kind):
+    assert warnings(kind, {"odd": 5}) == []
 
 
-def test_there_is_nothing_to_remark_where_every_relation_has_a_group():
-    assert made("ldp").remark({"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}) == ""
+def test_there_is_no_warning_where_every_relation_has_a_group():
+    assert warnings("ldp", {"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}) == []
 
 
 @pytest.mark.parametrize(
@@ -341,7 +362,7 @@ def test_there_is_nothing_to_remark_where_every_relation_has_a_group():
         ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
         (
             {"kind": "uldd"},
-            "Let it own 16 (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
+            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
         ),
         ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
         ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),

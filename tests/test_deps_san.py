@@ -227,12 +227,12 @@ def test_it_stands_on_all_heads_of_the_first_three_layers():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"variance": 0}, "the variance of deps_san is 0"),
-        ({"resample": 1.5}, "`resample` of deps_san is 1.5"),
-        ({"resample": -0.1}, "`resample` of deps_san is -0.1"),
-        ({"fill": -1}, "`fill` of deps_san is -1"),
-        ({"window": -1}, "the window of deps_san is -1"),
-        ({"side": "target"}, "deps_san reads the parse of the source"),
+        ({"variance": 0}, "variance: input should be greater than 0, not 0"),
+        ({"resample": 1.5}, "resample: input should be less than or equal to 1, not 1.5"),
+        ({"resample": -0.1}, "resample: input should be greater than or equal to 0, not -0.1"),
+        ({"fill": -1}, "fill: input should be greater than or equal to 0, not -1"),
+        ({"window": -1}, "window: input should be greater than or equal to 0, not -1"),
+        ({"side": "target"}, "deps_san cannot be used on the target side. side: source"),
         ({"combine": "divide"}, "'multiply' or 'add'"),
         ({"windw": 6}, "Did you mean 'window'?"),
         ({"layers": [3]}, "no layer 3"),

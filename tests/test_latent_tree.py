@@ -5,14 +5,16 @@ import math
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
 from synmt.data.vocabulary import EOS, Words
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build_for
-from synmt.model.latent import Allowed, straight_through
+from synmt.model.latent import ParentFilter, straight_through
 from synmt.model.matrix_tree import possible_parents
 from synmt.recipe.load import check_recipe
+from synmt.run import load_weights
 
 OPTIONS = [
     {},
@@ -66,7 +68,7 @@ def enumerated(scores, roots, may):
 def slow_weights(variant, states, ids):
     """Follow the equation for one sentence: states (T, D), its pieces -> (T, T)."""
     words, width = states.shape
-    may = [piece not in variant.allowed.excluded.tolist() for piece in ids]
+    may = [piece not in variant.may_be_parent.excluded.tolist() for piece in ids]
     if not any(may):
         may = [True] * words
     scores = torch.zeros(words, words, dtype=states.dtype)
@@ -110,7 +112,7 @@ def check_annotations(variant, memory, row, states, weights):
         if variant.gate is None:
             torch.testing.assert_close(memory.annotations[row, place], value)
         else:
-            gate = torch.sigmoid(variant.gate.weight @ state + variant.gate.bias)
+            gate = torch.sigmoid(variant.gate.weight @ state)
             torch.testing.assert_close(memory.states[row, place], state + gate * value)
             assert memory.annotations is None
 
@@ -138,7 +140,7 @@ def test_in_a_sentence_of_punctuation_all_may_be_parents():
     words = torch.tensor([[True, True, False], [True, True, True]])
     ids = torch.tensor([[5, 6, 9], [5, 9, 6]])
     expected = [[True, True, False], [False, True, False]]
-    assert possible_parents(words, Allowed(PUNCTUATION)(ids)).tolist() == expected
+    assert possible_parents(words, ParentFilter(PUNCTUATION)(ids)).tolist() == expected
 
 
 def test_a_model_in_training_and_one_that_translates_give_the_same():
@@ -160,7 +162,7 @@ def test_a_second_layer_would_undo_the_first_and_is_refused():
 
 
 def test_trees_of_the_target_are_refused():
-    with pytest.raises(UsageError, match="annotates the source"):
+    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
         small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")
 
 
@@ -178,12 +180,22 @@ def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
     )
     words = Words(["monkey", ",", "eats", "."])
     model = build_for(recipe, words, words)
-    assert model.variants["source"][0].allowed.excluded.tolist() == [5, 7]
+    assert model.variants["source"][0].may_be_parent.excluded.tolist() == [5, 7]
 
 
 def test_only_marginals_of_trees_give_trees():
-    assert with_latent_trees()[1].gives_trees
-    assert not with_latent_trees(normalize="flat")[1].gives_trees
+    assert with_latent_trees()[1].induces_trees
+    assert not with_latent_trees(normalize="flat")[1].induces_trees
+
+
+def test_with_one_set_the_gate_has_no_bias_and_weights_with_one_are_refused_by_name(tmp_path):
+    model, variant = with_latent_trees(sets=1)
+    [gate] = variant.gate.parameters()
+    assert gate.shape == (16, 16)
+    old = {name: weight.detach() for name, weight in model.named_parameters()}
+    save_file({**old, "placed.0.gate.bias": torch.zeros(16)}, tmp_path / "old.safetensors")
+    with pytest.raises(SynmtError, match=r"old\.safetensors.*placed\.0\.gate\.bias.*train again"):
+        load_weights(tmp_path / "old.safetensors", model)
 
 
 def test_with_one_set_the_decoder_is_the_plain_one():
@@ -228,5 +240,5 @@ def slow_scores(attention, x, head):
 
 
 def test_tree_heads_of_the_target_are_refused():
-    with pytest.raises(UsageError, match="future"):
+    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
         small_model({"name": "tree_attention", "side": "target"})

@@ -201,7 +201,7 @@ def test_the_feed_forward_layer_is_drawn_by_xaviers_rule_head_by_head():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"side": "target"}, "lisa learns the parse of the source"),
+        ({"side": "target"}, "lisa cannot be used on the target side. side: source"),
         ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
         ({"slope": 0.1}, "no option 'slope'"),
     ],

@@ -180,10 +180,10 @@ def test_every_window_trains_in_a_model(window):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"size": 0}, "the size of localness is 0.*from 0.1"),
-        ({"size": -3}, "the size of localness is -3"),
+        ({"size": 0}, "size: input should be greater than or equal to 0.1, not 0"),
+        ({"size": -3}, "size: input should be greater than or equal to 0.1, not -3"),
         ({"window": "head"}, "'fixed', 'layer' or 'query'"),
-        ({"side": "target"}, "the length of the whole sentence.*side: source"),
+        ({"side": "target"}, "cannot be used on the target side. side: source"),
         ({"sise": 10}, "Did you mean 'size'"),
         ({"layers": [3]}, "no layer 3"),
     ],

@@ -50,8 +50,16 @@ def test_no_rows_have_no_loss():
     assert float(total) == float(nll) == 0.0
 
 
-def test_without_gradients_none_are_kept():
+@pytest.mark.parametrize("wanted", [True, False])
+def test_gradients_cost_two_more_products_and_are_computed_only_where_they_are_needed(wanted, monkeypatch):
+    products = []
+    monkeypatch.setattr(loss_module, "product", lambda x, weight: products.append(1) or x @ weight.T)
     states, weight, targets = draw()
-    with torch.no_grad():
+    with torch.set_grad_enabled(wanted):
         total, _ = smoothed_cross_entropy(states, weight, targets, smoothing=0.1)
-    assert not total.requires_grad
+    # one block: its logits, and the gradients of the states and of the weight
+    assert len(products) == (3 if wanted else 1)
+    assert total.requires_grad is wanted
+    products.clear()
+    smoothed_cross_entropy(states.detach(), weight.detach(), targets, smoothing=0.1)
+    assert len(products) == 1

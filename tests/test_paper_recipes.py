@@ -27,9 +27,7 @@ def test_the_names_of_recipes_differ_in_all_folders():
 
 @pytest.mark.parametrize("name", PATHS)
 def test_a_recipe_loads_and_its_variants_fit_its_model(name):
-    with torch.device("meta"):
-        for side in ("source", "target"):
-            place_variants(recipe(name).model, recipe(name).syntax, side)
+    place_variants(recipe(name).model, recipe(name).syntax)
     corpus = KNOWN_CORPORA[str(recipe(name).corpus.name)]
     assert {recipe(name).source, recipe(name).target} <= set(corpus.languages)
 
@@ -48,10 +46,13 @@ def test_a_recipe_that_extends_another_says_little_of_its_own(name):
     assert all(len(line) <= 125 for line in lines)
 
 
-def test_the_table_of_recipes_has_every_recipe_once_with_the_figure_of_its_comment():
+def test_the_table_of_recipes_has_every_recipe_of_the_papers_once_with_the_figure_of_its_comment():
     text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| \[`(.+?)`\]\((.+?)\) \|.*\| (.*?) \|$", text, flags=re.MULTILINE)
-    assert sorted(name for name, _, _ in rows) == sorted(PATHS)
+    pages = {path.stem for path in (ROOT / "docs" / "systems").glob("*.md")}
+    # a variant without a page is new, and its recipes need no row
+    listed = [name for name in PATHS if {v["name"].replace("_", "-") for v in variants(name)} <= pages]
+    assert sorted(name for name, _, _ in rows) == sorted(listed)
     for name, link, reported in rows:
         assert (ROOT / "docs" / link).resolve() == PATHS[name]
         for figure in re.findall(r"\d+\.\d+", reported):

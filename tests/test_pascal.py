@@ -182,9 +182,9 @@ def test_a_changed_parse_changes_its_own_sentence_and_no_other():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"variance": 0}, "variance"),
-        ({"ignore": 1.5}, "ignore"),
-        ({"side": "target"}, "source"),
+        ({"variance": 0}, "variance: input should be greater than 0, not 0"),
+        ({"ignore": 1.5}, "ignore: input should be less than or equal to 1, not 1.5"),
+        ({"side": "target"}, "pascal cannot be used on the target side. side: source"),
         ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
         ({"layers": [3]}, "no layer 3"),
         ({"varience": 2}, "Did you mean 'variance'?"),

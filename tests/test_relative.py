@@ -148,7 +148,7 @@ def test_the_heads_behind_those_of_another_variant_are_relative():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"reach": 0}, "above 0"),
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
         ({"values": False, "shared": True}, "no table to share"),
         ({"reach": 2.5}, "reach: "),
         ({"range": 4}, "no option 'range'"),

@@ -91,7 +91,7 @@ def test_arcs_of_gold_trees_are_certain(place):
 
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2)
-    assert "DependencyDistribution reads probabilities of arcs, and these trees were parsed without" in said
+    assert "DependencyDistribution reads probabilities of arcs, and these trees have none" in said
     assert "train.en.conllu" in said
     assert "synmt parse --arcs" in said
     assert not (place / "runs/ldd").exists()
@@ -186,20 +186,20 @@ def test_papers_mix_in_one_model(place):
     ("variants", "said"),
     [
         ([{"name": "dependency_distribution"}], "has 16 groups, one for each head, but owns 4 heads of layer 1"),
-        ([{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}], "lisa wants 2 heads of layer 1, but 1 of 4"),
-        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san wants all heads of layer 1, but 0 of 4"),
-        ([{"name": "pascal", "side": "target"}], "pascal reads the parse of the source"),
+        ([{"name": "pascal", "heads": 3}, {"name": "lisa", "heads": 2}], "lisa needs 2 heads of layer 1, but 1 of 4"),
+        ([{"name": "pascal"}, {"name": "deps_san", "layers": [1]}], "deps_san needs all heads of layer 1, but 0 of 4"),
+        ([{"name": "pascal", "side": "target"}], "pascal cannot be used on the target side. side: source"),
         ([{"name": "tag_embedding", "heads": 1}], "tag_embedding edits no attention: it owns no heads"),
         ([{"name": "dbsa"}], "there is no layer 4. Layers 1 to 1"),
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
-        ([{"name": "pascal", "layers": []}], "`layers` of pascal names no layer"),
-        ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "stands there twice"),
+        ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
+        ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
         (
             [{"name": "pascal", "layers": "some"}],
             "variants.0.layers: input should be a valid array, or input should be",
         ),
         ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: input should be greater than or"),
-        ([{"name": "pascal", "loss_weight": 2}], "pascal has no loss of its own to weigh"),
+        ([{"name": "pascal", "loss_weight": 2}], "pascal has no auxiliary loss"),
         ([{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}], "there is no layer 4"),
         ([{"name": "context", "kind": "deepest"}], "input should be 'global', 'deep' or 'deep_global', not 'deepest'"),
     ],

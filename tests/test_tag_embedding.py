@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, random_batch, random_tree, small_model
+from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, random_tree, relation_warnings, small_model
 
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
@@ -58,7 +58,7 @@ def test_it_equals_a_loop_over_pieces_on_random_trees_gradients_too(size):
     ]
     # a piece without a word inside
     trees[2] = Tree(trees[2].parse, np.insert(trees[2].word_of, 3, -1))
-    variant = TagEmbedding(PLACE, size=size, relations=NAMES).double()
+    variant = make_variant(TagEmbedding, PLACE, size=size, relations=NAMES).double()
     syntax, mask = read(variant, trees)
     x = torch.randn(*mask.shape, 8, dtype=torch.float64, requires_grad=True)
     output = variant.embed(x, syntax)
@@ -72,7 +72,7 @@ def test_it_equals_a_loop_over_pieces_on_random_trees_gradients_too(size):
 
 
 def test_the_pieces_of_the_monkey_have_their_words_relations_and_eos_its_own():
-    variant = TagEmbedding(PLACE, size=2, relations=("det", "nsubj", "root"))
+    variant = make_variant(TagEmbedding, PLACE, size=2, relations=("det", "nsubj", "root"))
     with torch.no_grad():
         variant.table.weight.copy_(torch.arange(5.0)[:, None].expand(5, 2))
     syntax, _ = read(variant, [Tree(MONKEY, MONKEY_WORD_OF)])
@@ -98,7 +98,7 @@ def test_positions_are_added_to_it_and_the_root_of_d_does_not_scale_it():
 
 def test_the_table_begins_with_rows_of_norm_one():
     torch.manual_seed(0)
-    table = TagEmbedding(Place("source", 1, 0, 512, 64)).table.weight
+    table = make_variant(TagEmbedding, Place("source", 1, 0, 512, 64)).table.weight
     assert table.size(1) == 10
     # 10 · (10 ** -0.5) ** 2 = 1; the mean over more than 80 rows of 10 draws: ± 0.05 (one standard deviation)
     assert abs(table.square().sum(1).mean().item() - 1) < 0.2
@@ -117,33 +117,33 @@ def test_it_owns_no_heads():
     assert [variant.place.heads for variant in model.encoder[0].self_attention.variants] == [0, 4]
 
 
-def test_the_remark_names_relations_without_an_embedding_of_their_own():
+def test_the_warning_names_relations_that_share_one_embedding():
     counts = {"nsubj": 500, "nsubj:pass": 30, "nmod:poss": 10, "SUBJ": 1200, "OBJ": 60}
-    assert TagEmbedding(PLACE, size=2).remark(counts) == (
+    assert relation_warnings(TagEmbedding, counts) == [
         "tag_embedding does not know 2 relations of 1,260 of 1,800 words, which share one embedding: "
         "SUBJ (1,200), OBJ (60)"
-    )
+    ]
 
 
-def test_the_remark_on_names_of_ones_own_tells_the_five_most_frequent_others():
+def test_the_warning_about_a_custom_list_names_the_five_most_frequent_other_relations():
     others = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5, "f": 6}
-    text = TagEmbedding(PLACE, size=2, relations=("SUBJ",)).remark({"SUBJ": 9, **others})
+    [text] = relation_warnings(TagEmbedding, {"SUBJ": 9, **others}, relations=("SUBJ",))
     assert "6 relations of 21 of 30 words" in text
     assert text.endswith(": f (6), e (5), d (4), c (3), b (2), …")
 
 
-def test_there_is_nothing_to_remark_where_every_relation_is_known():
-    assert TagEmbedding(PLACE, size=2).remark({"nsubj": 5, "dobj": 1, "obl:tmod": 3}) == ""
+def test_there_is_no_warning_where_every_relation_is_known():
+    assert relation_warnings(TagEmbedding, {"nsubj": 5, "dobj": 1, "obl:tmod": 3}) == []
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"size": 0}, "the size of tag_embedding is 0"),
+        ({"size": 0}, "syntax.variants[0].size: input should be greater than 0, not 0"),
         ({"size": 17}, "1 to 16"),
         ({"size": 2.5}, "size: input should be a valid integer"),
-        ({"layers": [2]}, "before the first layer"),
-        ({"layers": "all"}, "before the first layer"),
+        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
+        ({"layers": "all"}, "acts once, not in every layer. layers: [1]"),
         ({"side": "target"}, "side: source"),
         ({"heads": 2}, "owns no heads"),
         ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is listed twice"),

@@ -72,7 +72,7 @@ def test_gold_trees_of_the_target_that_are_not_there_are_named(place):
     done = synmt("train", "dbsa.yaml", cwd=place)
     assert done.returncode == 2
     message = " ".join(done.stderr.decode().split())
-    assert "valid.de: there are no trees beside this text, but target_parser.control asks for gold ones" in message
+    assert "valid.de: target_parser.control is gold, but this text comes without trees" in message
 
 
 def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
@@ -86,4 +86,4 @@ def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
     write_recipe(place / "lab.yaml", place / "corpus", syntax=syntax, parser=GOLD)
     done = synmt("train", "lab.yaml", cwd=place)
     assert done.returncode == 2
-    assert "Lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())
+    assert "mine.lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())

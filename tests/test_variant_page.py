@@ -1,8 +1,11 @@
-"""The worked example of docs/variant.md: its code is run, and its recipe trains and translates."""
+"""The example of docs/variant.md: its code runs, its recipe trains and translates, and one file is all it takes."""
 
 import importlib
 import math
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,7 +18,8 @@ from tiny import synmt, write_corpus, write_recipe
 from synmt.recipe.yaml import load_yaml
 from synmt.syntax.trees import tree_distances
 
-PAGE = (Path(__file__).parents[1] / "docs" / "variant.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "variant.md").read_text(encoding="utf-8")
 
 
 def blocks(language):
@@ -81,6 +85,29 @@ def test_the_signal_of_the_page_counts_the_steps_to_the_root():
         expected.append(steps)
     assert found.tolist() == [*expected, 0]
     assert space["DEPTH"].needs == "parents"
+
+
+def test_the_file_and_a_recipe_are_all_that_the_package_needs(tmp_path):
+    for name in ("synmt", "tests", "docs", "recipes"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "synmt" / "model" / "variants" / "tree_relative.py").write_text(blocks("python")[0], encoding="utf-8")
+    recipe = blocks("yaml")[0].replace("recipes/", "").replace("mylab.", "")
+    (tmp_path / "recipes" / "tree-relative.yaml").write_text(recipe, encoding="utf-8")
+    # whatever lists the files of variants and recipes: by parameter, under the new names, or in a loop
+    loops = "index or table_of_recipes or names_of_recipes or every_shipped_recipe_is_named or are_refused"
+    files = [f"tests/test_{name}.py" for name in ("variants", "system_pages", "recipes", "paper_recipes", "build")]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-k", f"tree_relative or tree-relative or {loops}", *files]
+        + ["tests/test_architecture.py", "tests/test_journey.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 25 if "passed" in done.stdout else True
 
 
 @pytest.mark.parametrize("name", re.findall(r"\]\((?!http)([^)#]+)", PAGE))

@@ -1,4 +1,4 @@
-"""The contract of a variant, held against every file of the catalogue, including tomorrow's."""
+"""The contract of a variant, checked for every file in synmt/model/variants/, new ones too."""
 
 import copy
 import inspect
@@ -8,22 +8,27 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from small import PIECES, batch_for, random_batch, random_example, small_model
 
 from synmt.data.batch import Batch
 from synmt.errors import UsageError
-from synmt.model.attention import attend, attend_written_out
+from synmt.model.attention import attend, attend_written_out, softmax
 from synmt.model.build import variant_class, variant_names
+from synmt.model.options import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
 
 CATALOGUE = variant_names()
 
 
 def places(name):
-    """Give recipes of the variant on every side that takes it: two of four heads, or sixteen where it needs them."""
+    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them."""
+    kind = variant_class(name)
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in numbers if variant_class(name).edits_attention() else [{}]:
-        found = [recipe for side in ("source", "target") if fits(recipe := {"name": name, "side": side, **where})]
+    for where in numbers if kind.edits_attention() else [{}]:
+        # signals of the parse cannot be read on the target side
+        sides = [side for side in kind.sides if side == "source" or not kind.reads]
+        found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
         if found:
             return found
     return []
@@ -44,7 +49,7 @@ def sizes(recipe):
 
 
 def choices(name):
-    """Give every other value of each option that has a few: one of several words, or true and false."""
+    """List every other value of each option with few values: one of several words, or true and false."""
     kind = variant_class(name)
     hints = get_type_hints(kind.__init__)
     for option in list(inspect.signature(kind).parameters.values())[1:]:
@@ -65,6 +70,8 @@ def cases():
 
 CASES = list(cases())
 DEFAULTS = [case for case in CASES if "=" not in case.id]
+ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
+EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()]
 
 
 def made(recipe, **options):
@@ -86,7 +93,7 @@ def test_the_catalogue_is_not_empty():
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
-def test_every_variant_stands_on_some_side(name):
+def test_every_variant_fits_some_side(name):
     assert places(name)
 
 
@@ -133,18 +140,31 @@ def test_the_order_of_the_batch_does_not_matter(recipe):
     torch.testing.assert_close(model(batch).states, backwards, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("recipe", CASES)
-def test_fused_equals_written_out_gradients_too(recipe, monkeypatch):
+def attend_fused(terms, dropout=0.0):
+    """Compute O by torch's fused kernel, with the edited scores in the place of its mask."""
+    if terms.normalize is not softmax:
+        pytest.skip("N is not a softmax: there is no fused kernel for it")
+    scores = terms.scores()
+    nothing = torch.zeros_like(terms.q)
+    output = F.scaled_dot_product_attention(nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout)
+    if terms.relative is not None:
+        output = output + torch.einsum("bhqk,qkd->bhqd", scores.softmax(-1), terms.relative)
+    return output
+
+
+@pytest.mark.parametrize("recipe", EDITS_ATTENTION)
+def test_the_chosen_kernel_equals_the_fused_one_and_the_one_written_out_gradients_too(recipe, monkeypatch):
     results = []
-    for kernel in (attend, attend_written_out):
+    for kernel in (attend, attend_written_out, attend_fused):
         monkeypatch.setattr("synmt.model.multihead.attend", kernel)
         model = made(recipe)
         _, batch = random_batch(model, [3, 6])
         output = model(batch)
         (output.states.square().sum() + sum(output.losses.values())).backward()
         results.append([output.states.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
-    for fused, written in zip(*results, strict=True):
-        torch.testing.assert_close(fused, written, rtol=1e-4, atol=1e-4)
+    for chosen, written, fused in zip(*results, strict=True):
+        torch.testing.assert_close(chosen, written, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(chosen, fused, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -160,29 +180,41 @@ def test_every_parameter_of_its_own_gets_a_gradient(recipe):
 
 
 @pytest.mark.parametrize("recipe", CASES)
-def test_it_does_something(recipe):
+def test_it_changes_the_states_and_adds_the_losses_that_it_learns_by(recipe):
     plain, edited = small_model(**sizes(recipe)).eval(), made(recipe)
     _, batch = random_batch(edited, [5, 8])
     if variant_class(recipe["name"]).annotates_memory():
-        # its decoder has weights for what the plain one does not read
+        # its decoder has weights for the annotations, so it is compared with other annotations
         plain = copy.deepcopy(edited)
         for parameter in plain.variants["source"][0].parameters():
             torch.nn.init.normal_(parameter, std=0.5)
     else:
         edited.load_state_dict(plain.state_dict(), strict=False)
-    changed = not torch.allclose(plain(batch).states, edited(batch).states)
-    assert changed or edited.learns(recipe["side"])
+    output, variants = edited(batch), own_variants(edited, recipe)
+    changed = not torch.allclose(plain(batch).states, output.states)
+    learns = any(variant.learns for variant in variants)
+    # a variant without parameters may only add a loss to plain heads
+    assert changed or (learns and not any(True for variant in variants for _ in variant.parameters()))
+    names = {f"{type(v).__name__.lower()}.{recipe['side']}.{v.place.layer}" for v in variants if v.learns}
+    assert output.losses.keys() == names
+    assert all(loss > 0 for loss in output.losses.values())
 
 
-@pytest.mark.parametrize("recipe", CASES)
+@pytest.mark.parametrize("recipe", ON_TARGET)
 def test_the_target_never_sees_its_future(recipe):
     model = made(recipe)
-    examples, batch = random_batch(model, [4])
-    changed = batch.target_input.clone()
-    changed[:, -1] = (changed[:, -1] + 1) % PIECES
-    later = Batch(**{**vars(batch), "target_input": changed})
-    torch.testing.assert_close(model(batch).states[:, :-1], model(later).states[:, :-1])
-    assert len(examples) == 1
+    _, batch = random_batch(model, [4])
+    before = model(batch).states
+    for place in range(1, batch.target_input.size(1)):
+        changed = batch.target_input.clone()
+        changed[:, place:] = (changed[:, place:] + 1) % PIECES
+        after = model(Batch(**{**vars(batch), "target_input": changed})).states
+        torch.testing.assert_close(before[:, :place], after[:, :place])
+        assert not torch.allclose(before[:, place:], after[:, place:])
+
+
+def test_some_variants_are_tested_on_the_target_side():
+    assert {case.values[0]["name"] for case in ON_TARGET} >= {"dbsa", "relative"}
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -244,9 +276,8 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
-    recipe = places(name)[0]
-    variant = kind(Place(recipe["side"], layer=1, heads=recipe.get("heads", 0), model_dim=32, head_dim=2))
-    for signal in variant.reads + variant.learns:
+    options = option_defaults(kind)
+    for signal in kind.reads_for(**options) + kind.learns_for(**options):
         assert signal.needs in ("parents", "relations", "arcs")
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]

@@ -13,7 +13,7 @@ from synmt.data.batch import collate
 from synmt.decode.source import Source
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
-from synmt.model.capture import Activations, Watch, capture
+from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.syntax.parse import Parse
 
 
@@ -53,7 +53,7 @@ def run_forward(
     targets: Sequence[str] | None = None,
     trees: Sequence[Parse] | None = None,
     *,
-    what: Collection[Watch] = ("attention", "gates"),
+    what: Collection[ActivationKind] = ("attention", "gates"),
 ) -> Iterator[ForwardPass]:
     """Run a model over pairs of lines, longest first, and yield what went on inside.
 

@@ -34,7 +34,7 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     from synmt.errors import UsageError
     from synmt.training.parse_source import find_parse_source
     from synmt.training.pipeline import Prepared
-    from synmt.training.tree_requirements import remarks, tree_requirements
+    from synmt.training.tree_requirements import relation_warnings, tree_requirements
 
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees wants trees of a source text that has task tags in it", do="Leave out --trees")
@@ -61,7 +61,7 @@ def prepare_for(recipe: Recipe, data: Path, *, source_trees: bool = False) -> Pr
     found = PreparedCorpus.open(folder)
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {folder}"
     console.table(title, COLUMNS, corpus_table(found, tuple(trees.values())))
-    for text in remarks(recipe, found, trees):
+    for text in relation_warnings(recipe, found, trees):
         console.warn(text)
     parser = origins["source"].identity if "source" in origins else None
     made: dict[Side, str] = {side: origin.name() for side, origin in origins.items()}

@@ -1,4 +1,4 @@
-"""What the variants with latent trees share: which pieces may be parents, and the choice of one of them."""
+"""Parts of the variants with latent trees: which pieces may be parents, and the choice of one parent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 
-class Allowed(nn.Module):
-    """Tells which pieces of a vocabulary may be parents: all but the excluded ones, which are punctuation."""
+class ParentFilter(nn.Module):
+    """Tells which pieces may be parents: all of a vocabulary except the excluded ones (punctuation)."""
 
     excluded: Tensor
 
@@ -18,15 +18,15 @@ class Allowed(nn.Module):
         self.register_buffer("excluded", torch.tensor(excluded, dtype=torch.int64), persistent=False)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Look at pieces (B, T): (B, T), True where one may be a parent."""
+        """Mark the pieces that may be parents: (B, T) -> (B, T), boolean."""
         return ~torch.isin(ids, self.excluded)
 
 
 def straight_through(weights: Tensor) -> Tensor:
     """Put 1 at the largest weight of each row and 0 elsewhere, with the gradient of the weights: (…, T) -> (…, T).
 
-    A row of zeros stays one.
+    A row of zeros stays zero.
     """
     largest, place = weights.detach().max(-1, keepdim=True)  # (…, 1), (…, 1)
-    chosen = torch.zeros_like(weights).scatter(-1, place, (largest > 0).to(weights.dtype))  # (…, T)
-    return chosen + (weights - weights.detach())
+    one_hot = torch.zeros_like(weights).scatter(-1, place, (largest > 0).to(weights.dtype))  # (…, T)
+    return one_hot + (weights - weights.detach())

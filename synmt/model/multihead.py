@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from synmt.model.attention import Terms, attend, join_heads, split_heads, xavier
-from synmt.model.linear import Linear
 from synmt.model.variant import Syntax, Variant
 
 
@@ -20,8 +19,8 @@ class SelfAttention(nn.Module):
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.project = xavier(Linear(model_dim, 3 * model_dim), parts=3)
-        self.output = xavier(Linear(model_dim, model_dim))
+        self.project = xavier(nn.Linear(model_dim, 3 * model_dim), parts=3)
+        self.output = xavier(nn.Linear(model_dim, model_dim))
         self.variants = nn.ModuleList(variants)
 
     def forward(
@@ -69,9 +68,9 @@ class CrossAttention(nn.Module):
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.dropout = heads, dropout
-        self.query = xavier(Linear(model_dim, model_dim))
-        self.key_value = xavier(Linear(model_dim, 2 * model_dim), parts=2)
-        self.output = xavier(Linear(model_dim, model_dim))
+        self.query = xavier(nn.Linear(model_dim, model_dim))
+        self.key_value = xavier(nn.Linear(model_dim, 2 * model_dim), parts=2)
+        self.output = xavier(nn.Linear(model_dim, model_dim))
 
     def keys_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """Project what is attended to: (B, Tk, D) -> two of (B, H, Tk, d)."""

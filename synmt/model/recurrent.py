@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
-from synmt.model.linear import Linear, repeated
+from synmt.model.linear import repeated
 from synmt.model.variant import Annotation
 
 Ends = list[tuple[Tensor, Tensor]]
@@ -48,7 +48,7 @@ class Gate(nn.Module):
 
     def __init__(self, model_dim: int) -> None:
         super().__init__()
-        self.project = Linear(model_dim, model_dim)
+        self.project = nn.Linear(model_dim, model_dim)
 
     def forward(self, projected: Tensor) -> Tensor:
         """Open as far as the projected state says: (N, D) -> (N, D), each from 0 to 1."""
@@ -114,15 +114,15 @@ class Decoder(nn.Module):
         super().__init__()
         self.dropout = dropout
         # the share of the pieces in the gates of the first layer, computed for all steps at once
-        self.piece_gates = Linear(embedding_dim, 4 * model_dim)
-        self.first_gates = Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
-        self.upper_gates = nn.ModuleList(Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
-        self.keys = Linear(model_dim, model_dim, bias=False)
-        self.annotation_keys = Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
+        self.piece_gates = nn.Linear(embedding_dim, 4 * model_dim)
+        self.first_gates = nn.Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
+        self.upper_gates = nn.ModuleList(nn.Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
+        self.keys = nn.Linear(model_dim, model_dim, bias=False)
+        self.annotation_keys = nn.Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
         self.gate = Gate(model_dim) if annotation != "none" else None
         self.weights = nn.ModuleList(Weights() for _ in range(2 if annotation == "separate" else 1))
         read = 3 if self.gate else 2
-        self.output = Linear(read * model_dim, embedding_dim, bias=False)
+        self.output = nn.Linear(read * model_dim, embedding_dim, bias=False)
 
     def look_at(self, memory: Memory) -> list[Attended]:
         """Project what will be attended to: the states, with their annotations or before them."""
@@ -140,7 +140,7 @@ class Decoder(nn.Module):
     def stepper(self, attended: list[Attended]) -> Step:
         """Give the function that makes one step; to be used for all steps of a pass."""
         first, output = repeated(self.first_gates), repeated(self.output)
-        others = [repeated(cast(Linear, layer)) for layer in self.upper_gates]
+        others = [repeated(cast(nn.Linear, layer)) for layer in self.upper_gates]
         gated = repeated(self.gate.project) if self.gate else None
         weights = cast(list[Weights], self.weights)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -13,14 +13,6 @@ from synmt.data.batch import Batch, Sequences
 from synmt.model.attention import Memory
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.signals import Signal
-
-
-class State(Protocol):
-    """What decoding keeps between steps, for B sentences with K beams each."""
-
-    def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep some sentences (B',), or all, and go on from the given beams of each, (B', K')."""
-        ...
 
 
 @dataclass

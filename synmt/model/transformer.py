@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.embedding import Embedding, piece_table
-from synmt.model.linear import Linear
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
@@ -28,8 +27,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, model_dim: int, inner_dim: int, dropout: float) -> None:
         super().__init__()
-        self.inner = xavier(Linear(model_dim, inner_dim))
-        self.output = xavier(Linear(inner_dim, model_dim))
+        self.inner = xavier(nn.Linear(model_dim, inner_dim))
+        self.output = xavier(nn.Linear(inner_dim, model_dim))
         self.dropout = dropout
 
     def forward(self, x: Tensor) -> Tensor:

@@ -1,35 +1,39 @@
-"""What a variant of attention is: the page to read before writing one.
+"""What a variant of attention is: read this page before you write one.
 
-A variant is a module in a file of its own in `synmt/model/variants/`; the class name is the file name in
-CamelCase. It maps the terms of attention to edited terms, reading signals of the parse.
+A variant is a class in its own file in `synmt/model/variants/`, named like the file in CamelCase. It edits the terms of
+attention (`synmt/model/attention.py`) and may read signals of the parse (`synmt/syntax/signals.py`). Its class declares
+what it reads, where it fits and which values its options take, so that a recipe is checked before a model is built.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from torch import Tensor, nn
 
+from synmt.arrays import SIDES, Side
 from synmt.model.attention import Memory, Terms
 from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
+Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a variant stands, the sizes that it may need, and what it may need to know of the vocabulary.
+    """Where a variant is in the model, and the sizes that it may need.
 
     layer: counted from 1, as in papers.
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
-    embedding_dim: width of the embeddings; 0 is model_dim.
-    punctuation: the pieces of the side's vocabulary that are punctuation.
+    embedding_dim: width of the embeddings; 0 means model_dim.
+    punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     """
 
-    side: Literal["source", "target"]
+    side: Side
     layer: int
     heads: int
     model_dim: int
@@ -41,12 +45,12 @@ class Place:
 
 @dataclass
 class Syntax:
-    """What travels with one forward pass over one side; None for a side without variants.
+    """What one forward pass over one side hands to the variants; None for a side without variants.
 
-    signals: name -> (B, T), (B, T, T) or (B, G, T, T), with the gold of auxiliary losses where it is known.
+    signals: name -> (B, T), (B, T, T) or (B, G, T, T); those of `learns` are there in training only.
     states: the inputs of the layers so far, each (B, T, D).
-    losses: auxiliary losses found on the way, weighted, each the sum over the batch.
-    ids: (B, T) the pieces of the source.
+    losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
+    ids: (B, T), the source pieces.
     """
 
     signals: Mapping[str, Tensor]
@@ -56,32 +60,36 @@ class Syntax:
 
 
 class Variant(nn.Module):
-    """Edit attention in one place. Override the one method that your paper needs.
+    """Edit attention in one place. Override the one of `embed`, `edit` and `annotate` that your paper needs.
 
-    reads: signals needed whenever the model runs, so translating needs a parser.
-    learns: signals needed in training only, as the gold of an auxiliary loss.
-
-    Set both on the class, or in `__init__` where options decide. Options are keyword-only with defaults.
+    Options are keyword-only arguments of `__init__` with a type and a default. The type can limit the values:
+    `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
     """
 
     reads: tuple[Signal, ...] = ()
-    learns: tuple[Signal, ...] = ()
+    """Signals needed whenever the model runs, so that translating needs a parser: possible on the source only."""
 
-    loss_weight: float = 1.0
-    """Of the auxiliary loss; the recipe sets it."""
+    learns: tuple[Signal, ...] = ()
+    """Signals needed in training only, as the gold labels of an auxiliary loss."""
+
+    sides: tuple[Side, ...] = SIDES
+    """The sides on which it can be used."""
 
     default_layers: tuple[int, ...] | Literal["all"] = (1,)
-    """Where it stands, if the recipe does not say."""
+    """Layers in which it is used, unless the recipe names others."""
 
     default_heads: int | Literal["all"] = "all"
-    """How many heads of a layer it owns, if the recipe does not say."""
+    """How many heads it owns in each layer, unless the recipe says otherwise."""
+
+    loss_weight: float = 1.0
+    """Weight of the auxiliary loss; set by the recipe."""
 
     annotation: Annotation = "none"
-    """Whether `annotate` gives the source annotations, and whether an LSTM's decoder reads them with the attention to
-    its states or with their own."""
+    """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
+    (shared) or with its own (separate)."""
 
-    gives_trees: bool = False
-    """Whether it finds dependency trees by itself, without gold: in the weights of its heads or of its annotations."""
+    induces_trees: bool = False
+    """Whether its attention weights or annotations are dependency trees learned without supervision."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -99,22 +107,37 @@ class Variant(nn.Module):
         """Edit what the decoder reads of the source."""
         return memory
 
-    def remark(self, relations: Mapping[str, int]) -> str:
-        """Say what a person should know of the relations in the training text, given how often each occurs."""
-        return ""
-
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
-        """Add an auxiliary loss, the sum over the batch; it is weighted here and normalised like translation."""
+        """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
         before = syntax.losses.get(name, 0.0)
         syntax.losses[name] = before + self.loss_weight * loss
 
     @classmethod
+    def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
+        """List `reads` for these options (all of them, defaults included). Override it where options decide."""
+        return cls.reads
+
+    @classmethod
+    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
+        """List `learns` for these options (all of them, defaults included). Override it where options decide."""
+        return cls.learns
+
+    @classmethod
+    def check(cls, place: Place, **options: Any) -> None:
+        """Raise UsageError where options do not fit each other or the place. Override it where that can happen."""
+
+    @classmethod
+    def relation_warnings(cls, occurrences: Mapping[str, int], /, **options: Any) -> list[str]:
+        """List what is unexpected in the relations of the training text: name -> number of occurrences."""
+        return []
+
+    @classmethod
     def edits_attention(cls) -> bool:
-        """Tell whether it edits attention, and so owns heads; only a Transformer has attention to edit."""
+        """Tell whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit
 
     @classmethod
     def annotates_memory(cls) -> bool:
-        """Tell whether it edits what the decoder reads; only an LSTM's decoder reads annotations."""
+        """Tell whether it edits what the decoder reads, as only an LSTM's decoder can."""
         return cls.annotate is not Variant.annotate

@@ -1,4 +1,4 @@
-"""Where the trees of a side come from: files that were given, or a parser of ours."""
+"""Where the trees of a side come from: files that come with the text, or a parser."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from synmt.training.tree_requirements import TreeRequirements, all_given_trees, 
 
 @dataclass(frozen=True)
 class ParseSource:
-    """Where the trees of a side come from: given files of train and valid, or our parser.
+    """Where the trees of a side come from: given files of train and valid, or a parser.
 
-    arcs: whether they must have probabilities of arcs.
+    arcs: whether they need probabilities of arcs.
     """
 
     side: Side
@@ -29,14 +29,14 @@ class ParseSource:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """What describes our parser, with or without arcs."""
+        """Description of the parser, the same with and without arcs; None for given files."""
         return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k != "arcs"}
 
     def description(self, *, arcs: bool = False) -> dict[str, Any]:
-        """Describe what made the trees, by values that fit into JSON."""
+        """Describe where the trees come from, in values for JSON."""
         if self.identity is None:
             return describe_files(self.given)
-        # where the model files lie does not change the trees
+        # the folder of the model files does not change the trees
         description = {key: value for key, value in self.identity.items() if key != "model"}
         return {**description, "arcs": True} if arcs else description
 
@@ -45,11 +45,11 @@ class ParseSource:
         return annotation_name(self.side, self.description(arcs=arcs))
 
 
-def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, needs: TreeRequirements) -> ParseSource:
-    """Find out where the trees of a side come from; a parser is loaded, so that what is missing is missed now."""
-    if given := all_given_trees(recipe, corpus, side, needs):
-        return ParseSource(side, bool(needs.arcs), {name: given[name] for name in ("train", "valid")}, None)
-    origin = ParseSource(side, bool(needs.arcs), {}, make_parser(recipe, side, arcs=bool(needs.arcs)))
-    # the name is made of the parser's files, for which it is loaded
-    origin.name()
-    return origin
+def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> ParseSource:
+    """Find where the trees of a side come from; loads the parser, so that missing models are reported now."""
+    if given := all_given_trees(recipe, corpus, side, requirements):
+        return ParseSource(side, bool(requirements.arcs), {name: given[name] for name in ("train", "valid")}, None)
+    source = ParseSource(side, bool(requirements.arcs), {}, make_parser(recipe, side, arcs=bool(requirements.arcs)))
+    # the name depends on the files of the model, so this loads it
+    source.name()
+    return source

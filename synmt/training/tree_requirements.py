@@ -1,30 +1,31 @@
-"""What a recipe's model wants of trees, and where those trees come from."""
+"""Which trees the model of a recipe needs, and the files and parsers that provide them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import PreparedCorpus
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, stored_sha256
 from synmt.model.build import place_variants
-from synmt.model.variant import Variant
+from synmt.model.placement import Layers, PlacedVariant
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_conllu
+from synmt.syntax.signals import Signal
 
 
 @dataclass(frozen=True)
 class TreeRequirements:
-    """What the variants of a recipe want of one side's trees.
+    """What the variants of a recipe need of one side's trees.
 
-    to_run, to_learn: trees whenever the model runs, or in training only.
-    arcs: the variants that want probabilities of arcs, too.
+    to_run, to_learn: whether they need trees whenever the model runs, or in training only.
+    arcs: names of the variants that need probabilities of arcs.
     """
 
     to_run: bool
@@ -38,112 +39,93 @@ class TreeRequirements:
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
-    """Make every variant once, so that all misfits are reported before anything runs."""
-    placed = _place_all(recipe)
-    for variant in placed["target"]:
-        if variant.reads:
-            raise UsageError(
-                f"{type(variant).__name__} reads trees whenever the model runs, and a translation has none before it "
-                "is there",
-                where="syntax.variants",
-                allowed="side: source",
-            )
-    wanting = [type(v).__name__ for variants in placed.values() for v in variants if v.reads + v.learns]
-    if recipe.tasks.parsing != "none" and wanting:
+    """Check the variants of a recipe and find what trees they need; nothing is built.
+
+    Raises UsageError for options, places, parsers and tasks that do not fit together.
+    """
+    placed = place_variants(recipe.model, recipe.syntax)
+    requirements = {side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES}
+    readers = [variant.kind.__name__ for side in SIDES for variant in _flat(placed[side]) if _signals(variant)]
+    if recipe.tasks.parsing != "none" and readers:
         raise UsageError(
-            f"tasks.parsing puts tags into the source text and parses into the target, and {wanting[0]} wants trees",
+            f"tasks.parsing puts tags into the source and parses into the target, so {readers[0]} finds no trees",
             where="syntax.variants",
-            do="Give one of the two up",
+            do="Use either tasks.parsing or this variant",
         )
-    found: dict[Side, TreeRequirements] = {
-        side: _needs(variants, parser_recipe(recipe, side)) for side, variants in placed.items()
-    }
-    for side, needs in found.items():
-        _check_control(recipe, side, needs)
-    return found
+    for side in SIDES:
+        _check_control(recipe, side, requirements[side])
+    return requirements
 
 
-def _check_control(recipe: Recipe, side: Side, needs: TreeRequirements) -> None:
-    parser = parser_recipe(recipe, side)
-    read_by_tasks = side == "source" and recipe.tasks.parsing == "dependencies"
-    if (parser.control in ("none", "gold") and not parser.rewire) or needs.parses or read_by_tasks:
+def _flat(layers: Layers) -> list[PlacedVariant]:
+    return [variant for layer in layers for variant in layer]
+
+
+def _signals(variant: PlacedVariant) -> tuple[Signal, ...]:
+    return variant.reads + variant.learns
+
+
+def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
+    # arcs of gold trees and of controls have probability 1
+    arcs = {} if parser.control != "none" else {v.kind.__name__: None for v in variants if _needs_arcs(v)}
+    return TreeRequirements(any(v.reads for v in variants), any(v.learns for v in variants), tuple(arcs))
+
+
+def _needs_arcs(variant: PlacedVariant) -> bool:
+    return any(signal.needs == "arcs" for signal in _signals(variant))
+
+
+def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:
+    parser, section = parser_recipe(recipe, side), parser_section(side)
+    read_by_task = side == "source" and recipe.tasks.parsing == "dependencies"
+    if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
         return
-    section = parser_section(side)
     raise UsageError(
-        f"{section}.control and {section}.rewire change trees of the {side}, and nothing in this recipe reads any",
-        do="Leave them out, or name a variant that reads trees",
+        f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
+        do="Leave them out, or add a variant that reads trees",
     )
 
 
-def _place_all(recipe: Recipe) -> dict[Side, list[Variant]]:
-    placed: dict[Side, list[Variant]] = {}
-    errors: list[SynmtError] = []
-    for side in SIDES:
-        try:
-            placed[side] = variants_of(recipe, side)
-        except SynmtError as error:
-            errors.append(error)
-    if errors:
-        raise all_in_one(errors)
-    return placed
-
-
-def variants_of(recipe: Recipe, side: Side) -> list[Variant]:
-    """Make the variants of one side, in the order of layers."""
-    return [variant for layer in place_variants(recipe.model, recipe.syntax, side) for variant in layer]
-
-
-def _needs(variants: list[Variant], parser: ParserRecipe) -> TreeRequirements:
-    # the arcs of a control, and of gold trees, are certain
-    certain = parser.control != "none"
-    want_arcs = {type(variant).__name__: None for variant in variants if _reads_arcs(variant) and not certain}
-    return TreeRequirements(any(v.reads for v in variants), any(v.learns for v in variants), tuple(want_arcs))
-
-
-def _reads_arcs(variant: Variant) -> bool:
-    return any(signal.needs == "arcs" for signal in variant.reads + variant.learns)
-
-
 def parser_section(side: Side) -> str:
-    """Name the section of a recipe that says how a side is parsed."""
+    """Name the section of a recipe for the parser of a side."""
     return "parser" if side == "source" else "target_parser"
 
 
 def parser_recipe(recipe: Recipe, side: Side) -> ParserRecipe:
-    """Give the section that says how a side is parsed."""
+    """Return the section of a recipe for the parser of a side."""
     return recipe.parser if side == "source" else recipe.target_parser
 
 
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
-    """Give the trees that come with the text, where the recipe wants them instead of a parser's."""
-    found = files.source_parses if side == "source" else files.target_parses
+    """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
+    path = files.source_parses if side == "source" else files.target_parses
     gold = parser_recipe(recipe, side).control == "gold"
-    if gold and found is None:
+    if gold and path is None:
         raise UsageError(
-            f"there are no trees beside this text, but {parser_section(side)}.control asks for gold ones",
+            f"{parser_section(side)}.control is gold, but this text comes without trees",
             where=str(getattr(files, side)),
         )
-    return found if gold or recipe.corpus.train is not None else None
+    return path if gold or recipe.corpus.train is not None else None
 
 
-def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, needs: TreeRequirements) -> dict[str, Path]:
-    """Give the trees of every split that the model needs them of; none where its parser makes them.
+def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> dict[str, Path]:
+    """Find the files of trees for every split that needs trees; empty if the recipe's parser makes them.
 
-    Trees of two origins are never mixed: a model does not read in one text what it has not learnt in another.
+    Either all splits come with trees or none: a model must not read trees of one origin and learn from another.
     """
-    splits = corpus.splits() if needs.to_run else {"train": corpus.train, "valid": corpus.valid}
-    given = {name: given_trees(recipe, files, side) for name, files in splits.items()}
-    found = {name: path for name, path in given.items() if path is not None}
-    without = ", ".join(name for name in given if name not in found)
-    if found and without:
+    splits = corpus.splits() if requirements.to_run else {"train": corpus.train, "valid": corpus.valid}
+    paths = {name: given_trees(recipe, files, side) for name, files in splits.items()}
+    found = {name: path for name, path in paths.items() if path is not None}
+    missing = ", ".join(name for name in paths if name not in found)
+    if found and missing:
         raise UsageError(
-            f"trees come with {', '.join(found)}, but not with {without}",
+            f"there are trees for {', '.join(found)}, but not for {missing}",
             where=f"{side}_parses",
-            do="Name those of every text under corpus, or none: then the recipe's parser makes them all",
+            do="Give trees for every text under corpus, or for none: then the recipe's parser makes all of them",
         )
-    if needs.arcs:
+    if requirements.arcs:
         for path in found.values():
-            _check_arcs(path, needs.arcs)
+            _check_arcs(path, requirements.arcs)
     return found
 
 
@@ -151,14 +133,14 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
     first = next((parse for _, parse in read_conllu(path) if len(parse)), None)
     if first is not None and first.arcs is None:
         raise UsageError(
-            f"{', '.join(variants)} reads probabilities of arcs, and these trees were parsed without",
+            f"{', '.join(variants)} reads probabilities of arcs, and these trees have none",
             where=str(path),
-            do="Parse the text again with `synmt parse --arcs`, or let these arcs be certain with parser.control=gold",
+            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by parser.control=gold",
         )
 
 
 def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaParser:
-    """Make the parser of one side; it loads when it first parses."""
+    """Make the parser of one side; it loads its model when it first parses."""
     settings = parser_recipe(recipe, side)
     language = recipe.source if side == "source" else recipe.target
     try:
@@ -169,14 +151,14 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
 
 
 def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:
-    """Make a parser to look at one side with: the model given, the recipe's, or Stanza's own.
+    """Make a parser to analyse one side: with `model`, else that of the recipe.
 
-    Stanza's own serves a recipe that asks for a compact one, where none has the language.
+    If the recipe has a compact model and there is none for the language, Stanza's official model is used.
     """
     settings = parser_recipe(recipe, side)
     language = recipe.source if side == "source" else recipe.target
     if model is not None:
-        # the recipe's package is one of the recipe's model
+        # the recipe's package belongs to the recipe's model
         package = settings.package if model == settings.model else "default"
         return StanzaParser(language, model=model, package=package, device=settings.device)
     try:
@@ -188,19 +170,21 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:
-    """Name the file of a text's trees: the same text and parser have the same one."""
+    """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
     return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
 
 
-def remarks(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> Iterator[str]:
-    """Yield what the variants have to say of the relations in the training text, each thing once."""
-    said = set[str]()
+def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
+    """List what is unexpected in the relations of the training text, according to the recipe's variants.
+
+    trees: by side, the name of the annotation.
+    """
+    placed = place_variants(recipe.model, recipe.syntax)
+    warnings = []
     for side, name in trees.items():
         facts = prepared.annotations()[name]
-        for variant in variants_of(recipe, side):
-            counted = "arc_relations" if facts["arcs"] and _reads_arcs(variant) else "relations"
-            text = variant.remark(facts[counted]["train"])
-            if text and text not in said:
-                said.add(text)
-                yield text
+        for variant in _flat(placed[side]):
+            counts = facts["arc_relations" if facts["arcs"] and _needs_arcs(variant) else "relations"]["train"]
+            warnings += variant.kind.relation_warnings(counts, **variant.options)
+    return list(dict.fromkeys(warnings))

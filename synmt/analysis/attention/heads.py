@@ -12,7 +12,7 @@ from torch import Tensor
 from synmt.analysis.trees.induced import TreeSource, tree_sources
 from synmt.arrays import Side
 from synmt.errors import UsageError, did_you_mean
-from synmt.model.capture import Activations, Watch, self_attention
+from synmt.model.capture import ActivationKind, Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 
 Place = Literal["source", "target", "cross"]
@@ -23,7 +23,7 @@ What = Literal["weights", "factor", "bias", "cross"]
 
 WHAT: tuple[str, ...] = get_args(What)
 
-WATCHED: dict[Place, tuple[Watch, ...]] = {
+WATCHED: dict[Place, tuple[ActivationKind, ...]] = {
     "source": ("attention", "terms"),
     "target": ("attention", "terms"),
     "cross": ("cross",),

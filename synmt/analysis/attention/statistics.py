@@ -31,7 +31,7 @@ from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import Texts, piece_owners
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.translator import Translator
-from synmt.model.capture import Watch
+from synmt.model.capture import ActivationKind
 from synmt.syntax.parse import Parse
 
 NOWHERE = np.iinfo(np.int64).min
@@ -84,7 +84,7 @@ def measure_heads(
     advance: Callable[[float], None] = lambda sentences: None,
 ) -> ModelLooks:
     """Run the model over the texts and say what heads look at; the trees are needed for self-attention only."""
-    what: tuple[Watch, ...] = ("cross",) if place == "cross" else ("attention",)
+    what: tuple[ActivationKind, ...] = ("cross",) if place == "cross" else ("attention",)
     target = None if place == "source" else texts.target
     found: dict[int, HeadStatistics] = {}
     too_long = 0

@@ -24,7 +24,7 @@ from synmt.errors import UsageError
 from synmt.model.build import variant_class, variant_names
 from synmt.model.capture import self_attention
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.variant import Place, Variant
+from synmt.model.variant import Variant
 from synmt.syntax.parse import Parse
 from synmt.syntax.spanning import maximum_spanning_tree
 
@@ -146,14 +146,14 @@ def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
         name, place = type(variant).__module__.rpartition(".")[2], variant.place
         if variant.annotates_memory():
-            yield TreeSource(side, name, flat=not variant.gives_trees)
+            yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
             for head in range(place.first_head, place.first_head + place.heads):
                 yield TreeSource(side, name, place.layer, head + 1)
 
 
 def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
-    return variant.edits_attention() and (variant.gives_trees or bool(variant.learns))
+    return variant.edits_attention() and (variant.induces_trees or bool(variant.learns))
 
 
 def _none_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> list[TreeSource]:
@@ -175,15 +175,7 @@ def _none_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> li
 def _learners(side: Side) -> Iterator[str]:
     kinds = ((name, variant_class(name)) for name in variant_names())
     learners = ((name, kind) for name, kind in kinds if kind.annotates_memory() or _has_tree_heads(kind))
-    return (name for name, kind in learners if _stands_on(kind, side))
-
-
-def _stands_on(kind: type[Variant], side: Side) -> bool:
-    try:
-        kind(Place(side, 1, int(kind.edits_attention()), model_dim=8, head_dim=8))  # only the variant itself knows
-    except UsageError:
-        return False
-    return True
+    return (name for name, kind in learners if side in kind.sides)
 
 
 def _one_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:

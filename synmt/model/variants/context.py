@@ -2,19 +2,20 @@
 
     q̂_t = (1 - λ_t) q_t + λ_t (c_t U)        λ_t = sigmoid(q_t · v_own + (c_t U) · v_context)
 
-and k̂_t alike, with U and vectors of its own; q̂ and k̂ take the place of q and k. The gate λ is one number for each
-position and head. With x_1, …, x_l the inputs of the layers so far, l this one's, the context c_t is
+and k̂_t likewise, with its own U and vectors; q̂ and k̂ replace q and k. The gate λ is one number for each position and
+head. With x_1, …, x_l the inputs of the layers up to this one, the context c_t is
 
     global         mean(x_l)                          the mean over the sentence
     deep           [x_1t; …; x_(l-1)t]                the lower layers, at the same position
     deep_global    [mean(x_1); …; mean(x_l)]
 
-All is of head size: a head sees its own d-wide slice of every layer, and U and the vectors are shared by the heads.
-There are no biases. In layer 1 `deep` has no lower layer: attention stays plain.
+Everything has the size of a head: a head reads its own d-wide slice of every layer, and U and the vectors are shared by
+the heads. There are no biases: the code of the reproduction has one in U and one in each gate, but only without them
+do the counts of parameters agree with its paper. In layer 1 `deep` has no lower layer: attention stays plain.
 
-Left out: the authors' own code mixes before the heads are split, with one gate for all of them. The released code of
-the reproduction takes its means over the padding too, and cuts the joined layers into as many chunks as there are
-heads, so that a head sees one or two layers only; here the mean is over the sentence, and every head sees every layer.
+Left out: the authors' own code mixes before the heads are split, with one gate for all heads. The released code of the
+reproduction includes padding in its means, and splits the joined layers into as many chunks as there are heads, so
+that a head reads one or two layers only; here the mean is over the sentence, and every head reads every layer.
 """
 
 from __future__ import annotations
@@ -24,24 +25,21 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, split_heads
-from synmt.model.linear import Linear
 from synmt.model.variant import Place, Syntax, Variant
 
 
 class Context(Variant):
-    """Mix what the sentence or the lower layers say into the queries and keys.
+    """Mix a context, the mean of the sentence or lower layers, into queries and keys.
 
-    kind: `global`, `deep` or `deep_global`: which context (the papers' best: deep_global).
+    kind: which context: `global`, `deep` or `deep_global` (best in both papers: deep_global).
     """
 
+    sides = ("source",)
     default_layers = "all"
 
     def __init__(self, place: Place, *, kind: Literal["global", "deep", "deep_global"] = "deep_global") -> None:
         super().__init__(place)
-        if place.side != "source":
-            raise UsageError("context reads the whole sentence, also what follows a piece", allowed="side: source")
         self.kind = kind
         layers = {"global": 1, "deep": place.layer - 1, "deep_global": place.layer}[kind]
         mixtures = [Mixture(layers, place.head_dim) for _ in range(2)] if layers else []
@@ -68,13 +66,13 @@ class Context(Variant):
 
 
 class Mixture(nn.Module):
-    """Mix context from so many layers into queries, or into keys; the same for every head."""
+    """Mix the context from some layers into queries, or into keys, with the same weights for every head."""
 
     def __init__(self, layers: int, head_dim: int) -> None:
         super().__init__()
-        self.context = Linear(layers * head_dim, head_dim, bias=False)
-        self.own_gate = Linear(head_dim, 1, bias=False)
-        self.context_gate = Linear(head_dim, 1, bias=False)
+        self.context = nn.Linear(layers * head_dim, head_dim, bias=False)
+        self.own_gate = nn.Linear(head_dim, 1, bias=False)
+        self.context_gate = nn.Linear(head_dim, 1, bias=False)
         for linear in (self.context, self.own_gate, self.context_gate):
             nn.init.xavier_uniform_(linear.weight)
 

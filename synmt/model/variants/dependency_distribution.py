@@ -3,8 +3,8 @@
     N^l = softmax(S ∘ LDD^l) V        S_ij = q_i · k_j / √d        LDD^l_ij = Σ_{r in group l} p(j, r | i)
 
 p(j, r | i) is the parser's probability that word j is the parent of word i, with relation r. Head l of the layer
-reads group l of the relations: a layer with 16 groups has 16 heads. There is nothing to learn. The kinds differ in P,
-which takes the place of LDD, and in its use:
+reads group l of the relations, so 16 groups need 16 heads. There are no parameters. The kinds replace LDD by another
+matrix P, or use it differently:
 
     kind   P_ij in head l                                      use
     ldd    Σ_{r in group l} p(j, r | i)                        factor
@@ -15,22 +15,22 @@ which takes the place of LDD, and in its use:
     uldd   1 / (W · number of groups), W words                 factor
     uudd   1 / W                                               factor
 
-What the paper leaves open is read as follows. A root is its own parent: its mass stands on the diagonal. Pieces copy
-the values of their words (the paper has whole words). The row of EOS, and of a piece without a word, is 1: its scores
-stay as they are; its column is 0 in the rows of words. Relations in no group are left out, so rows need not sum to 1.
-A score that P makes 0 stays 0 and is not masked: a head without mass in a row looks at all keys alike. Padding is
-masked as always.
+The paper leaves some points open; this is our reading. A root is its own parent, so its probability is on the diagonal.
+Pieces copy the values of their words (the paper has whole words). The row of EOS, and of a piece without a word, is 1,
+so its scores do not change; its column is 0 in the rows of words. Relations in no group are left out, so rows need not
+sum to 1. A score that P makes 0 stays 0 and is not masked: in a row without probabilities a head attends to all keys
+equally. Padding is masked as always.
 
-Section 3.1 fixes the weights of LDA to the distribution; table 1 puts it in the place of S, before the softmax. The
-first is what happens unless `softmax` is set: weights as they are, so that a head without mass in a row gives 0, and
-EOS, whose row would sum all values, looks at all pieces alike.
+In section 3.1 the weights of LDA are the distribution; in table 1 it replaces S, before the softmax. The first reading
+is the default, `softmax` selects the second. By default the output of a row without probabilities is 0, and EOS, whose
+row of ones would add up all values, attends to all pieces equally.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -53,7 +53,7 @@ from synmt.syntax.relations import (
 )
 from synmt.syntax.signals import WORD, Signal
 
-SIGNALS: dict[str, Callable[..., Signal]] = {
+TABLES: dict[str, Callable[..., Signal]] = {
     "ldd": arcs,
     "lda": arcs,
     "ldp": tree_arcs,
@@ -64,25 +64,25 @@ SIGNALS: dict[str, Callable[..., Signal]] = {
 }
 UNLABELLED = ("udp", "udd", "uudd")
 
-TABLES: dict[str, tuple[Groups, tuple[str, ...]]] = {
+GROUPS: dict[str, tuple[Groups, tuple[str, ...]]] = {
     "universal": (UNIVERSAL_GROUPS, LEFT_OUT),
     "stanford": (STANFORD_GROUPS, STANFORD_LEFT_OUT),
 }
-"""Groups by name, each with the relations that it leaves out on purpose."""
+"""Groups by name, each with the relations that are left out on purpose."""
 
 
 class DependencyDistribution(Variant):
     """Scale the scores of each head by the probability of an arc with a relation of its group.
 
-    kind: what stands for the distribution and how it is used; the table above has all seven.
-    groups: of relations, a head for each: `universal`, the paper's 16 carried over to Universal Dependencies,
-        `stanford`, the paper's own, or lists of names; a name stands for its subtypes too, and `rest` for all that no
-        group names. Only for labelled kinds.
-    split: divide by the number of pieces of the parent, so that they share what is one word's in the paper.
-    softmax: let the weights of `lda` pass through the softmax (the paper's table 1).
+    kind: the matrix P and its use, see the table above.
+    groups: of relations, one for each head: `universal`, the paper's 16 groups for Universal Dependencies, `stanford`,
+        the paper's own, or lists of names. A name includes its subtypes, and `rest` means all relations that no group
+        names. Only for labelled kinds.
+    split: divide by the number of pieces of the parent, so that they share the probability of one word.
+    softmax: apply the softmax to the weights of `lda` (the paper's table 1).
     """
 
-    default_layers = (1,)
+    sides = ("source",)
 
     def __init__(
         self,
@@ -94,23 +94,32 @@ class DependencyDistribution(Variant):
         softmax: bool = False,
     ) -> None:
         super().__init__(place)
-        if place.side != "source":
-            raise UsageError("dependency_distribution reads the parse of the source", allowed="side: source")
+        self.kind, self.softmax = kind, softmax
+        self.table = _table(kind, groups, split).name
+
+    @classmethod
+    def reads_for(
+        cls, *, kind: str, groups: str | Groups, split: bool, softmax: bool, **options: Any
+    ) -> tuple[Signal, ...]:
+        """List the signal that holds P, and for `lda` that of the words."""
+        table = _table(kind, groups, split)
+        return (table, WORD) if kind == "lda" and not softmax else (table,)
+
+    @classmethod
+    def check(cls, place: Place, *, kind: str, groups: str | Groups, softmax: bool, **options: Any) -> None:
+        """Refuse options of another kind, and groups that do not fit the heads."""
         if softmax and kind != "lda":
             raise UsageError(
                 f"`softmax` of dependency_distribution is for kind lda; {kind} has one anyway", do="Leave out `softmax`"
             )
-        self.kind, self.softmax = kind, softmax
-        self.groups, self.left_out = _groups_of(kind, groups)
-        self.own = self.groups is not None and not isinstance(groups, str)
-        if self.groups is not None:
-            _check_heads(place, len(self.groups))
-        table = SIGNALS[kind](self.groups, split=split)
-        self.table = table.name
-        self.reads = (table, WORD) if kind == "lda" and not softmax else (table,)
+        if kind in UNLABELLED and groups != "universal":
+            raise UsageError(f"dependency_distribution of kind {kind} sums over all relations", do="Leave out `groups`")
+        used = _groups_of(kind, groups)
+        if used is not None and len(used) != place.heads:
+            _refuse_heads(place, len(used))
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Fill the factor with P (B, 1 or H, T, T), or make it the weights."""
+        """Set the factor to P (B, 1 or H, T, T), or use P as the weights."""
         table = syntax.signals[self.table]  # (B, 1 or H, T, T)
         if self.kind != "lda":
             return terms.edit(factor=table)
@@ -118,67 +127,70 @@ class DependencyDistribution(Variant):
         if self.softmax:
             return terms.edit(q=nothing, k=nothing, bias=table)
         weights = even_rows(table, syntax.signals["word"] < 0)  # (B, H, T, T)
-        return terms.edit(q=nothing, k=nothing, bias=weights, normalize=as_it_is)
+        return terms.edit(q=nothing, k=nothing, bias=weights, normalize=identity_weights)
 
-    def remark(self, relations: Mapping[str, int]) -> str:
-        """Name relations of the training text that no scheme knows, and those of one's own groups that it has not."""
-        if self.groups is None:
-            return ""
-        known = [name for group in (*self.groups, self.left_out) for name in group]
-        counts = {name: relations[name] for name in unknown_relations(relations, known) if REST not in known}
-        said = []
-        if counts:
-            said.append(
-                f"dependency_distribution leaves out {sum(counts.values()):,} of {sum(relations.values()):,} arcs, "
-                f"whose {len(counts)} relations are in no group: {most_frequent(counts)}"
-            )
-        if absent := self._absent(relations):
-            said.append(f"no arc of the training text has {', '.join(absent)}, named in dependency_distribution.groups")
-        return "; ".join(said)
-
-    def _absent(self, relations: Mapping[str, int]) -> list[str]:
-        """List the relations in groups of one's own that do not occur; of a table not all need to."""
-        if not self.own:
+    @classmethod
+    def relation_warnings(
+        cls, occurrences: Mapping[str, int], *, kind: str, groups: str | Groups, **options: Any
+    ) -> list[str]:
+        """Name relations of the training text that no scheme has, and relations of custom groups that do not occur."""
+        used = _groups_of(kind, groups)
+        if used is None:
             return []
-        seen = {*relations, *(base_name(relation) for relation in relations)}
-        return [name for group in self.groups or () for name in group if name not in (*seen, REST)]
+        # with custom groups, the other relations of the schemes are left out on purpose
+        left_out = GROUPS[groups][1] if isinstance(groups, str) else KNOWN
+        known = [name for group in (*used, left_out) for name in group]
+        unknown = {} if REST in known else {name: occurrences[name] for name in unknown_relations(occurrences, known)}
+        warnings = []
+        if unknown:
+            warnings.append(
+                f"dependency_distribution leaves out {sum(unknown.values()):,} of {sum(occurrences.values()):,} arcs, "
+                f"whose {len(unknown)} relations are in no group: {most_frequent(unknown)}"
+            )
+        present = {REST, *occurrences, *map(base_name, occurrences)}
+        absent = [] if isinstance(groups, str) else [name for group in groups for name in group if name not in present]
+        if absent:
+            warnings.append(
+                f"no arc of the training text has {', '.join(absent)}, named in dependency_distribution.groups"
+            )
+        return warnings
 
 
 def even_rows(table: Tensor, special: Tensor) -> Tensor:
-    """Spread 1 over the rows of specials, which are ones: (B, H, T, T), (B, T) -> (B, H, T, T)."""
+    """Divide the rows of specials, which are ones, by their sums: (B, H, T, T), (B, T) -> (B, H, T, T)."""
     # rows of padding sum to 0
     sums = table.sum(-1, keepdim=True).clamp(min=1)  # (B, H, T, 1)
     return torch.where(special[:, None, :, None], table / sums, table)
 
 
-def as_it_is(scores: Tensor) -> Tensor:
-    """Take the scores for the weights, with 0 where they are masked: (B, H, Tq, Tk) -> same."""
+def identity_weights(scores: Tensor) -> Tensor:
+    """Use the scores as weights, with 0 where they are masked: (B, H, Tq, Tk) -> same."""
     return scores.masked_fill(scores == -math.inf, 0)
 
 
-def _groups_of(kind: str, groups: str | Groups) -> tuple[Groups | None, tuple[str, ...]]:
-    """Look up the groups and what they leave out on purpose; unlabelled kinds have none."""
+def _table(kind: str, groups: str | Groups, split: bool) -> Signal:
+    return TABLES[kind](_groups_of(kind, groups), split=split)
+
+
+def _groups_of(kind: str, groups: str | Groups) -> Groups | None:
+    """Look up the groups; unlabelled kinds have none."""
     if kind in UNLABELLED:
-        if groups != "universal":
-            raise UsageError(f"dependency_distribution of kind {kind} sums over all relations", do="Leave out `groups`")
-        return None, ()
+        return None
     if isinstance(groups, str):
-        return TABLES[groups]
+        return GROUPS[groups][0]
     if not groups or not all(groups):
-        empty = f"group {groups.index(()) + 1} names no relation" if groups else "`groups` is empty"
+        fault = f"group {groups.index(()) + 1} names no relation" if groups else "`groups` is empty"
         raise UsageError(
-            f"{empty}, and each is read by a head of dependency_distribution",
+            f"{fault}, and each is read by a head of dependency_distribution",
             allowed="universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
         )
-    # who names groups leaves out the other relations on purpose
-    return groups, KNOWN
+    return groups
 
 
-def _check_heads(place: Place, groups: int) -> None:
-    if place.heads != groups:
-        raise UsageError(
-            f"dependency_distribution has {groups} groups, one for each head, but owns {place.heads} heads of layer "
-            f"{place.layer}",
-            do=f"Let it own {groups} (`heads: {groups}`) of a layer with as many or more (`model.encoder_heads: "
-            f"[{groups}, …]`), or name {place.heads} groups (`groups: [[nsubj, csubj], …]`)",
-        )
+def _refuse_heads(place: Place, groups: int) -> None:
+    raise UsageError(
+        f"dependency_distribution has {groups} groups, one for each head, but owns {place.heads} heads of layer "
+        f"{place.layer}",
+        do=f"Use {groups} heads (`heads: {groups}`) of a layer with as many or more (`model.encoder_heads: "
+        f"[{groups}, …]`), or name {place.heads} groups (`groups: [[nsubj, csubj], …]`)",
+    )

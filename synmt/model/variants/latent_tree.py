@@ -1,47 +1,48 @@
 """Latent trees as annotations of the source: SA-NMT and its control FA-NMT (Tran & Bisk, 2018).
 
-    β = P(parent of i is j; q k / √D, r k / √D)        m_i = Σ_j β_ij v_j        β_ii = P(i is the root)
+    β_ij = P(parent of i is j)        β_ii = P(i is the root)        m_i = Σ_j β_ij v_j
 
-q, k and v are projections of the encoder's states s; the score of j as the parent of i is q_j · k_i / √D, with the
-query on the parent's side, and r is a query for the root. β are the marginals of all trees with one root (matrix-tree
-theorem, Koo et al., 2007). In FA-NMT they are softmax(q_j · k_i / √D) over j, flat attention, in which a word may
-attend to itself. The decoder reads m_i with the weights by which it attends to s_i, or with its own, and through a gate
-(recurrent.py).
+q, k and v are projections of the states s. The score of j as the parent of i is q_j · k_i / √D, so the parent
+has the query; the score of i as the root is r · k_i / √D, where r is learned. β are the marginals of all trees with one
+root (matrix-tree theorem, Koo et al., 2007). In FA-NMT they are softmax(q_j · k_i / √D) over j: flat attention, where a
+word may attend to itself. The decoder reads the annotations m_i with its attention weights for s_i, or with separate
+ones, and through a gate (recurrent.py).
 
-    sets: 1        s_i + σ(W s_i) ⊙ m_i takes the place of s_i, and nothing else changes in the decoder
+    sets: 1        s_i + σ(W s_i) ⊙ m_i replaces s_i; the decoder is the plain one
     hard: true     m_i = v_j of the most probable j; the gradient is that of β (straight-through)
 
-The released code multiplies the scores by the identity, so that only the root scores reach the tree; it holds them
-between -5 and 7, where here they are what they are (beyond ±57 see matrix_tree.py), and gives punctuation -5 instead of
--inf. With one set, its flat attention adds m_i without the gate. EOS is no word of the tree.
+The released code multiplies the scores by the identity, so only the root scores have an effect; it clamps them to
+[-5, 7], where here they are not clamped (beyond ±57 see matrix_tree.py), and gives punctuation -5 instead of -inf. With
+one set, its flat attention adds m_i without the gate. EOS is not a word of the tree.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
-from synmt.model.latent import Allowed, straight_through
-from synmt.model.linear import Linear
+from synmt.model.latent import ParentFilter, straight_through
 from synmt.model.matrix_tree import possible_parents, tree_marginals
 from synmt.model.variant import Place, Syntax, Variant
 
 
 class LatentTree(Variant):
-    """Annotate each source state with the states of its likely parents, in a tree that translation alone has taught.
+    """Annotate each source state with the states of its likely parents, in trees learned from translation alone.
 
-    normalize: tree, the marginals of trees; flat, a softmax (FA-NMT).
-    attention: shared, the decoder reads annotations with the weights of its attention to the states; separate, with
-        an attention of their own.
+    normalize: `tree`, the marginals of trees, or `flat`, a softmax (FA-NMT).
+    attention: the decoder reads annotations with the weights of its attention to the states (`shared`) or with a
+        second attention (`separate`).
     sets: 2, states and annotations; 1, each annotation is added to its state.
-    hard: take the most probable parent alone.
+    hard: use the most probable parent only.
     punctuation: whether punctuation may be a parent.
     """
+
+    sides = ("source",)
 
     def __init__(
         self,
@@ -54,33 +55,33 @@ class LatentTree(Variant):
         punctuation: bool = False,
     ) -> None:
         super().__init__(place)
-        if place.side != "source":
-            raise UsageError("latent_tree annotates the source", allowed="side: source")
-        if place.layer != 1:
-            raise UsageError("latent_tree annotates the encoder's result, once", allowed="layers: [1]")
-        if sets == 1 and attention == "separate":
-            raise UsageError("one set is read with one attention", do="Leave out `attention`, or set `sets: 2`")
-        self.hard, self.gives_trees = hard, normalize == "tree"
+        self.hard, self.induces_trees = hard, normalize == "tree"
         self.annotation = attention if sets == 2 else "none"
         width = place.model_dim
-        self.query, self.key, self.value = (Linear(width, width, bias=False) for _ in range(3))
+        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.root = nn.Parameter(torch.randn(width)) if normalize == "tree" else None  # (D,)
-        self.gate = Linear(width, width) if sets == 1 else None
-        self.allowed = Allowed(() if punctuation else place.punctuation)
+        self.gate = nn.Linear(width, width, bias=False) if sets == 1 else None
+        self.may_be_parent = ParentFilter(() if punctuation else place.punctuation)
+
+    @classmethod
+    def check(cls, place: Place, *, sets: int, attention: str, **options: Any) -> None:
+        """Refuse a second attention where there is one set."""
+        if sets == 1 and attention == "separate":
+            raise UsageError("one set is read with one attention", do="Leave out `attention`, or set `sets: 2`")
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
-        """Give every state its annotation, or add it to the state."""
+        """Annotate every state, or add the annotation to the state."""
         states = memory.states
         assert syntax.ids is not None
-        weights = self.weights(memory, self.allowed(syntax.ids))  # (B, T, T)
-        chosen = straight_through(weights) if self.hard else weights  # (B, T, T)
-        annotations = chosen.to(states.dtype) @ self.value(states)  # (B, T, D)
+        weights = self.weights(memory, self.may_be_parent(syntax.ids))  # (B, T, T)
+        used = straight_through(weights) if self.hard else weights  # (B, T, T)
+        annotations = used.to(states.dtype) @ self.value(states)  # (B, T, D)
         if self.gate is None:
             return memory.edit(annotations=annotations, weights=weights)
         return memory.edit(states=states + self.gate(states).sigmoid() * annotations, weights=weights)
 
     def weights(self, memory: Memory, allowed: Tensor) -> Tensor:
-        """Compute β, parents in columns, where allowed (B, T): (B, T, T), 0 outside the sentence."""
+        """Compute β with parents in columns, from allowed (B, T): (B, T, T), 0 outside the sentence."""
         keys = self.key(memory.states) / math.sqrt(memory.states.size(-1))  # (B, T, D)
         scores = keys @ self.query(memory.states).transpose(1, 2)  # (B, T, T)
         if self.root is not None:

@@ -2,21 +2,23 @@
 
     S_ij = q_i · (k_j + a^K[j - i]) / √d        O_i = Σ_j softmax(S_i)_j (v_j + a^V[j - i])
 
-a^K and a^V are tables of 2 · reach + 1 learned vectors of head size, a pair for each layer; the distance j - i is
-clipped to -reach, …, reach. The heads of a layer share them, as in the authors' released code (the paper's base model
-has a table for each head). Absolute positions stay, as in the reproduction of the Deps-SAN paper (Peng et al., 2022);
-Shaw et al. take them away and report that keeping them makes no difference.
+a^K and a^V are tables of 2 · reach + 1 learned vectors of head size, two tables for each layer; the distance j - i is
+clipped to -reach, …, reach. The heads of a layer share the tables, as in the authors' released code (the paper's base
+model has a table for each head). Absolute positions stay, as in the reproduction in the Deps-SAN paper (Peng et al.,
+2022); Shaw et al. remove them and report that keeping them makes no difference.
 
-The paper edits both sides: name the variant twice in a recipe, with `side: source` and with `side: target`. Deps-SAN's
-count of 74.88 M parameters is that of `shared: true` on both sides.
+The paper edits both sides: name the variant twice in a recipe, with `side: source` and with `side: target`. The 74.88 M
+parameters of the Deps-SAN paper are those of `shared: true` on both sides.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
@@ -25,31 +27,33 @@ from synmt.model.variant import Place, Syntax, Variant
 
 
 class Relative(Variant):
-    """Let scores and values depend on how far apart two pieces are.
+    """Let scores and values depend on the distance between two pieces.
 
-    reach: greatest distance, in pieces, that has a vector of its own; farther ones share it (paper: 16, big: 8).
-    values: add to the values too, not to the scores only (paper: true; table 3 compares).
+    reach: largest distance with its own vector, in pieces; larger ones share that vector (paper: 16, big: 8).
+    values: add vectors to the values too, not only to the scores (paper: true; compared in its table 3).
     shared: one table for scores and values, as in OpenNMT and in Deps-SAN's reproduction (paper: false).
     """
 
     default_layers = "all"
 
-    def __init__(self, place: Place, *, reach: int = 16, values: bool = True, shared: bool = False) -> None:
+    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True, shared: bool = False) -> None:
         super().__init__(place)
-        if reach < 1:
-            raise UsageError(f"the reach of relative is {reach}", allowed="a whole number of pieces above 0")
-        if shared and not values:
-            raise UsageError(
-                "relative has no table to share: `values` is false", do="Leave out `shared`, or set `values: true`"
-            )
         self.reach, self.values = reach, values
         self.key = nn.Parameter(torch.empty(2 * reach + 1, place.head_dim))
         self.value = nn.Parameter(torch.empty(2 * reach + 1, place.head_dim)) if values and not shared else None
         for table in self.parameters():
             nn.init.xavier_uniform_(table)
 
+    @classmethod
+    def check(cls, place: Place, *, values: bool, shared: bool, **options: Any) -> None:
+        """Refuse a shared table where only one is used."""
+        if shared and not values:
+            raise UsageError(
+                "relative has no table to share: `values` is false", do="Leave out `shared`, or set `values: true`"
+            )
+
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Fill the bias (B, H, Tq, Tk) and, with `values`, the relative value (Tq, Tk, d)."""
+        """Set the bias (B, H, Tq, Tk) and, with `values`, the relative value (Tq, Tk, d)."""
         distances = clipped_distances(terms.q.size(2), terms.k.size(2), self.reach, terms.q.device)  # (Tq, Tk)
         bias = agreement(terms.q, self.key, distances)  # (B, H, Tq, Tk)
         if not self.values:
@@ -59,12 +63,12 @@ class Relative(Variant):
 
 
 def clipped_distances(queries: int, keys: int, reach: int, device: torch.device) -> Tensor:
-    """Number the row of the table for each pair, 0 to 2 · reach; the queries are the last of the keys: (Tq, Tk)."""
+    """Find the row of the table for each pair, 0 to 2 · reach; the queries are the last of the keys: (Tq, Tk)."""
     positions = torch.arange(keys, device=device)  # (Tk,)
     return (positions - positions[keys - queries :, None]).clamp(-reach, reach) + reach  # (Tq, Tk)
 
 
 def agreement(q: Tensor, table: Tensor, distances: Tensor) -> Tensor:
-    """Compute q_i · a[j - i] / √d, each query with each row once: (B, H, Tq, d), (R, d), (Tq, Tk) -> (B, H, Tq, Tk)."""
+    """Compute q_i · a[j - i] / √d: (B, H, Tq, d), (R, d), (Tq, Tk) -> (B, H, Tq, Tk)."""
     rows = q @ table.T / math.sqrt(q.size(-1))  # (B, H, Tq, R)
     return rows.gather(-1, distances.expand(*q.shape[:2], -1, -1))  # (B, H, Tq, Tk)

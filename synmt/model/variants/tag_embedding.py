@@ -2,63 +2,75 @@
 
     x_t = [√D · E(piece_t)_{1 … D - size} ; L(relation_t)]
 
-The last `size` components of the embedding are those of the relation of the piece's word, without scaling; they say
-nothing of the piece. Positions are added afterwards. Every piece of a word has the relation of its word; EOS, and a
-piece without a word, has a symbol of its own, and relations that no list names share one.
+The last `size` components of the embedding are replaced by an embedding of the relation of the piece's word, without
+scaling. Positions are added afterwards. Every piece of a word has the relation of its word; EOS and pieces without a
+word have a separate symbol, and all relations that are not in the list share another.
 
-Sennrich & Haddow join embeddings of several features (lemmas, tags, relations), so that no component is replaced.
+Sennrich & Haddow concatenate embeddings of several features (lemmas, tags, relations), so no component is replaced.
 The released code of the re-implementation misplaces the relations in padded rows; here every piece has its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.relations import KNOWN, most_frequent, unknown_relations
-from synmt.syntax.signals import relation_signal
+from synmt.syntax.signals import Signal, relation_signal
 
 
 class TagEmbedding(Variant):
-    """Let the last components of each embedding tell the relation of the word.
+    """Embed the relation of the word in the last components of each embedding.
 
-    size: how many components the relation takes (paper: 10).
-    relations: names of a tagset of your own; none stands for Universal Dependencies and Stanford's together.
+    size: number of components for the relation (paper: 10).
+    relations: names of the relations; an empty list means those of Universal Dependencies and of Stanford together.
     """
 
-    default_layers = (1,)
+    sides = ("source",)
 
-    def __init__(self, place: Place, *, size: int = 10, relations: tuple[str, ...] = ()) -> None:
+    def __init__(self, place: Place, *, size: PositiveInt = 10, relations: tuple[str, ...] = ()) -> None:
         super().__init__(place)
-        if place.side != "source":
-            raise UsageError("tag_embedding reads the parse of the source", allowed="side: source")
-        if place.layer != 1:
-            raise UsageError("tag_embedding stands before the first layer, and acts once", allowed="layers: [1]")
-        width = place.embedding_dim or place.model_dim
-        if not 1 <= size <= width:
-            raise UsageError(f"the size of tag_embedding is {size}", allowed=f"1 to {width}, the width of an embedding")
-        self.size, self.relations = size, relations or KNOWN
-        signal = relation_signal(self.relations)
-        self.reads, self.relation = (signal,), signal.name
-        # 0 is EOS's and padding's; no padding_idx, because EOS learns
-        self.table = nn.Embedding(len(self.relations) + 2, size)
+        self.size, self.signal = size, _signal(relations).name
+        # row 0 is for EOS and padding; no padding_idx, because EOS is learned
+        self.table = nn.Embedding(len(relations or KNOWN) + 2, size)
         nn.init.normal_(self.table.weight, std=size**-0.5)
 
+    @classmethod
+    def reads_for(cls, *, relations: tuple[str, ...], **options: Any) -> tuple[Signal, ...]:
+        """List the signal that numbers these relations."""
+        return (_signal(relations),)
+
+    @classmethod
+    def check(cls, place: Place, *, size: int, **options: Any) -> None:
+        """Refuse a size that is larger than an embedding."""
+        width = place.embedding_dim or place.model_dim
+        if size > width:
+            raise UsageError(f"the size of tag_embedding is {size}", allowed=f"1 to {width}, the width of an embedding")
+
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
-        """Put the relation's embedding in the place of the last components: (B, T, D) -> same."""
-        relations = self.table(syntax.signals[self.relation])  # (B, T, size)
+        """Replace the last components by the embedding of the relation: (B, T, D) -> same."""
+        relations = self.table(syntax.signals[self.signal])  # (B, T, size)
         return torch.cat((x[..., : -self.size], relations.to(x.dtype)), -1)  # (B, T, D)
 
-    def remark(self, relations: Mapping[str, int]) -> str:
-        """Name the relations in the training text that share one embedding because no list names them."""
-        counts = {name: relations[name] for name in unknown_relations(relations, self.relations)}
-        if not counts:
-            return ""
-        return (
-            f"tag_embedding does not know {len(counts)} relations of {sum(counts.values()):,} of "
-            f"{sum(relations.values()):,} words, which share one embedding: {most_frequent(counts)}"
-        )
+    @classmethod
+    def relation_warnings(
+        cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], **options: Any
+    ) -> list[str]:
+        """Name the relations of the training text that share one embedding because they are not in the list."""
+        unknown = {name: occurrences[name] for name in unknown_relations(occurrences, relations or KNOWN)}
+        if not unknown:
+            return []
+        return [
+            f"tag_embedding does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
+            f"{sum(occurrences.values()):,} words, which share one embedding: {most_frequent(unknown)}"
+        ]
+
+
+def _signal(relations: tuple[str, ...]) -> Signal:
+    return relation_signal(relations or KNOWN)

@@ -1,0 +1,134 @@
+"""Where the variants of a recipe go: the rules for sides, layers, heads and names of signals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from synmt.errors import UsageError
+from synmt.model.variant import Place, Variant
+from synmt.recipe.schema import VariantRecipe
+from synmt.syntax.signals import Signal
+
+
+@dataclass(frozen=True)
+class PlacedVariant:
+    """A variant in one layer of a recipe's model, checked but not built.
+
+    reads, learns: the signals for its options.
+    """
+
+    kind: type[Variant]
+    place: Place
+    options: Mapping[str, Any]
+    loss_weight: float
+    reads: tuple[Signal, ...]
+    learns: tuple[Signal, ...]
+
+    def build(self) -> Variant:
+        """Make the module."""
+        variant = self.kind(self.place, **self.options)
+        if {"reads", "learns"} & vars(variant).keys():
+            raise UsageError(
+                f"{self.kind.__name__} sets `reads` or `learns` in __init__, which is too late",
+                do="Override the class methods `reads_for` or `learns_for`",
+            )
+        variant.reads, variant.learns, variant.loss_weight = self.reads, self.learns, self.loss_weight
+        return variant
+
+
+Layers = list[list[PlacedVariant]]
+"""The variants of each layer of one side, first layer first."""
+
+
+def check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
+    if architecture == "lstm" and kind.edits_attention():
+        raise UsageError(
+            f"{name} edits self-attention, and an LSTM has none",
+            where=where,
+            do="Set model.architecture=transformer, or use a variant for LSTMs (latent_tree, tag_embedding)",
+        )
+    if architecture != "lstm" and kind.annotates_memory():
+        raise UsageError(
+            f"{name} annotates the source for the decoder of an LSTM; a Transformer's decoder reads no annotations",
+            where=where,
+            do="Set model.architecture=lstm, or use tree_attention, which has trees in the heads of a Transformer",
+        )
+
+
+def check_declared(
+    kind: type[Variant],
+    recipe: VariantRecipe,
+    reads: tuple[Signal, ...],
+    learns: tuple[Signal, ...],
+    where: str,
+) -> None:
+    sides = ", ".join(f"side: {side}" for side in kind.sides)
+    if recipe.side not in kind.sides:
+        raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", where=where, allowed=sides)
+    if reads and recipe.side == "target":
+        raise UsageError(
+            f"{recipe.name} reads trees whenever the model runs, and a translation has no tree before it is complete",
+            where=where,
+            allowed="side: source",
+        )
+    if recipe.loss_weight != 1 and not learns:
+        raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
+
+
+def layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where: str) -> Sequence[int]:
+    numbers = kind.default_layers if recipe.layers is None else recipe.layers
+    numbers = tuple(range(1, layers + 1)) if numbers == "all" else numbers
+    for number in numbers:
+        if not 1 <= number <= layers:
+            raise UsageError(f"there is no layer {number}", where=where, allowed=f"Layers 1 to {layers}")
+    if not numbers or len(set(numbers)) < len(numbers):
+        fault = "names a layer twice" if numbers else "is empty"
+        raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")
+    if not kind.edits_attention() and numbers != (1,):
+        raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]")
+    return numbers
+
+
+def free_heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:
+    if not kind.edits_attention():
+        if recipe.heads is not None:
+            raise UsageError(f"{recipe.name} edits no attention: it owns no heads", where=where, do="Leave out `heads`")
+        return 0
+    wanted = kind.default_heads if recipe.heads is None else recipe.heads
+    heads = free if wanted == "all" else wanted
+    if not 1 <= heads <= free:
+        raise UsageError(
+            f"{recipe.name} needs {wanted} head{'' if wanted == 1 else 's'} of {layer}, but {free} of {total} "
+            f"{'is' if free == 1 else 'are'} free",
+            where=where,
+            do="Set `heads` of each variant: two variants in one layer take consecutive heads",
+        )
+    return heads
+
+
+def check_signals(layers: Layers) -> None:
+    """Refuse two different signals of one name on a side, because a batch has one tensor for each name."""
+    first: dict[str, tuple[Signal, type[Variant]]] = {}
+    for variant in (variant for layer in layers for variant in layer):
+        for signal in variant.reads + variant.learns:
+            other, kind = first.setdefault(signal.name, (signal, variant.kind))
+            if not _alike(signal, other, same_file=kind is variant.kind):
+                raise UsageError(
+                    f"two different signals are called '{signal.name}', one of them by {variant.kind.__name__}",
+                    where="syntax.variants",
+                    do="Rename the signal in your own file",
+                )
+
+
+def _alike(one: Signal, other: Signal, *, same_file: bool) -> bool:
+    """Compare two signals as far as possible; functions that cannot be compared are trusted within one file."""
+    if one == other:
+        return True
+    if (one.needs, one.pad) != (other.needs, other.pad):
+        return False
+    if isinstance(one.compute, partial) and isinstance(other.compute, partial):
+        return all(getattr(one.compute, part) == getattr(other.compute, part) for part in ("func", "args", "keywords"))
+    return same_file
