@@ -54,6 +54,13 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
     return kind("\n".join(str(error) for error in errors))
 
 
+def broken_run(path: Path, what: str) -> SynmtError:
+    """Make the error for a file of a run folder that cannot be used."""
+    return SynmtError(
+        f"the run folder is broken: {what}", where=str(path), do="Restore it from a copy, or remove it and train again"
+    )
+
+
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
     """Prefix every error raised in the block with the user's file; the code inside knows only its keys."""

@@ -18,7 +18,8 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, load_weights
+from synmt.model.weights import load_weights
+from synmt.run import Run
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import without_whitespace
