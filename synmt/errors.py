@@ -1,4 +1,4 @@
-"""What a person did that cannot work, said so that they can mend it."""
+"""User errors: what is wrong, where, what is allowed, what to do next."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class SynmtError(Exception):
-    """A mistake of the user or of their machine: what is wrong, where, what is allowed, what to do.
+    """A problem that the user can fix: what is wrong, where, what is allowed, what to do.
 
-    what: one sentence, without the full stop at its end.
+    what: one sentence, without its final full stop.
     where: file, line, key or sentence.
     allowed: the values that would have been accepted.
     do: the next step.
@@ -30,6 +34,11 @@ class SynmtError(Exception):
         # a command at the end is easier to copy without a full stop
         return " ".join([*sentences, last if last.endswith((".", "?", "!", "`")) else last + "."])
 
+    def with_(self, **parts: str) -> Self:
+        """Copy the error with some of its parts replaced: `raise error.with_(do="…") from error`."""
+        old = {"what": self.what, "where": self.where, "allowed": self.allowed, "do": self.do}
+        return type(self)(**(old | parts))
+
 
 class UsageError(SynmtError):
     """Wrong arguments or a wrong recipe: nothing has been started."""
@@ -38,26 +47,32 @@ class UsageError(SynmtError):
 
 
 def all_in_one(errors: list[SynmtError]) -> SynmtError:
-    """Join several mistakes into one error, a line each, so that all can be mended at once."""
+    """Join several errors into one, a line each, so that the user can fix all of them at once."""
     if len(errors) == 1:
         return errors[0]
     kind = UsageError if any(isinstance(error, UsageError) for error in errors) else SynmtError
     return kind("\n".join(str(error) for error in errors))
 
 
+def broken_run(path: Path, what: str) -> SynmtError:
+    """Make the error for a file of a run folder that cannot be used."""
+    return SynmtError(
+        f"the run folder is broken: {what}", where=str(path), do="Restore it from a copy, or remove it and train again"
+    )
+
+
 @contextmanager
 def naming(file: Path) -> Iterator[None]:
-    """Put the file that a person wrote before every error of the block, which knows only its keys."""
+    """Prefix every error raised in the block with the user's file; the code inside knows only its keys."""
     try:
         yield
     except SynmtError as error:
         if "\n" in error.what:
-            raise type(error)("\n".join(f"{file}: {line}" for line in error.what.splitlines())) from error
-        where = f"{file}: {error.where}" if error.where else str(file)
-        raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
+            raise error.with_(what="\n".join(f"{file}: {line}" for line in error.what.splitlines())) from error
+        raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Name the nearest valid name as a question; empty where none is near."""
+    """Suggest the closest valid name as a question; empty if none is close."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f"Did you mean '{near[0]}'?" if near else ""

@@ -1,11 +1,11 @@
-"""The run folder: recipe, vocabularies, log, checkpoints, test translations; all that a run needs to move house.
+"""The run folder: recipe, vocabularies, log, checkpoints and test translations. It can be moved as a whole.
 
 runs/NAME/run.json            what the run is, and whether it has finished
           recipe.yaml         the recipe with every value
           *.model, *.words    the vocabularies
           log.jsonl           a line for every `log_every` steps and every validation
-          checkpoints/step-*  weights, optimiser and position at a step
-          model.safetensors   the weights that translate
+          checkpoints/step-*  weights, optimizer and training state at a step
+          model.safetensors   the weights used for translation
           tests/NAME/         source, reference, hypothesis and scores of each test set
 """
 
@@ -13,24 +13,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save, save_file
-from torch import Tensor, nn
-
-from synmt.errors import SynmtError, did_you_mean
-from synmt.files import reporting_os_errors, set_usual_mode, write_atomically, write_folder_atomically
+from synmt.errors import SynmtError, broken_run, did_you_mean
+from synmt.files import write_atomically
 from synmt.recipe.load import check_recipe, recipe_values
-from synmt.recipe.schema import Recipe, TrainingRecipe
+from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
 
 FORMAT = 1
-"""Of the run folder; a change that older programs cannot read raises it."""
+"""Version of the run folder's format; it changes when older versions of synmt could not read the folder."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's name, which is its folder's."""
+        """The name of the run, which is the name of its folder."""
         return self.folder.name
 
     @property
@@ -51,32 +45,32 @@ class Run:
 
     @property
     def weights(self) -> Path:
-        """The weights that translate, there when the run has finished."""
+        """The weights used for translation, written when training ends."""
         return self.folder / "model.safetensors"
 
     def test_folder(self, name: str) -> Path:
-        """Where the translations and scores of a test set lie."""
+        """Name the folder with the translations and scores of a test set."""
         return self.folder / "tests" / name
 
     def exists(self) -> bool:
-        """Tell whether a run has been begun here."""
+        """Tell whether a run was started in this folder."""
         return (self.folder / "run.json").exists()
 
     def info(self) -> dict[str, Any]:
-        """Read run.json; raises SynmtError where it is broken or of another format."""
+        """Read run.json; raises SynmtError if it is missing, damaged or in another format."""
         path = self.folder / "run.json"
         try:
             info = json.loads(path.read_text(encoding="utf-8"))
-            written = info["format"]
+            version = info["format"]
         except FileNotFoundError:
             raise SynmtError(
-                "is no run folder: it has no run.json", where=str(self.folder), do=_similar_run(self.folder)
+                "not a run folder: run.json is missing", where=str(self.folder), do=_similar_run(self.folder)
             ) from None
         except (ValueError, KeyError, TypeError):
-            raise broken(path, "run.json cannot be read") from None
-        if written != FORMAT:
+            raise broken_run(path, "run.json cannot be read") from None
+        if version != FORMAT:
             raise SynmtError(
-                f"was written in format {written}; this synmt reads format {FORMAT}",
+                f"was written in format {version}; this synmt reads format {FORMAT}",
                 where=str(self.folder),
                 do=f"Use the synmt that made it ({info.get('synmt', 'unknown')})",
             )
@@ -91,14 +85,14 @@ class Run:
             out.write("\n")
 
     def recipe(self) -> Recipe:
-        """Read the recipe that the run was made by."""
+        """Read the recipe of the run."""
         path = self.folder / "recipe.yaml"
         if not path.exists():
-            raise broken(path, "recipe.yaml is missing")
+            raise broken_run(path, "recipe.yaml is missing")
         return check_recipe(load_yaml(path), where=str(path))
 
     def write_recipe(self, recipe: Recipe) -> None:
-        """Keep the recipe, every value of it."""
+        """Store every value of the recipe."""
         with write_atomically(self.folder / "recipe.yaml") as out:
             out.write(dump_yaml(recipe_values(recipe)))
 
@@ -112,11 +106,11 @@ class Run:
 
     def weights_of(self, which: str) -> Path:
         """Find the weights `best`, `last` or `average`, or those that the recipe uses (`final`)."""
-        steps = self.checkpoints()
         if which == "final":
             return self._existing(self.weights)
         if which == "average":
             return self._averaged()
+        steps = self.checkpoints()
         if not steps:
             raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
         if which == "last":
@@ -143,13 +137,13 @@ class Run:
     def _existing(self, path: Path) -> Path:
         if path.exists():
             return path
-        if self.info().get("status") != "finished":
-            raise SynmtError(
-                f"the run has not finished: {path.name} is not there yet",
-                where=str(self.folder),
-                do="Go on with the same `synmt train` command; `synmt translate --checkpoint last` takes what there is",
-            )
-        raise broken(path, f"{path.name} is missing")
+        if self.info().get("status") == "finished":
+            raise broken_run(path, f"{path.name} is missing")
+        raise SynmtError(
+            f"the run has not finished: {path.name} does not exist yet",
+            where=str(self.folder),
+            do="Continue it with the same `synmt train` command, or use `synmt translate --checkpoint last`",
+        )
 
 
 def _similar_run(folder: Path) -> str:
@@ -157,152 +151,41 @@ def _similar_run(folder: Path) -> str:
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
-    """Open a run folder, or the newest finished one under `root` where no path is given."""
-    if path is not None:
-        run = Run(path)
-        run.info()
-        return run
+    """Open a run folder; without a path, the most recently finished one under `root`."""
+    run = Run(path or _newest_finished(root))
+    run.info()
+    return run
+
+
+def _newest_finished(root: Path) -> Path:
     finished = []
-    for candidate in sorted(root.glob("*/run.json")):
+    for path in sorted(root.glob("*/run.json")):
         try:
-            info = json.loads(candidate.read_text(encoding="utf-8"))
+            info = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
             continue
         if isinstance(info, dict) and info.get("status") == "finished":
-            finished.append((str(info.get("finished_at")), candidate.parent))
+            finished.append((str(info.get("finished_at")), path.parent))
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",
             do="Train one, for example `synmt train recipes/quickstart.yaml`, or name one with `--run`",
         )
-    run = Run(max(finished)[1])
-    run.info()
-    return run
+    return max(finished)[1]
+
+
+def read_state(checkpoint: Path) -> dict[str, Any]:
+    """Read the training state of a checkpoint."""
+    try:
+        return json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise broken_run(checkpoint, "state.json cannot be read") from None
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove what a process left unfinished when it was killed, under the names that `synmt.files` gives."""
+    """Remove the unfinished files of a killed process; `synmt.files` gives them recognisable names."""
     for path in run.folder.rglob(".*.????????"):
         if path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink()
-
-
-def save_checkpoint(
-    run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
-) -> None:
-    """Write all that training needs to go on from a step."""
-    with write_folder_atomically(run.checkpoint(step)) as folder:
-        save_weights(model, folder / "model.safetensors")
-        _store(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
-        with reporting_os_errors(folder):
-            (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
-
-
-def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put weights and optimiser back as they were, and return the state."""
-    load_weights(folder / "model.safetensors", model)
-    tensors = _load(folder / "optimizer.safetensors")
-    for name, parameter in model.named_parameters():
-        keys = [key for key in tensors if key.rpartition("/")[0] == name]
-        optimizer.state[parameter] = {key.rpartition("/")[2]: tensors[key].to(parameter.device) for key in keys}
-    return read_state(folder)
-
-
-def read_state(checkpoint: Path) -> dict[str, Any]:
-    """Read where training stood."""
-    try:
-        return json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise broken(checkpoint, "state.json cannot be read") from None
-
-
-def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
-    """List the checkpoints of the plan, oldest first, without those that an interruption left."""
-    every = (settings.save_every, settings.validate_every, settings.max_steps)
-    return [folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)]
-
-
-def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:
-    """Remove the checkpoints that nobody needs, and the optimiser of all but the newest."""
-    steps = run.checkpoints()
-    for folder in steps[:-1]:
-        (folder / "optimizer.safetensors").unlink(missing_ok=True)
-    last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
-    needed = {steps[-1], run.checkpoint(best_step), *last}
-    for folder in steps:
-        if folder not in needed:
-            shutil.rmtree(folder)
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("step-"))
-
-
-def save_weights(model: nn.Module, path: Path) -> None:
-    """Write every parameter once, also where two modules share it."""
-    _store({name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}, path)
-
-
-def load_weights(path: Path, model: nn.Module) -> None:
-    """Read every parameter; raises SynmtError where the file does not fit the model."""
-    tensors = _load(path)
-    parameters = dict(model.named_parameters())
-    if tensors.keys() != parameters.keys():
-        odd = sorted(tensors.keys() ^ parameters.keys())
-        raise broken(path, f"its weights are not those of the recipe's model ({odd[0]}, …)")
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            if tensors[name].shape != parameter.shape:
-                shapes = f"{tuple(tensors[name].shape)}, the model's {tuple(parameter.shape)}"
-                raise broken(path, f"{name} has the shape {shapes}")
-            parameter.copy_(tensors[name])
-
-
-def average_weights(paths: list[Path], target: Path) -> None:
-    """Write the mean of several files of weights."""
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        for name, tensor in _load(path).items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
-    with write_atomically(target, binary=True) as out:
-        out.write(save(mean))
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{name}/{key}": tensor.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
-        for key, tensor in optimizer.state.get(parameter, {}).items()
-    }
-
-
-def _store(tensors: dict[str, Tensor], path: Path) -> None:
-    try:
-        save_file(tensors, path)
-    except SafetensorError as error:
-        raise SynmtError(
-            f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
-        ) from error
-    with reporting_os_errors(path):
-        set_usual_mode(path)
-
-
-def _load(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise broken(path, "the file is missing") from None
-    except (SafetensorError, OSError) as error:
-        raise broken(path, f"cannot be read ({error})") from None
-
-
-def broken(path: Path, what: str) -> SynmtError:
-    """Say that something in a run folder cannot be used."""
-    return SynmtError(
-        f"the run folder is broken: {what}",
-        where=str(path),
-        do="Restore it from a copy, or remove it and train again",
-    )

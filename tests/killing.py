@@ -19,8 +19,7 @@ import signal
 import sys
 from collections import Counter
 
-import synmt.cli.stages
-import synmt.run
+import synmt.model.weights
 import synmt.training.log
 import synmt.training.pipeline
 import synmt.training.trainer
@@ -86,7 +85,7 @@ def lie_in_wait(scene):
         replace(old, new)
         reach("renamed")
 
-    def save_file(tensors, path, save_file=synmt.run.save_file):
+    def save_file(tensors, path, save_file=synmt.model.weights.save_file):
         save_file(tensors, path)
         with open(path, "r+b") as stream:
             whole = stream.read()
@@ -113,7 +112,7 @@ def lie_in_wait(scene):
     os.fsync = counting(os.fsync, "sync")
     shutil.rmtree = counting(shutil.rmtree, "remove")
     if "full" not in scene:
-        synmt.run.save_file = save_file
+        synmt.model.weights.save_file = save_file
     synmt.training.trainer.Trainer.update = update
     synmt.training.log.Log.write = counting(synmt.training.log.Log.write, "log")
 

@@ -12,10 +12,11 @@ import torch
 from synmt.data.vocabulary import EOS
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.model.build import build_for
+from synmt.model.weights import save_weights
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe
-from synmt.run import Run, save_weights
+from synmt.run import Run
 
 TEXT = [
     "The monkey eats a banana.",

@@ -12,20 +12,14 @@ from small import small_model
 
 from synmt.data.corpora import Corpus
 from synmt.errors import SynmtError, UsageError
+from synmt.model.weights import save_weights
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import TrainingRecipe
-from synmt.run import (
-    Run,
-    drop_checkpoints,
-    find_run,
-    load_checkpoint,
-    read_state,
-    remove_leftovers,
-    save_checkpoint,
-    save_weights,
-)
-from synmt.training.pipeline import Prepared, begin_run, check_run
+from synmt.run import Run, find_run, read_state, remove_leftovers
+from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
+from synmt.training.lifecycle import begin_run, check_run
+from synmt.training.stages import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
 PREPARED = Prepared(
@@ -116,7 +110,9 @@ def test_a_state_of_another_version_is_refused(tmp_path):
 
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json is of another synmt"):
+    with pytest.raises(
+        SynmtError, match=r"step-00000002: the run folder is broken: state.json was written by another version"
+    ):
         trainer.resume()
 
 
@@ -197,7 +193,9 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
-    with pytest.raises(UsageError, match=r"text, or the parser of its trees, has changed.*--overwrite"):
+    with pytest.raises(
+        UsageError, match=r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
+    ):
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
     assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)

@@ -100,7 +100,7 @@ def test_translations_in_files_need_no_run_and_name_none(project):
 def test_a_run_that_is_not_there_is_likened_to_one_beside_it(project):
     done = synmt("translate", "--run", "runs/pascall", text=INPUT, cwd=project)
     assert done.returncode == 1
-    assert "runs/pascall: is no run folder: it has no run.json. Did you mean 'pascal'?" in done.stderr.decode()
+    assert "runs/pascall: not a run folder: run.json is missing. Did you mean 'pascal'?" in done.stderr.decode()
 
 
 def test_a_parser_that_has_moved_is_named_by_an_option(project):

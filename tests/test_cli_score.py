@@ -194,7 +194,7 @@ def test_packed_seeds_are_told_by_what_stands_before_gz(files):
 def test_a_folder_without_a_name_is_no_seed_and_no_run(files, monkeypatch, folder):
     monkeypatch.chdir(files)
     result = run("-r", "ref.de", folder, "--seeds")
-    assert f"{folder}: is no run folder" in str(result.exception)
+    assert f"{folder}: not a run folder" in str(result.exception)
 
 
 def test_two_equal_seeds_score_as_one(files):

@@ -118,11 +118,11 @@ def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, st
     asked, again = stopped[name]
     assert asked["code"] == 130
     assert "stopping after this step (once more: at once) ..." in asked["errors"]
-    assert "is saved, and the same command goes on from there" in asked["errors"]
+    assert "is saved, and the same command continues from there" in asked["errors"]
     assert asked["errors"].endswith("synmt: interrupted\n")
     assert "Traceback" not in asked["errors"]
     assert again["code"] == 0, again["errors"]
-    assert ", from step " in again["errors"]
+    assert "continuing from step " in again["errors"]
     assert_same_run(place / "runs" / "long", place / "runs" / name)
 
 
@@ -152,7 +152,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_i
     assert "Make room" in full["errors"]
     assert "Traceback" not in full["errors"]
     assert again["code"] == 0
-    assert "from step 4 on" in again["errors"]
+    assert "continuing from step 4" in again["errors"]
     whole = place / "runs" / "whole"
     if not whole.exists():
         assert play(scene(place, "whole"))[0]["code"] == 0
@@ -302,7 +302,7 @@ def test_a_finished_run_gets_its_missing_weights_again(finished):
     (run / "model.safetensors").unlink()
     done = synmt("train", recipe, cwd=finished)
     assert done.returncode == 0, done.stderr
-    assert b"model.safetensors is made again" in done.stderr
+    assert b"model.safetensors was missing and has been written again" in done.stderr
     assert (run / "model.safetensors").read_bytes() == before
 
 

@@ -179,7 +179,7 @@ def test_trees_and_lines_of_different_number_are_an_error(runs, tmp_path, trees,
 @pytest.mark.parametrize(
     ("arguments", "text", "code", "message"),
     [
-        (["--run", "nowhere"], "x\n", 1, "is no run folder"),
+        (["--run", "nowhere"], "x\n", 1, "not a run folder"),
         (["--checkpoint", "bset"], "x\n", 2, "Did you mean 'best'?"),
         (["--checkpoint", "last"], "x\n", 1, "has no checkpoints"),
         (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 has no 3 best"),

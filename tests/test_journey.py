@@ -8,17 +8,12 @@ import pytest
 import torch
 from tiny import MODEL, TRAINING, synmt, write_corpus, write_recipe
 
-from synmt.cli.stages import prepare_for
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes
-from synmt.training.pipeline import (
-    begin_run,
-    finish_run,
-    keep_final_weights,
-    make_trainer,
-    translate_test,
-)
+from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
+from synmt.training.pipeline import make_trainer, prepare
+from synmt.training.test_sets import translate_tests
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 ODD_LINES = [
@@ -88,16 +83,16 @@ def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
     recipe = load_recipe(path, [f"{key}={value}" for key, value in small.items()])
     assert recipe.syntax == plain.syntax
     run = Run(tmp_path / recipe.name)
-    prepared = prepare_for(recipe, data)
+    *_, prepared = prepare(recipe, data=data)
     begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())
     untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
     assert [record.step for record in trainer.train()][-1] == 2
     assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
     assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
-    keep_final_weights(run, recipe)
+    write_final_weights(run, recipe)
     (name, files), *others = prepared.corpus.test.items()
-    assert sum(translate_test(run, recipe, name, files)) == 4
+    assert [progress.done for progress in translate_tests(run, recipe, {name: files})][-1] == 4
     finish_run(run, 2)
     scores = json.loads((run.test_folder(name) / "scores.json").read_text())
     assert list(scores) == list(recipe.evaluation.metrics)
@@ -229,7 +224,7 @@ def plain(project):
 def test_more_steps_go_on_where_the_run_has_ended(project, plain):
     done = synmt("train", "plain.yaml", "training.max_steps=8", cwd=project)
     assert done.returncode == 0
-    assert b", from step 4 on" in done.stderr
+    assert b", continuing from step 4" in done.stderr
     assert json.loads((plain / "run.json").read_text())["steps"] == 8
     whole = synmt("train", "plain.yaml", "name=whole", cwd=project)
     assert whole.returncode == 0
@@ -264,7 +259,7 @@ def test_a_folder_that_is_no_run_is_left_alone(project, options):
     (folder / "thesis.tex").write_text("years of work")
     done = synmt("train", "tiny.yaml", "name=mine", *options, cwd=project)
     assert done.returncode == 2
-    assert b"runs/mine: is no run folder, and not empty" in done.stderr
+    assert b"runs/mine: not a run folder, and not empty" in done.stderr
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 

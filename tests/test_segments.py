@@ -13,7 +13,7 @@ from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MeanMetric, make_metric, score
 from synmt.files import read_lines
 from synmt.recipe.data import SplitFiles
-from synmt.training.pipeline import translate_test
+from synmt.training.test_sets import translate_tests
 
 METRICS = ("bleu", "bleu1", "chrf++", "ter", "ribes")
 WORDS = ["the", "monkey", "eats", "a", "ripe", "banana"]
@@ -179,9 +179,8 @@ def test_a_run_keeps_the_statistics_of_its_translations_beside_their_scores(cach
     folder = run.test_folder("test")
     (folder / "segments").mkdir(parents=True)
     (folder / "segments" / "old.segments").write_text("of translations that are no more")
-    list(
-        translate_test(run, run.recipe(), "test", SplitFiles(source=tmp_path / "text.en", target=tmp_path / "text.de"))
-    )
+    tests = {"test": SplitFiles(source=tmp_path / "text.en", target=tmp_path / "text.de")}
+    list(translate_tests(run, run.recipe(), tests))
     scores = json.loads((folder / "scores.json").read_text())
     assert len(files(folder / "segments")) == len(scores) == 3
     hypotheses, references = (list(read_lines(folder / f"{name}.txt")) for name in ("hypothesis", "reference"))

@@ -9,7 +9,8 @@ from tiny import synmt, write_corpus, write_recipe
 from synmt.data.corpora import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
-from synmt.data.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees, without_filters
+from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
+from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.source import cut
 from synmt.errors import SynmtError, UsageError

@@ -12,8 +12,10 @@ from synmt.data.corpus import Example
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
+from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.recipe.load import check_recipe
-from synmt.run import Run, average_weights, find_run, load_weights, regular_checkpoints, save_weights
+from synmt.run import Run, find_run
+from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 from synmt.training.schedule import learning_rate
 from synmt.training.trainer import Trainer
@@ -78,7 +80,7 @@ def make_trainer(folder, recipe=None, score=None, data=None):
 
 def make_exact(trainer):
     """Leave out what would blow rounding up: dropout, and Adam's division by gradients near zero."""
-    trainer.optimizer = torch.optim.SGD(trainer.model.parameters())
+    trainer.optimizer = torch.optim.SGD(trainer.model.parameters(), fused=True)
     for module in trainer.model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
@@ -121,7 +123,7 @@ def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
     for record in asked.train():
         records.append(record)
         if isinstance(record, StepRecord) and record.step == 3:
-            asked.stop_requested = True
+            asked.stop.set()
     assert records[-1] == EndRecord(3, "interrupted")
     resumed = make_trainer(tmp_path / "asked")
     assert resumed.resume() == 3
@@ -135,7 +137,7 @@ def test_a_checkpoint_that_an_interruption_left_is_no_part_of_the_average(tmp_pa
     asked = make_trainer(tmp_path / "run", recipe)
     for record in asked.train():
         if record.step == 3:
-            asked.stop_requested = True
+            asked.stop.set()
     resumed = make_trainer(tmp_path / "run", recipe)
     resumed.resume()
     list(resumed.train())
@@ -366,7 +368,7 @@ def test_a_broken_run_folder_is_named(tmp_path, text, said):
 
 
 def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(SynmtError, match="no run folder"):
+    with pytest.raises(SynmtError, match="not a run folder: run.json is missing"):
         find_run(tmp_path)
     with pytest.raises(SynmtError, match="no finished run"):
         find_run(None, tmp_path)

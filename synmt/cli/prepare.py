@@ -1,13 +1,22 @@
-"""`synmt prepare`: text and trees to a binary training set."""
+"""`synmt prepare`: from text and trees to binary training data."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from synmt.cli import console
 from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
+
+if TYPE_CHECKING:
+    from synmt.data.encoding import Progress
+    from synmt.training.stages import Prepared
+
+    T = TypeVar("T")
 
 
 def prepare(
@@ -15,22 +24,48 @@ def prepare(
     overrides: Overrides = None,
     data: DataFolder = Path("data"),
     trees: Annotated[
-        bool, typer.Option("--trees", help="Add the source's trees, also where no variant of the recipe reads them.")
+        bool, typer.Option("--trees", help="Parse the source even if no variant of the recipe reads its trees.")
     ] = False,
 ) -> None:
-    """Prepare the training set of a recipe: filter, cut into pieces, parse, add trees; prints its folder.
+    """Prepare the training data of a recipe: filter, segment into subwords, parse; prints the folder.
 
-    What is there already is not made again; after an interruption the same command goes on. `synmt train` does
-    the same by itself.
+    Existing results are reused; after an interruption, the same command continues. `synmt train` prepares its data
+    by itself.
 
     Example: [bold]synmt prepare recipes/quickstart.yaml[/]
     """
-    from synmt.cli.stages import prepare_for
-    from synmt.errors import naming
-    from synmt.recipe.load import load_recipe
-    from synmt.training.tree_requirements import tree_requirements
+    from synmt.training import pipeline
 
-    loaded = load_recipe(recipe, overrides or [])
-    with naming(recipe):
-        tree_requirements(loaded)
-    print(prepare_for(loaded, data, source_trees=trees).folder)
+    for prepared in draw_progress(pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)):
+        print(prepared.folder)
+
+
+def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:
+    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records."""
+    from synmt.data.encoding import Progress
+    from synmt.training.stages import Prepared
+
+    with ExitStack() as bar:
+        last, advance = None, None
+        for record in records:
+            if not isinstance(record, Progress):
+                bar.close()
+                last = None
+                if isinstance(record, Prepared):
+                    _show_corpus(record)
+                yield record
+                continue
+            if last is None or advance is None or record.stage != last.stage:
+                bar.close()
+                last, advance = None, bar.enter_context(console.progress(record.stage, record.total, "lines"))
+            advance(record.done - (last.done if last else 0))
+            last = record
+
+
+def _show_corpus(prepared: Prepared) -> None:
+    from synmt.data.corpus import PreparedCorpus
+    from synmt.data.summary import COLUMNS, corpus_table
+
+    corpus = prepared.corpus
+    title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
+    console.table(title, COLUMNS, corpus_table(PreparedCorpus.open(prepared.folder), tuple(prepared.trees.values())))

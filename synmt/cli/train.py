@@ -1,10 +1,11 @@
-"""`synmt train`: a recipe to a run folder; what is missing before is made, what was interrupted goes on."""
+"""`synmt train`: from a recipe to a run folder."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,147 +13,88 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
+from synmt.cli.prepare import draw_progress
 
 if TYPE_CHECKING:
-    from synmt.recipe.data import SplitFiles
-    from synmt.recipe.schema import Recipe, TrainingRecipe
-    from synmt.run import Run
-    from synmt.training.distributed import Processes
-    from synmt.training.pipeline import Prepared
-    from synmt.training.records import EndRecord, Record, ValidationRecord
-    from synmt.training.trainer import Trainer
+    from synmt.recipe.schema import TrainingRecipe
+    from synmt.training.pipeline import Record
+    from synmt.training.records import LogRecord, RunRecord, StartRecord, ValidationRecord
 
 
 def train(
     recipe: RecipeFile,
     overrides: Overrides = None,
-    runs: Annotated[Path, typer.Option(help="Where run folders lie.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
     data: DataFolder = Path("data"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Remove the run of this name and begin anew.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")
+    ] = False,
 ) -> None:
-    """Train a model by a recipe: parse, prepare, train, translate the test sets, score them.
+    """Train a model from a recipe: parse, prepare, train, translate the test sets, score them.
 
-    What is there already is not made again. After an interruption of any kind the same command goes on from the
-    last checkpoint. Several GPUs: the same command under `torchrun`.
+    Existing results are reused. After an interruption of any kind, the same command continues from the last
+    checkpoint. Several GPUs: run the same command under `torchrun`.
 
     Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
     """
-    from synmt.errors import naming
-    from synmt.recipe.load import load_recipe
-    from synmt.run import Run
+    from synmt.training import pipeline
     from synmt.training.distributed import join_processes
-    from synmt.training.pipeline import check_run, check_values, has_finished
 
-    loaded = load_recipe(recipe, overrides or [])
-    with naming(recipe):
-        check_values(loaded)
-    processes = join_processes()
-    run = Run(runs / loaded.name)
+    processes, stop = join_processes(), threading.Event()
     if processes.rank:
         console.configure(quiet=True, debug=False)
-    check_run(run, loaded, overwrite=overwrite)
-    finished = not overwrite and has_finished(run, loaded)
-    processes.wait()
-    if finished:
-        if processes.rank == 0:
-            _complete(run, loaded)
-        console.remark(f"{run.folder} has finished already, after {run.info()['steps']:,} steps")
-    else:
-        _prepare_and_train(run, loaded, data, processes, overwrite)
-    if processes.rank == 0:
-        _tell_scores(run)
-
-
-def _complete(run: Run, recipe: Recipe) -> None:
-    """Make what a finished run lacks: weights that were removed, translations of test sets that are new or gone."""
-    from synmt.files import locked
-    from synmt.training.pipeline import find_tests, keep_final_weights, missing_tests
-
-    names = missing_tests(run, recipe)
-    if run.weights.exists() and not names and run.recipe() == recipe:
-        return
-    tests = find_tests(recipe, names) if names else {}
-    with locked(run.folder, "this run"):
-        if not run.weights.exists():
-            keep_final_weights(run, recipe)
-            console.remark(f"{run.weights} is made again")
-        _translate_tests(run, recipe, tests)
-        # only now: whoever interrupts this finds the same sets missing
-        run.write_recipe(recipe)
-
-
-def _prepare_and_train(run: Run, recipe: Recipe, data: Path, processes: Processes, overwrite: bool) -> None:
-    from synmt.cli.stages import prepare_for
-    from synmt.files import locked
-    from synmt.training.pipeline import begin_run
-
-    with ExitStack() as stack:
-        with processes.first_alone():
-            # before the run is begun: a recipe whose data are missing may still be changed
-            prepared = prepare_for(recipe, data)
-            if processes.rank == 0:
-                run.folder.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(locked(run.folder, "this run"))
-                begin_run(run, recipe, prepared, overwrite=overwrite)
-        _train(run, recipe, prepared, processes)
-
-
-def _train(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> None:
-    from synmt.training.pipeline import finish_run, keep_final_weights, make_trainer
-
-    trainer = make_trainer(run, recipe, prepared, processes)
-    end = _show_training(run, trainer)
-    if end.reason == "interrupted":
-        console.remark(f"stopped; step {end.step:,} is saved, and the same command goes on from there")
-        raise KeyboardInterrupt
-    if processes.rank:
-        return
-    keep_final_weights(run, recipe)
-    _translate_tests(run, recipe, prepared.corpus.test)
-    finish_run(run, end.step)
-
-
-def _show_training(run: Run, trainer: Trainer) -> EndRecord:
-    from synmt.training.log import Log
-    from synmt.training.records import EndRecord
-
-    began = trainer.resume()
-    settings = trainer.settings
-    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
-    console.remark(
-        f"train: {weights:,} weights on {trainer.device}, {settings.precision}, "
-        + (f"from step {began:,} on" if began else f"{settings.max_steps:,} steps")
+    records = pipeline.train(
+        recipe, overrides or (), runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
     )
-    log = Log(run.folder, began) if trainer.processes.rank == 0 else None
-    end = None
-    shown = began
-    with _stopping(trainer), console.progress("train", settings.max_steps - began, "steps", every=1e9) as advance:
-        for record in trainer.train():
-            advance(record.step - shown)
-            shown = record.step
-            if log:
-                log.write(record)
-            console.remark(_line(record, settings))
-            end = record
-    assert isinstance(end, EndRecord)
-    return end
+    with closing(records):
+        _draw(records, stop)
 
 
-def _line(record: Record, settings: TrainingRecipe) -> str:
+def _draw(records: Iterator[Record], stop: threading.Event) -> None:
+    """Show every record as it comes; a signal during training sets `stop`."""
+    from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord
+
+    with ExitStack() as training:
+        step, settings, advance = 0, None, None
+        for record in draw_progress(records):
+            if isinstance(record, StartRecord):
+                step, settings = record.step, record.settings
+                console.remark(_start_line(record))
+                training.enter_context(_stopping(stop))
+                steps = console.progress("train", settings.max_steps - step, "steps", every=1e9)
+                advance = training.enter_context(steps)
+            elif isinstance(record, ScoreRecord):
+                console.remark(f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}")
+            elif isinstance(record, RunRecord):
+                _end(record)
+            elif settings and advance:
+                advance(record.step - step)
+                step = record.step
+                console.remark(_line(record, settings))
+                if isinstance(record, EndRecord):
+                    training.close()
+
+
+def _start_line(record: StartRecord) -> str:
+    steps = f"continuing from step {record.step:,}" if record.step else f"{record.settings.max_steps:,} steps"
+    return f"train: {record.weights:,} weights on {record.device}, {record.settings.precision}, {steps}"
+
+
+def _line(record: LogRecord, settings: TrainingRecipe) -> str:
     from synmt.training.records import StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
-        extra = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
+        losses = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
         return (
-            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {_short(record.perplexity):>9}{extra}  "
+            f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {_short(record.perplexity):>9}{losses}  "
             f"rate {record.learning_rate:.2e}  norm {record.gradient_norm:.2f}  "
             f"{record.tokens_per_second:,.0f} tokens/s  {record.memory / 2**20:,.0f} MB"
         )
     if isinstance(record, ValidationRecord):
         bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""
-        shown = f"loss {record.loss:.3f}  perplexity {_short(record.perplexity)}{bleu}"
-        return f"valid at {record.step:,}: {shown}{_judged(record, settings)}"
-    reasons = {"decays": f"no better validation after {settings.max_decays} lower rates (training.max_decays)"}
+        values = f"loss {record.loss:.3f}  perplexity {_short(record.perplexity)}{bleu}"
+        return f"valid at {record.step:,}: {values}{_verdict(record, settings)}"
+    reasons = {"decays": f"no improvement after {settings.max_decays} learning rate decays (training.max_decays)"}
     return f"end of training at step {record.step:,}: {reasons.get(record.reason, record.reason)}"
 
 
@@ -160,49 +102,36 @@ def _short(perplexity: float) -> str:
     return f"{perplexity:.2f}" if perplexity < 1e6 else f"{perplexity:.2e}"
 
 
-def _judged(record: ValidationRecord, settings: TrainingRecipe) -> str:
-    """Say what a validation changes."""
+def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
+    """Tell what follows from a validation."""
     if record.best:
-        return f"  (the best {'BLEU' if settings.best == 'bleu' else 'loss'} so far)"
+        return f"  (best {'BLEU' if settings.best == 'bleu' else 'loss'} so far)"
     if settings.schedule == "plateau" and record.decays <= settings.max_decays:
-        return f"  (no better: the rate is lowered, {record.decays} of {settings.max_decays} times)"
+        return f"  (no improvement: learning rate decay {record.decays} of {settings.max_decays})"
     return ""
 
 
-@contextmanager
-def _stopping(trainer: Trainer) -> Iterator[None]:
-    """Ask the trainer to save and stop at the first Ctrl-C or SIGTERM; the second one stops at once."""
+def _end(record: RunRecord) -> None:
+    if record.status == "interrupted":
+        console.remark(f"stopped; step {record.steps:,} is saved, and the same command continues from there")
+        raise KeyboardInterrupt
+    console.remark(f"run: {record.folder}")
 
-    def ask(number: int, frame: Any) -> None:
-        trainer.stop_requested = True
+
+@contextmanager
+def _stopping(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` at the first Ctrl-C or SIGTERM; the second one interrupts at once."""
+
+    def request(number: int, frame: Any) -> None:
+        stop.set()
         signal.signal(number, old[number])
-        # a signal may come in the middle of a remark, where Python allows no other
+        # a signal may arrive while another message is being written, where Python allows no second one
         with suppress(RuntimeError):
             console.remark("stopping after this step (once more: at once) ...")
 
-    old: dict[int, Any] = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    old: dict[int, Any] = {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
-
-
-def _translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -> None:
-    from synmt.files import count_lines
-    from synmt.training.pipeline import translate_test
-
-    for name, files in tests.items():
-        with console.progress(f"translate {name}", count_lines(files.source), "lines") as advance:
-            for done in translate_test(run, recipe, name, files):
-                advance(done)
-
-
-def _tell_scores(run: Run) -> None:
-    import json
-
-    for path in sorted(run.folder.glob("tests/*/scores.json")):
-        scores = json.loads(path.read_text(encoding="utf-8"))
-        for metric, found in scores.items():
-            console.remark(f"{path.parent.name}: {metric} {found['score']:.2f}  {found['signature']}")
-    console.remark(f"run: {run.folder}")

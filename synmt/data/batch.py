@@ -39,6 +39,7 @@ class Batch:
     source: pieces, each sentence ending in EOS.
     target_input: (B, T), beginning with BOS.
     target_output: (B, T), what each input position has to predict, ending in EOS; padding after it.
+    target_positions: (N,), where target_output, flattened, is not padding; finding them on a GPU would wait for it.
     source_signals, target_signals: by name, padded along every axis of length T.
     lines: the original line of each sentence, counted from 0.
     """
@@ -46,6 +47,7 @@ class Batch:
     source: Sequences
     target_input: Tensor
     target_output: Tensor
+    target_positions: Tensor
     source_signals: dict[str, Tensor]
     target_signals: dict[str, Tensor]
     lines: tuple[int, ...] = ()
@@ -53,7 +55,7 @@ class Batch:
     @property
     def target_tokens(self) -> int:
         """Count the pieces to predict, EOS included."""
-        return int((self.target_output != PAD).sum())
+        return len(self.target_positions)
 
     def to(self, device: torch.device) -> Batch:
         """Copy every tensor to a device."""
@@ -97,10 +99,12 @@ def _move(value: Any, device: torch.device) -> Any:
 def collate(examples: Sequence[Example], source: Reading | None = None, target: Reading | None = None) -> Batch:
     """Put sentences side by side and compute what the model reads of the trees of each side."""
     targets = [example.target for example in examples]
+    target_output = _pad([np.append(target, EOS) for target in targets])  # (B, T)
     return Batch(
         source=collate_source([example.source for example in examples]),
         target_input=_pad([np.append(BOS, target) for target in targets]),
-        target_output=_pad([np.append(target, EOS) for target in targets]),
+        target_output=target_output,
+        target_positions=(target_output != PAD).flatten().nonzero().flatten(),
         source_signals=collate_signals(examples, "source", source or Reading()),
         target_signals=collate_signals(examples, "target", target or Reading()),
         lines=tuple(example.line for example in examples),

@@ -16,7 +16,7 @@ from synmt.data.arrow import Table, lists, write_table
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
-from synmt.data.vocabulary import UNK, Vocabulary
+from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines
 from synmt.recipe.data import FilterRecipe, SplitFiles
 
@@ -107,13 +107,6 @@ class Encoder:
         if self.split == "train" and max(len(source), len(target)) > self.filters.max_pieces:
             return PIECES
         return KEPT
-
-
-def cut_short(ids: list[int], longest: int, tail: int) -> list[int]:
-    """Cut what is too long, but keep so many pieces at the end."""
-    if len(ids) <= longest:
-        return ids
-    return ids[: longest - tail] + ids[len(ids) - tail :]
 
 
 def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> dict[str, Any]:

@@ -1,120 +1,17 @@
-"""Multi-task data: each source once as a translation and once with its parse as the target (Currey & Heafield, 2019).
-
-    <TR> A man sleeps . <TR>    Ein Mann schläft .
-    <PA> A man sleeps . <PA>    (root (nsubj (det ) ) (punct ) )
-
-The task tags stand before and after the source, as in the re-implementation by Bugliarello & Okazaki (2020), which
-parses into constituents; here the dependencies of the recipe's parser are linearised, or bracketings are given as text.
-Both tasks share everything. Validation and test sources are translated, so they are between translation tags too.
-"""
+"""The tags that tell a multi-task model whether to translate or to parse."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable
-from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
-from typing import TextIO
-
-from synmt.data.batch import reading_of
-from synmt.data.corpora import Corpus
-from synmt.data.encoding import read_pairs
-from synmt.data.filtering import KEPT, judge_pairs
-from synmt.errors import SynmtError, UsageError
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically
-from synmt.recipe.data import FilterRecipe, ParserRecipe, SplitFiles
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import read_parses
-from synmt.syntax.trees import linearise
 
 TRANSLATION, PARSING = "<TR>", "<PA>"
 
-_FORMAT = 1
-
 
 def task_tags(recipe: Recipe) -> tuple[str, ...]:
-    """Give the tags that are units of the vocabulary."""
+    """List the tags that the vocabulary has as pieces."""
     return () if recipe.tasks.parsing == "none" else (TRANSLATION, PARSING)
 
 
 def tagged(text: str, tag: str) -> str:
-    """Put a task tag before and after a source; an empty tag leaves it as it is."""
+    """Put a task tag before and after a source; an empty tag leaves it unchanged."""
     return f"{tag} {text} {tag}" if tag else text
-
-
-def without_filters(recipe: Recipe) -> Recipe:
-    """Give the recipe to prepare a multi-task corpus by: its pairs are filtered, and a parse is no translation."""
-    limit = FilterRecipe(max_words=10**9, max_pieces=recipe.filters.max_pieces)
-    return recipe.model_copy(update={"filters": limit})
-
-
-def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path) -> Corpus:
-    """Make the multi-task corpus from trees of the training source, in a folder below `root`; once."""
-    control = reading_of((), recipe.parser).control
-    texts, again = (read_lines(corpus.train.source) for _ in range(2))
-    parses = (control.apply(parse, line.encode()) for line, parse in zip(texts, read_parses(trees, again), strict=True))
-    return _made(recipe, corpus, trees, map(linearise, parses), root)
-
-
-def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
-    """Make the multi-task corpus from given bracketings, in a folder below `root`; once."""
-    given = corpus.train.source_bracketings
-    if given is None:
-        raise UsageError(
-            "there are no bracketings beside the training text, but tasks.parsing asks for them",
-            where=str(corpus.train.source),
-            do=f"Name them (corpus.train.source_bracketings), or put them beside it as train.{corpus.source}.brackets",
-        )
-    lines, wanted = count_lines(given), count_lines(corpus.train.source)
-    if lines != wanted:
-        raise SynmtError(f"has {lines:,} lines, but the training text has {wanted:,}", where=str(given))
-    return _made(recipe, corpus, given, read_lines(given), root)
-
-
-def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
-    inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
-    parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
-    settings = (recipe.filters.model_dump_json(), parser.control, parser.rewire, parser.seed)
-    key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
-    folder = root / f"{corpus.name}-{key}"
-    names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
-    paths = {split: folder / f"{split.split('.')[0]}.{language}" for split, language in names.items()}
-    if not folder.is_dir():
-        root.mkdir(parents=True, exist_ok=True)
-        with locked(root, "multi-task texts"), write_folder_atomically(folder) as unfinished:
-            here = {split: unfinished / path.name for split, path in paths.items()}
-            _write_pairs(recipe, corpus, parses, (here["train.source"], here["train.target"]))
-            with _open(here["valid.source"]) as out:
-                out.writelines(f"{tagged(line, TRANSLATION)}\n" for line in read_lines(corpus.valid.source))
-    train = SplitFiles(source=paths["train.source"], target=paths["train.target"])
-    valid = SplitFiles(source=paths["valid.source"], target=corpus.valid.target)
-    return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid)
-
-
-def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: tuple[Path, Path]) -> None:
-    """Write the translations, and behind them the parses of the same sources; nothing is held in memory."""
-    judged = judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target))
-    codes = (code for chunk in judged for code in chunk.tolist())
-    later = tuple(path.with_name(f"{path.name}.parsing") for path in paths)
-    with ExitStack() as stack:
-        source, target, parsing_source, parsing_target = (stack.enter_context(_open(path)) for path in paths + later)
-        for (text, translation), parse, code in zip(read_pairs(corpus.train), parses, codes, strict=True):
-            if code != KEPT:
-                continue
-            source.write(f"{tagged(text, TRANSLATION)}\n")
-            target.write(f"{translation}\n")
-            # a line that no parser could read has no parse to learn
-            if parse.strip():
-                parsing_source.write(f"{tagged(text, PARSING)}\n")
-                parsing_target.write(f"{parse}\n")
-    if not later[0].stat().st_size:
-        raise SynmtError("there is no parse to learn: every line is empty, or filtered", where="tasks.parsing")
-    for path, behind in zip(paths, later, strict=True):
-        with open(path, "ab") as out, open(behind, "rb") as rest:
-            shutil.copyfileobj(rest, out)
-        behind.unlink()
-
-
-def _open(path: Path) -> TextIO:
-    return open(path, "w", encoding="utf-8", newline="\n")

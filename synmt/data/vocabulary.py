@@ -218,5 +218,10 @@ def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
     return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 
 
+def cut_short(ids: list[int], longest: int, tail: int) -> list[int]:
+    """Cut a sequence to `longest` pieces, keeping the last `tail` of them."""
+    return ids if len(ids) <= longest else ids[: longest - tail] + ids[len(ids) - tail :]
+
+
 def _pieces(ids: list[int], spans: list[tuple[int, int]]) -> Pieces:
     return Pieces(np.array(ids, dtype=np.int32), np.array(spans, dtype=np.int64).reshape(-1, 2))

@@ -15,10 +15,11 @@ from synmt.files import fingerprint
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
+from synmt.model.weights import load_weights
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, load_weights
+from synmt.run import Run
 from synmt.syntax.parse import Parse, flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
@@ -101,7 +102,7 @@ class TreeProvider:
             return trees
         name, parser = self._name(reader), self.parser(reader)
         if self.cached and name not in self._caches:
-            self._caches[name] = CachedParser(parser)
+            self._caches[name] = CachedParser(parser, remark=self.remark)
 
         def warn(index: int, why: str) -> None:
             self.remark(f"line {number + places[index]}: its tree is flat or pieced: {why}")

@@ -10,9 +10,8 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.data.corpus import Example, Tree
-from synmt.data.encoding import cut_short
 from synmt.data.tasks import tagged
-from synmt.data.vocabulary import UNK, Vocabulary, word_of
+from synmt.data.vocabulary import UNK, Vocabulary, cut_short, word_of
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import without_arcs

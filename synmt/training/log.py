@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.files import reporting_os_errors, write_atomically
-from synmt.training.records import EndRecord, Record, ValidationRecord
+from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
 
 class Log:
@@ -24,7 +24,7 @@ class Log:
         _drop_after(self.path, resumed_at)
         self._board = _tensorboard(folder / "tensorboard")
 
-    def write(self, record: Record) -> None:
+    def write(self, record: LogRecord) -> None:
         """Append one record."""
         kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
         with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:

@@ -1,59 +1,130 @@
-"""From a recipe to a trained run: what is missing is found out, made ready, and brought together."""
+"""Training a recipe from Python: `for record in train("recipes/quickstart.yaml"): print(record)`."""
 
 from __future__ import annotations
 
-import datetime
-import json
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from synmt import __version__
 from synmt.arrays import SIDES, Side
 from synmt.data.batch import Reading, reading_of
-from synmt.data.corpora import Corpus, resolve_corpus, test_names
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.prepare import check_lengths
+from synmt.data.encoding import Progress
 from synmt.data.stream import Reader
-from synmt.decode.inputs import windows
-from synmt.decode.translator import Translator, translate_batches
-from synmt.errors import UsageError
-from synmt.evaluation.cache import cached_score
+from synmt.data.vocabulary import Vocabulary
+from synmt.decode.translator import translate_batches
+from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import MetricOptions, make_metric, score_system
-from synmt.files import read_lines, write_atomically
+from synmt.files import locked, read_lines
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe.data import SplitFiles
-from synmt.recipe.load import recipe_values
+from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, average_weights, regular_checkpoints, remove_leftovers
-from synmt.syntax.conllu import read_parses
-from synmt.training.distributed import Processes
+from synmt.run import Run
+from synmt.training.distributed import Processes, join_processes
+from synmt.training.lifecycle import begin_run, check_run, finish_run, has_finished, write_final_weights
+from synmt.training.log import Log
+from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
+from synmt.training.stages import Prepared, prepare_data
+from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
-from synmt.training.tree_requirements import all_given_trees, given_trees, parser_recipe, tree_requirements
+from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
 
-MAY_CHANGE = {
-    "training": {
-        *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
-        *("patience", "max_decays", "use", "device"),
-    },
-    "corpus": {"test"},
-    "parser": {"workers", "device"},
-    "target_parser": {"workers", "device"},
-    "decoding": None,
-    "evaluation": None,
-}
-"""Keys in which a recipe may differ from that of the run which it goes on with; None stands for all."""
+Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
+"""What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
+
+_logger = logging.getLogger(__name__)
 
 
-def check_values(recipe: Recipe) -> None:
-    """Try whatever of a recipe can be tried before anything runs: variants, device, metrics."""
-    tree_requirements(recipe)
+def prepare(
+    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: Path = Path("data"), source_trees: bool = False
+) -> Iterator[Progress | Prepared]:
+    """Prepare the training data of a recipe; the last record names the folder.
+
+    overrides: `key=value` changes of the recipe, such as `filters.max_words=80`.
+    data: the folder of trees and prepared corpora; what it already has is not made again.
+    source_trees: parse the source even if no variant reads its trees.
+    """
+    loaded, requirements = _load(recipe, overrides, tree_requirements)
+    yield from prepare_data(loaded, requirements, data, source_trees=source_trees)
+
+
+def train(
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str] = (),
+    *,
+    runs: Path = Path("runs"),
+    data: Path = Path("data"),
+    overwrite: bool = False,
+    stop: threading.Event | None = None,
+    processes: Processes | None = None,
+) -> Generator[Record, None, None]:
+    """Train a recipe: prepare its data, train, translate and score the test sets; yields a record of each event.
+
+    The last record is a RunRecord with the run folder. An interrupted run continues from its last checkpoint when the
+    same recipe is trained again. If the run has finished already, only what is missing is made (final weights,
+    translations of new test sets), and there are no records of training: the scores and the RunRecord follow at once.
+
+    overrides: `key=value` changes of the recipe, such as `training.max_steps=300`.
+    runs: the parent of the run folder, which is named after the recipe.
+    data: the folder of trees and prepared corpora.
+    overwrite: remove the run of this name and start again.
+    stop: set it to save and stop after the current step; the RunRecord then says `interrupted`.
+    processes: this process among those of `torchrun`; found in the environment if None.
+    """
+    loaded, requirements = _load(recipe, overrides, check_values)
+    processes = processes or join_processes()
+    run = Run(Path(runs) / loaded.name)
+    check_run(run, loaded, overwrite=overwrite)
+    finished = not overwrite and has_finished(run, loaded)
+    processes.wait()
+    if finished:
+        if processes.rank == 0:
+            yield from _complete(run, loaded)
+        _logger.info("%s has finished already, after %s steps", run.folder, f"{run.info()['steps']:,}")
+    else:
+        with ExitStack() as stack:
+            with processes.first_alone():
+                # before the run folder is written: if data are missing, the recipe may still be changed
+                prepared = yield from prepare_data(loaded, requirements, Path(data))
+                if processes.rank == 0:
+                    run.folder.mkdir(parents=True, exist_ok=True)
+                    stack.enter_context(locked(run.folder, "this run"))
+                    begin_run(run, loaded, prepared, overwrite=overwrite)
+            end = yield from _train(run, loaded, prepared, processes, stop)
+        if end.reason == "interrupted":
+            yield RunRecord(run.folder, "interrupted", end.step)
+            return
+    if processes.rank == 0:
+        yield from read_scores(run)
+        yield RunRecord(run.folder, "finished", run.info()["steps"])
+
+
+Requirements = Mapping[Side, TreeRequirements]
+
+
+def _load(
+    recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
+) -> tuple[Recipe, Requirements]:
+    if isinstance(recipe, Recipe):
+        if list(overrides):
+            raise UsageError(
+                "overrides change the file of a recipe, not a Recipe", do="Use load_recipe(path, overrides)"
+            )
+        return recipe, check(recipe)
+    loaded = load_recipe(recipe, overrides)
+    with naming(Path(recipe)):
+        return loaded, check(loaded)
+
+
+def check_values(recipe: Recipe) -> Requirements:
+    """Check what can be checked before anything runs: variants, device, metrics; returns what is read of trees."""
+    requirements = tree_requirements(recipe)
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
         raise UsageError(
@@ -62,122 +133,49 @@ def check_values(recipe: Recipe) -> None:
     options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)
+    return requirements
 
 
-def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
-    """Refuse a folder that holds something else, or the run of another recipe; nothing is written."""
-    if not run.exists():
-        # a name with a dot is that of a file which a killed process had not finished
-        ours = ("lock", "recipe.yaml")
-        others = [path for path in run.folder.glob("*") if path.name not in ours and not path.name.startswith(".")]
-        if others:
-            raise UsageError("is no run folder, and not empty", where=str(run.folder), do="Choose another name=…")
+def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
+    """Make what a finished run lacks: weights that were removed, translations of test sets that are new or missing."""
+    names = missing_tests(run, recipe)
+    if run.weights.exists() and not names and run.recipe() == recipe:
         return
-    run.info()
-    differing = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
-    if differing:
-        raise UsageError(
-            "the run was begun by another recipe: " + "; ".join(differing),
-            where=str(run.folder),
-            do=f"Give this one another name (name={recipe.name}-2), or begin anew with --overwrite",
-        )
-
-
-def has_finished(run: Run, recipe: Recipe) -> bool:
-    """Tell whether a run has learnt all that its recipe asks for; its test sets may have changed since."""
-    if not run.exists() or run.info().get("status") != "finished":
-        return False
-    return _without_tests(run.recipe()) == _without_tests(recipe)
-
-
-def _without_tests(recipe: Recipe) -> Recipe:
-    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"test": {}})})
-
-
-def missing_tests(run: Run, recipe: Recipe) -> list[str]:
-    """Name the test sets of which a finished run has no translations, or those of other files."""
-    before, now = run.recipe().corpus.test, recipe.corpus.test
-    names = test_names(recipe.corpus, recipe.source, recipe.target)
-    return [name for name in names if not _is_scored(run.test_folder(name)) or before.get(name) != now.get(name)]
-
-
-def _is_scored(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json"))
-
-
-def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
-    """Find the files of some test sets, and check them before anything long begins."""
-    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
-    tests = {name: corpus.test[name] for name in names}
-    check_lengths(tests)
-    needs = tree_requirements(recipe)["source"]
-    if needs.to_run:
-        all_given_trees(recipe, corpus, "source", needs)
-    return tests
-
-
-def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
-    """Make a run folder that `check_run` allows ready for training; the caller holds its lock."""
-    if overwrite:
-        _empty(run)
-    remove_leftovers(run)
-    # both names are hashes of what is inside
-    reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
-    before = run.info() if run.exists() else {}
-    if any(before.get(key, value) != value for key, value in reads.items()):
-        raise UsageError(
-            "the text, or the parser of its trees, has changed since the run began",
-            where=str(run.folder),
-            do=f"Give this one another name (name={recipe.name}-2), or begin anew with --overwrite",
-        )
-    if not run.exists() or run.recipe() != recipe:
+    tests = find_tests(recipe, names) if names else {}
+    with locked(run.folder, "this run"):
+        if not run.weights.exists():
+            write_final_weights(run, recipe)
+            _logger.info("%s was missing and has been written again", run.weights)
+        yield from translate_tests(run, recipe, tests)
+        # only now: after an interruption the same test sets are still missing
         run.write_recipe(recipe)
-        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
-    run.write_info(parser=prepared.parser, **reads)
 
 
-def _empty(run: Run) -> None:
-    # run.json goes last: if this is interrupted, the folder is still known as a run
-    for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path.name != "lock":
-            path.unlink()
-
-
-def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    for section in sorted(old.keys() | new.keys()):
-        before, after = old.get(section), new.get(section)
-        free = MAY_CHANGE.get(section, set())
-        if before == after or free is None:
-            continue
-        if not isinstance(before, dict) or not isinstance(after, dict):
-            yield f"{section} was {before!r}, is {after!r}"
-            continue
-        for key in sorted((before.keys() | after.keys()) - free):
-            if before.get(key) != after.get(key):
-                yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """What training reads.
-
-    folder: the prepared corpus.
-    trees: the name of the annotation with the trees of each side that has some.
-    made_by: the same name, whether or not the trees come with probabilities.
-    parser: the identity of the parser that made the source's, with which new text is parsed.
-    """
-
-    corpus: Corpus
-    folder: Path
-    trees: Mapping[Side, str] = field(default_factory=dict)
-    made_by: Mapping[Side, str] = field(default_factory=dict)
-    parser: Mapping[str, Any] | None = None
+def _train(
+    run: Run, recipe: Recipe, prepared: Prepared, processes: Processes, stop: threading.Event | None
+) -> Generator[StartRecord | LogRecord | Progress, None, EndRecord]:
+    """Train from the newest checkpoint, write the log, and finish the run unless it was interrupted."""
+    trainer = make_trainer(run, recipe, prepared, processes)
+    trainer.stop = stop or trainer.stop
+    step, settings = trainer.resume(), recipe.training
+    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
+    yield StartRecord(step, weights, str(choose_device(settings.device)), settings)
+    log, record = Log(run.folder, step) if processes.rank == 0 else None, None
+    with closing(trainer.train()) as records:
+        for record in records:
+            if log:
+                log.write(record)
+            yield record
+    assert isinstance(record, EndRecord), record
+    if record.reason != "interrupted" and processes.rank == 0:
+        write_final_weights(run, recipe)
+        yield from translate_tests(run, recipe, prepared.corpus.test)
+        finish_run(run, record.step)
+    return record
 
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
-    """Build the model and put it before its data."""
+    """Build the model and the readers of its data."""
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     for name, vocabulary in (("source", source), ("target", target)):
@@ -201,69 +199,17 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     )
 
 
-def _validation_bleu(recipe: Recipe, prepared: Prepared, valid: Reader, target: Any) -> Callable[[Seq2Seq], float]:
-    lines = [example.line for example in valid.split.rows(range(len(valid.split)))]
+def _validation_bleu(
+    recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
+) -> Callable[[Seq2Seq], float]:
+    """Make the function that translates the validation text and computes its BLEU."""
     text = list(read_lines(prepared.corpus.valid.target))
-    references = [text[line] for line in lines]
+    references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
+    options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
-        options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 
     return score
-
-
-def keep_final_weights(run: Run, recipe: Recipe) -> None:
-    """Write the weights that translate: the best, the last, or the mean of the last ones."""
-    settings = recipe.training
-    if settings.average > 1:
-        last = regular_checkpoints(run, settings)[-settings.average :]
-        # of a finished run somebody may have removed them
-        if last:
-            average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
-    with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
-        shutil.copyfileobj(weights, out)
-
-
-def translate_test(run: Run, recipe: Recipe, name: str, files: SplitFiles) -> Iterator[int]:
-    """Translate and score one test set into the run folder; yields how many lines each window had."""
-    folder = run.test_folder(name)
-    sources, references = list(read_lines(files.source)), list(read_lines(files.target))
-    trees = given_trees(recipe, files, "source") if tree_requirements(recipe)["source"].to_run else None
-    parses = read_parses(trees, sources) if trees else None
-    translator = Translator.load(run, device=recipe.training.device)
-    hypotheses = []
-    for window in translator.translate_windows(windows(sources, translator.window), parses):
-        hypotheses += [translation.text for translation in window]
-        yield len(window)
-    _write_lines(folder / "source.txt", sources)
-    _write_lines(folder / "reference.txt", references)
-    _write_lines(folder / "hypothesis.txt", hypotheses)
-    if files.labels:
-        _write_lines(folder / "labels.tsv", read_lines(files.labels))
-    _score_test(folder, recipe, hypotheses, references, sources)
-
-
-def _score_test(folder: Path, recipe: Recipe, hypotheses: list[str], references: list[str], sources: list[str]) -> None:
-    kept = folder / "segments"
-    # what is there was counted in translations that are no more
-    shutil.rmtree(kept, ignore_errors=True)
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
-    values = {}
-    for name in recipe.evaluation.metrics:
-        score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=kept)
-        values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
-    with write_atomically(folder / "scores.json") as out:
-        json.dump(values, out, indent=1)
-
-
-def finish_run(run: Run, step: int) -> None:
-    """Mark the run as finished, so that the next commands find it."""
-    run.write_info(status="finished", steps=step, finished_at=datetime.datetime.now(datetime.timezone.utc).isoformat())
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with write_atomically(path) as out:
-        out.writelines(f"{line}\n" for line in lines)

@@ -1,6 +1,6 @@
-"""The training loop: a generator that yields a record of what has happened; it prints nothing.
+"""The training loop: a generator that yields a record of each log interval and validation.
 
-Every step draws its random numbers from (seed, step), so a run that goes on from a checkpoint ends, bit for bit,
+Every step draws its random numbers from (seed, step), so a run that continues from a checkpoint ends, bit for bit,
 where an uninterrupted one ends.
 """
 
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,39 +19,23 @@ from torch import Tensor
 
 from synmt.data.batch import Batch
 from synmt.data.stream import Position, Reader, prefetch
-from synmt.data.vocabulary import PAD
 from synmt.errors import SynmtError
 from synmt.model.device import autocast, is_out_of_memory
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
-from synmt.run import Run, broken, drop_checkpoints, load_checkpoint, save_checkpoint
+from synmt.run import Run
+from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
 from synmt.training.loss import smoothed_cross_entropy
-from synmt.training.records import EndRecord, Meter, Record, Step, ValidationRecord, perplexity
+from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
 from synmt.training.schedule import learning_rate
 
 
-@dataclass
-class State:
-    """Where training stands; all of it is in a checkpoint."""
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    best_step: int = 0
-    best_value: float | None = None
-    waited: int = 0
-    decays: int = 0
-    """Validations on a plateau; a checkpoint written before that schedule was there has none."""
-    scaler: dict[str, Any] = field(default_factory=dict)
-    unlogged: list[dict[str, Any]] = field(default_factory=list)
-    """Steps since the last record, so that the next one tells of them too when training goes on."""
-
-
 class Trainer:
-    """Trains one model into one run folder.
+    """Trains one model and writes its checkpoints into one run folder.
 
-    score: translates the validation text and gives its BLEU; None leaves BLEU out.
+    score: translates the validation text and computes its BLEU; None leaves BLEU out.
+    stop: set it to save and stop after the current step.
     """
 
     def __init__(
@@ -69,8 +52,10 @@ class Trainer:
     ) -> None:
         self.run, self.recipe, self.settings = run, recipe, recipe.training
         self.model = model.to(device)
+        # with its index: `cuda` alone is another GPU in the thread that reads ahead
+        self.device = self.model.output_weight.device
         self.train_reader, self.valid_reader, self.score = train, valid, score
-        self.device, self.processes = device, processes or Processes()
+        self.processes = processes or Processes()
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(),
             betas=self.settings.betas,
@@ -79,26 +64,27 @@ class Trainer:
             fused=True,
         )
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
-        self.state = State()
-        self.stop_requested = False
+        self.state = TrainingState()
+        self.stop = threading.Event()
         self._stopping = False
-        self._meter = Meter(device)
+        self._autocast = autocast(device, self.settings.precision)
+        self._meter = Meter(self.device, overflow=self.scaler.is_enabled())
         if self.settings.compile:
             self.model.compile(dynamic=True)
 
     def resume(self) -> int:
-        """Go on from the newest checkpoint, where there is one; returns the step."""
-        steps = self.run.checkpoints()
-        if steps:
-            self.state = _state(load_checkpoint(steps[-1], self.model, self.optimizer), steps[-1])
+        """Continue from the newest checkpoint if there is one; returns the step."""
+        checkpoints = self.run.checkpoints()
+        if checkpoints:
+            self.state = parse_state(load_checkpoint(checkpoints[-1], self.model, self.optimizer), checkpoints[-1])
             self.scaler.load_state_dict(self.state.scaler)
             self._meter.steps = [Step(**step) for step in self.state.unlogged]
         return self.state.step
 
-    def train(self) -> Iterator[Record]:
-        """Train until max_steps, patience, the last decay or a request to stop, and yield what happens."""
+    def train(self) -> Generator[LogRecord, None, None]:
+        """Train until max_steps, patience, the last decay or a request to stop."""
         self._meter.start()
-        stream = prefetch(self.train_reader.forever(Position(self.state.epoch, self.state.batch)))
+        stream = self._batches()
         try:
             while (reason := self._reason_to_stop()) is None:
                 batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
@@ -113,76 +99,80 @@ class Trainer:
         self._save()
         yield EndRecord(self.state.step, reason)
 
-    def update(self, batches: tuple[Batch, ...]) -> Step:
-        """Make one step from the gradients of a few batches; returns what the log wants to know."""
+    def _batches(self) -> Generator[tuple[Batch, Position], None, None]:
+        """Read batches and copy them to the device, a few ahead of training."""
+
+        def copied() -> Iterator[tuple[Batch, Position]]:
+            for batch, after in self.train_reader.forever(Position(self.state.epoch, self.state.batch)):
+                with _reporting_full_memory(batch):
+                    moved = batch.to(self.device)
+                yield moved, after
+
+        return prefetch(copied())
+
+    def update(self, batches: Sequence[Batch]) -> Update:
+        """Update the weights once with the gradients of a few batches, which are on the device already."""
         self.state.step += 1
         torch.manual_seed(_seed(self.settings.seed, self.state.step, self.processes.rank))
         self.model.train()
-        mine = sum(batch.target_tokens for batch in batches)
-        # all processes stop at the same step, whichever of them was asked to
-        tokens, stops = self.processes.sum(mine, int(self.stop_requested))
-        self._stopping = stops > 0
-        sums: dict[str, float] = {"loss": 0.0, "nll": 0.0}
-        for batch in batches:
-            with _naming_shape_when_full(batch):
-                self._accumulate(batch, tokens, sums)
+        mine = sum(len(batch.target_positions) for batch in batches)
+        tokens = self._sum_tokens(mine)
+        losses = [self._accumulate(batch, tokens) for batch in batches]
         model_dim, decays = self.recipe.model.model_dim, self.state.decays
         rate = learning_rate(self.state.step, self.settings, model_dim, decays=decays)
-        norm = self._step_optimizer(rate, batches)
-        means = {name: value / mine for name, value in sums.items()}
-        return Step(means, mine, tokens, rate, norm)
+        norm = self._step_optimizer(rate, losses)
+        return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
 
     def validate(self) -> float:
         """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
         self.model.eval()
-        total, tokens = 0.0, 0
-        with torch.inference_mode(), autocast(self.device, self.settings.precision):
+        total, tokens = torch.zeros((), dtype=torch.float64, device=self.device), 0
+        with torch.inference_mode(), self._autocast:
             for batch in self.valid_reader.once():
-                with _naming_shape_when_full(batch):
-                    _, nll = self._losses(self.model(batch.to(self.device)).states, batch)
-                total += float(nll)
-                tokens += batch.target_tokens
-        return total / max(1, tokens)
+                with _reporting_full_memory(batch):
+                    moved = batch.to(self.device)
+                    total = total + self._losses(self.model(moved).states, moved)["nll"]
+                tokens += len(batch.target_positions)
+        return float(total) / max(1, tokens)
 
-    def _accumulate(self, batch: Batch, tokens: int, sums: dict[str, float]) -> None:
-        batch = batch.to(self.device)
-        with autocast(self.device, self.settings.precision):
-            output = self.model(batch)
-            loss, nll = self._losses(output.states, batch)
-        total = loss + sum(output.losses.values())
-        self.scaler.scale(total / tokens).backward()
-        # only now: to read a number is to wait for the GPU
-        for name, value in {"loss": loss, "nll": nll, **output.losses}.items():
-            sums[name] = sums.get(name, 0.0) + float(value.detach())
-        if not math.isfinite(sums["loss"]):
-            raise self._not_finite("loss", (batch,))
+    def _sum_tokens(self, mine: int) -> int:
+        """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
+        stop = self.stop.is_set()
+        tokens, stops = (mine, int(stop)) if self._alone else self.processes.sum(mine, int(stop))
+        self._stopping = stops > 0
+        return tokens
 
-    def _not_finite(self, what: str, batches: tuple[Batch, ...]) -> SynmtError:
-        lines = [str(line + 1) for batch in batches for line in batch.lines]
-        more = f" and {len(lines) - 20} more" if len(lines) > 20 else ""
-        return SynmtError(
-            f"the {what} of step {self.state.step} is not a finite number",
-            where=f"{self.run.folder}, training lines {', '.join(lines[:20])}{more}",
-            do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
-            "The last checkpoint is kept",
-        )
+    @property
+    def _alone(self) -> bool:
+        return self.processes.count == 1
 
-    def _losses(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-        targets = batch.target_output.to(self.device)  # (B, T)
-        real = targets != PAD  # (B, T)
-        weight = self.model.output_weight
-        return smoothed_cross_entropy(states[real], weight, targets[real], smoothing=self.settings.label_smoothing)
+    def _accumulate(self, batch: Batch, tokens: int) -> dict[str, Tensor]:
+        with _reporting_full_memory(batch):
+            with self._autocast:
+                output = self.model(batch)
+                losses = self._losses(output.states, batch)
+            total = losses["loss"] + sum(output.losses.values())
+            self.scaler.scale(total / tokens).backward()
+        return {**losses, **output.losses}
 
-    def _step_optimizer(self, rate: float, batches: tuple[Batch, ...]) -> float:
-        self.processes.sum_gradients(self.model)
+    def _losses(self, states: Tensor, batch: Batch) -> dict[str, Tensor]:
+        states = states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
+        targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
+        smoothing = self.settings.label_smoothing
+        loss, nll = smoothed_cross_entropy(states, self.model.output_weight, targets, smoothing=smoothing)
+        return {"loss": loss, "nll": nll}
+
+    def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
+        if not self._alone:
+            self.processes.sum_gradients(self.model)
         self.scaler.unscale_(self.optimizer)
-        limit = self.settings.clip_norm or math.inf
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit))
-        # in fp16 the scaler leaves such a step out, and tries a smaller scale
-        if not math.isfinite(norm) and not self.scaler.is_enabled():
-            raise self._not_finite("gradient", batches)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        if not self.scaler.is_enabled():
+            # the fused optimizer then leaves the weights alone; the error is raised when the numbers are read
+            finite = torch.stack([norm.double(), *(batch["loss"].detach() for batch in losses)]).isfinite().all()
+            self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
@@ -197,12 +187,14 @@ class Trainer:
             self._save()
 
     def _validated(self) -> ValidationRecord:
+        # a loss or gradient that is not finite ends training before its weights are validated or stored
+        self._meter.read()
         loss = self.validate()
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
-        found = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
+        better = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
         # the first process decides: were the last bits of a loss to differ, so would the learning rates
-        best = self.processes.sum(int(found and self.processes.rank == 0))[0] > 0
+        best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
         else:
@@ -217,10 +209,10 @@ class Trainer:
             return "patience"
         if self.settings.schedule == "plateau" and self.state.decays > self.settings.max_decays:
             return "decays"
-        alone = self.processes.count == 1
-        return "interrupted" if (self.stop_requested if alone else self._stopping) else None
+        return "interrupted" if (self.stop.is_set() if self._alone else self._stopping) else None
 
     def _save(self) -> None:
+        self._meter.read()
         if self.processes.rank:
             return
         unlogged = [asdict(step) for step in self._meter.steps]
@@ -231,7 +223,7 @@ class Trainer:
 
 
 @contextlib.contextmanager
-def _naming_shape_when_full(batch: Batch) -> Iterator[None]:
+def _reporting_full_memory(batch: Batch) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -241,16 +233,9 @@ def _naming_shape_when_full(batch: Batch) -> Iterator[None]:
         target = batch.target_input.size(1)
         raise SynmtError(
             f"out of memory with a batch of {sentences} sentences, {source} source and {target} target pieces",
-            do="Lower training.batch_tokens and raise training.accumulate by as much, or filter long lines "
+            do="Lower training.batch_tokens and raise training.accumulate by the same factor, or filter long lines "
             "(filters.max_pieces)",
         ) from error
-
-
-def _state(values: dict[str, Any], checkpoint: Path) -> State:
-    try:
-        return State(**values)
-    except TypeError:
-        raise broken(checkpoint, "state.json is of another synmt") from None
 
 
 def _seed(*parts: int) -> int:

@@ -147,7 +147,7 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
         return StanzaParser(language, model=settings.model, package=settings.package, device=settings.device, arcs=arcs)
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
-        raise type(error)(error.what, where=where, allowed=error.allowed, do=error.do) from error
+        raise error.with_(where=where) from error
 
 
 def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None) -> StanzaParser:

@@ -1,0 +1,65 @@
+"""The weights of a model in a file, and the mean of several such files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save, save_file
+from torch import Tensor, nn
+
+from synmt.errors import SynmtError, broken_run
+from synmt.files import reporting_os_errors, set_usual_mode, write_atomically
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write every parameter once, even if several modules share it."""
+    save_tensors(dict(model.named_parameters()), path)
+
+
+def load_weights(path: Path, model: nn.Module) -> None:
+    """Read every parameter; raises SynmtError if the file does not fit the model."""
+    tensors, parameters = load_tensors(path), dict(model.named_parameters())
+    if odd := sorted(tensors.keys() ^ parameters.keys()):
+        raise broken_run(path, f"its weights are not those of the recipe's model ({odd[0]}, …)")
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if tensors[name].shape != parameter.shape:
+                shapes = f"{tuple(tensors[name].shape)}, but the model's is {tuple(parameter.shape)}"
+                raise broken_run(path, f"{name} has the shape {shapes}")
+            parameter.copy_(tensors[name])
+
+
+def average_weights(paths: Sequence[Path], target: Path) -> None:
+    """Write the mean of several files of weights."""
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        for name, tensor in load_tensors(path).items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    mean = {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+    with write_atomically(target, binary=True) as out:
+        out.write(save(mean))
+
+
+def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors, from any device."""
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+    except SafetensorError as error:
+        raise SynmtError(
+            f"cannot write ({error})", where=str(path), do="Make room, and run the same command again"
+        ) from error
+    with reporting_os_errors(path):
+        set_usual_mode(path)
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read the tensors of a file onto the CPU; raises SynmtError if it is missing or damaged."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise broken_run(path, "the file is missing") from None
+    except (SafetensorError, OSError) as error:
+        raise broken_run(path, f"cannot be read ({error})") from None

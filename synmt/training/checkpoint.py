@@ -1,0 +1,103 @@
+"""Checkpoints: all that training needs to continue from a step, and which of them are kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from synmt.errors import broken_run
+from synmt.files import reporting_os_errors, write_folder_atomically
+from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
+from synmt.recipe.schema import TrainingRecipe
+from synmt.run import Run, read_state
+
+
+@dataclass
+class TrainingState:
+    """The progress of training, as a checkpoint stores it.
+
+    epoch, batch: the position in the training data, over all processes.
+    waited: validations since the best one.
+    decays: validations that lowered the learning rate of the schedule `plateau`; old checkpoints have none.
+    scaler: the state of the gradient scaler, for fp16.
+    unlogged: the steps since the last record, which the next record covers too.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best_step: int = 0
+    best_value: float | None = None
+    waited: int = 0
+    decays: int = 0
+    scaler: dict[str, Any] = field(default_factory=dict)
+    unlogged: list[dict[str, Any]] = field(default_factory=list)
+
+
+def save_checkpoint(
+    run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
+) -> None:
+    """Write all that training needs to continue from a step."""
+    with write_folder_atomically(run.checkpoint(step)) as folder:
+        save_weights(model, folder / "model.safetensors")
+        save_tensors(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
+        with reporting_os_errors(folder):
+            (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
+
+
+def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Restore weights and optimizer, and return the state."""
+    load_weights(folder / "model.safetensors", model)
+    states = defaultdict[str, dict[str, Tensor]](dict)
+    for path, tensor in load_tensors(folder / "optimizer.safetensors").items():
+        name, _, key = path.rpartition("/")
+        states[name][key] = tensor
+    for name, parameter in model.named_parameters():
+        optimizer.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
+    return read_state(folder)
+
+
+def parse_state(values: Mapping[str, Any], checkpoint: Path) -> TrainingState:
+    """Check the values of a checkpoint's state.json."""
+    try:
+        return TrainingState(**values)
+    except TypeError:
+        raise broken_run(checkpoint, "state.json was written by another version of synmt") from None
+
+
+def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
+    """List the scheduled checkpoints, oldest first, without those that an interruption left."""
+    every = (settings.save_every, settings.validate_every, settings.max_steps)
+    return [folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)]
+
+
+def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:
+    """Remove the checkpoints that are no longer needed, and the optimizer of all but the newest."""
+    steps = run.checkpoints()
+    for folder in steps[:-1]:
+        (folder / "optimizer.safetensors").unlink(missing_ok=True)
+    last = regular_checkpoints(run, settings)[-max(settings.keep, settings.average) :]
+    needed = {steps[-1], run.checkpoint(best_step), *last}
+    for folder in steps:
+        if folder not in needed:
+            shutil.rmtree(folder)
+
+
+def _step(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}/{key}": tensor
+        for name, parameter in model.named_parameters()
+        for key, tensor in optimizer.state.get(parameter, {}).items()
+    }

@@ -1,0 +1,117 @@
+"""The life of a run folder: which recipe may use it, how a run starts, and when it has finished."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from synmt import __version__
+from synmt.errors import UsageError
+from synmt.files import write_atomically
+from synmt.model.weights import average_weights
+from synmt.recipe.load import recipe_values
+from synmt.recipe.schema import Recipe
+from synmt.run import Run, remove_leftovers
+from synmt.training.checkpoint import regular_checkpoints
+from synmt.training.stages import Prepared
+
+MAY_CHANGE = {
+    "training": {
+        *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
+        *("patience", "max_decays", "use", "device"),
+    },
+    "corpus": {"test"},
+    "parser": {"workers", "device"},
+    "target_parser": {"workers", "device"},
+    "decoding": None,
+    "evaluation": None,
+}
+"""Keys of a recipe that may change when a run is continued, by section; None allows all keys of a section."""
+
+
+def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
+    """Refuse a folder that is not a run, or the run of a different recipe; writes nothing."""
+    if not run.exists():
+        # killed before run.json was written; names with a dot are unfinished files
+        ours = ("lock", "recipe.yaml")
+        if any(path.name not in ours and not path.name.startswith(".") for path in run.folder.glob("*")):
+            raise UsageError("not a run folder, and not empty", where=str(run.folder), do="Choose another name=…")
+        return
+    run.info()
+    differences = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
+    if differences:
+        raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
+
+
+def _another(run: Run, recipe: Recipe, what: str) -> UsageError:
+    do = f"Give the new run another name (name={recipe.name}-2), or replace this one with --overwrite"
+    return UsageError(what, where=str(run.folder), do=do)
+
+
+def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for section in sorted(old.keys() | new.keys()):
+        before, after = old.get(section), new.get(section)
+        free = MAY_CHANGE.get(section, set())
+        if before == after or free is None:
+            continue
+        if not isinstance(before, dict) or not isinstance(after, dict):
+            yield f"{section} was {before!r}, is {after!r}"
+            continue
+        for key in sorted((before.keys() | after.keys()) - free):
+            if before.get(key) != after.get(key):
+                yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
+
+
+def has_finished(run: Run, recipe: Recipe) -> bool:
+    """Tell whether a run has finished training with this recipe; its test sets may have changed since."""
+    if not run.exists() or run.info().get("status") != "finished":
+        return False
+    return _without_tests(run.recipe()) == _without_tests(recipe)
+
+
+def _without_tests(recipe: Recipe) -> Recipe:
+    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"test": {}})})
+
+
+def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
+    """Set up a run folder that `check_run` accepted; the caller holds its lock."""
+    if overwrite:
+        _empty(run)
+    remove_leftovers(run)
+    # both names are hashes of the contents
+    reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
+    before = run.info() if run.exists() else {}
+    if any(before.get(key, value) != value for key, value in reads.items()):
+        raise _another(run, recipe, "the text, or the parser of its trees, has changed since this run was started")
+    if not run.exists() or run.recipe() != recipe:
+        run.write_recipe(recipe)
+        run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
+    run.write_info(parser=prepared.parser, **reads)
+
+
+def _empty(run: Run) -> None:
+    # run.json goes last: if this is interrupted, the folder is still a run
+    for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "lock":
+            path.unlink()
+
+
+def write_final_weights(run: Run, recipe: Recipe) -> None:
+    """Write the weights used for translation: the best, the last, or the mean of the last ones."""
+    settings = recipe.training
+    # the checkpoints of a finished run may have been removed by hand
+    if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
+        average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
+    with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
+        shutil.copyfileobj(weights, out)
+
+
+def finish_run(run: Run, step: int) -> None:
+    """Mark the run as finished, so that `find_run` finds it."""
+    run.write_info(status="finished", steps=step, finished_at=datetime.datetime.now(datetime.timezone.utc).isoformat())

@@ -1,0 +1,165 @@
+"""The stages before training: fetch, prepare, parse, annotate. Each runs only if its result is missing or outdated."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from synmt.arrays import Side
+from synmt.data.annotate import annotate
+from synmt.data.corpora import Corpus, resolve_corpus
+from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.encoding import Progress
+from synmt.data.prepare import check_lengths, prepare, prepared_folder
+from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
+from synmt.errors import UsageError
+from synmt.files import count_lines
+from synmt.parsing.bulk import parse_file, read_summary
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.schema import Recipe
+from synmt.syntax.arcs import without_arcs
+from synmt.training.parse_source import ParseSource, find_parse_source
+from synmt.training.tree_requirements import (
+    TreeRequirements,
+    given_trees,
+    make_parser,
+    parser_recipe,
+    relation_warnings,
+    trees_path,
+)
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The data that training reads.
+
+    folder: the prepared corpus.
+    trees: for each side with trees, the name of their annotation.
+    made_by: the same names, whether or not the trees have probabilities of arcs.
+    parser: the identity of the parser of the source, which also parses new text.
+    """
+
+    corpus: Corpus
+    folder: Path
+    trees: Mapping[Side, str] = field(default_factory=dict)
+    made_by: Mapping[Side, str] = field(default_factory=dict)
+    parser: Mapping[str, Any] | None = None
+
+
+def prepare_data(
+    recipe: Recipe, requirements: Mapping[Side, TreeRequirements], data: Path, *, source_trees: bool = False
+) -> Generator[Progress | Prepared, None, Prepared]:
+    """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
+
+    data: the folder of trees and prepared corpora.
+    source_trees: parse the source even if no variant reads its trees.
+    """
+    if source_trees and recipe.tasks.parsing != "none":
+        raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
+    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    # a missing parser or tree file is reported before any long work
+    sources: dict[Side, ParseSource] = {
+        side: find_parse_source(recipe, corpus, side, needs)
+        for side, needs in requirements.items()
+        if needs.parses or (source_trees and side == "source")
+    }
+    prepared_by = recipe
+    if recipe.tasks.parsing != "none":
+        corpus = yield from _with_parsing_task(recipe, corpus, data)
+        prepared_by = without_filters(recipe)
+    folder = prepared_folder(data / "prepared", prepared_by, corpus)
+    if is_complete(folder):
+        # a prepared corpus does not cover the test sets, which may be new
+        check_lengths(corpus.test)
+        _logger.info("prepare: %s exists already", folder)
+    else:
+        yield from _labelled(prepare(prepared_by, corpus, folder))
+    trees: dict[Side, str] = {}
+    for side, source in sources.items():
+        trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
+    made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
+    prepared = Prepared(corpus, folder, trees, made_by, sources["source"].identity if "source" in sources else None)
+    yield prepared
+    for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
+        _logger.warning("%s", text)
+    return prepared
+
+
+def _annotated(
+    recipe: Recipe, corpus: Corpus, folder: Path, data: Path, source: ParseSource
+) -> Generator[Progress, None, str]:
+    """Find or make the trees of one side; returns the name of the annotation."""
+    if (name := _existing(folder, source)) is not None:
+        _logger.info("trees: %s exists already", folder / name)
+        return name
+    paths, arcs = source.given, source.arcs
+    if source.parser is not None:
+        texts = {"train": getattr(corpus.train, source.side), "valid": getattr(corpus.valid, source.side)}
+        parser = _parser_of(source.parser, corpus, list(texts.values()), data)
+        paths = {}
+        for split, text in texts.items():
+            paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
+        arcs = parser.arcs
+    description = source.description(arcs=arcs)
+    yield from _labelled(annotate(folder, corpus, paths, parser=description, side=source.side, arcs=arcs))
+    name = source.name(arcs=arcs)
+    # given trees may have been annotated for a recipe that needs no probabilities
+    if source.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:
+        raise without_arcs("some tree", ", ".join(map(str, paths.values())))
+    return name
+
+
+def _existing(folder: Path, source: ParseSource) -> str | None:
+    """Find an annotation by our parser; one with probabilities has the same trees, so it also serves without."""
+    if source.parser is None:
+        return None
+    names = [source.name(arcs=arcs) for arcs in ([True] if source.arcs else [False, True])]
+    return next((name for name in names if (folder / name / "annotation.json").is_file()), None)
+
+
+def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
+    """Choose the parser with probabilities if its trees of these texts exist: they are the same trees."""
+    other = parser.with_arcs()
+    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
+
+
+def _parse(
+    recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
+) -> Generator[Progress, None, Path]:
+    target = trees_path(data, corpus, text, parser)
+    stage, lines, done = f"parse {text.name}", count_lines(text), 0
+    yield Progress(stage, done, lines)
+    with closing(parse_file(text, target, parser, workers=parser_recipe(recipe, side).workers or None)) as steps:
+        for step in steps:
+            if step.state in ("kept", "parsed"):
+                done += step.lines
+                yield Progress(stage, done, lines)
+            elif step.state == "unchanged":
+                _logger.info("parse: %s exists already", target)
+            else:
+                plural = "s" * (step.failures > 1)
+                failures = f", {step.failures:,} failure{plural} (see {target}.failures.jsonl)" if step.failures else ""
+                _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
+    return target
+
+
+def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress, None, Corpus]:
+    """Make the multi-task corpus."""
+    check_lengths(corpus.splits())
+    if recipe.tasks.parsing == "bracketings":
+        return with_bracketings(recipe, corpus, data / "tasks")
+    trees = given_trees(recipe, corpus.train, "source")
+    if trees is None:
+        parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
+        trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
+    return with_trees(recipe, corpus, trees, data / "tasks")
+
+
+def _labelled(steps: Iterator[Progress]) -> Iterator[Progress]:
+    return (replace(step, stage=f"prepare: {step.stage}") for step in steps)

@@ -1,0 +1,93 @@
+"""The test sets of a recipe: translated with the final weights and scored, into the run folder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from synmt.data.corpora import resolve_corpus, test_names
+from synmt.data.encoding import Progress
+from synmt.data.prepare import check_lengths
+from synmt.decode.inputs import windows
+from synmt.decode.translator import Translator
+from synmt.evaluation.cache import cached_score
+from synmt.evaluation.metrics import MetricOptions, make_metric
+from synmt.files import read_lines, write_atomically
+from synmt.recipe.data import SplitFiles
+from synmt.recipe.schema import Recipe
+from synmt.run import Run
+from synmt.syntax.conllu import read_parses
+from synmt.training.records import ScoreRecord
+from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
+
+
+def missing_tests(run: Run, recipe: Recipe) -> list[str]:
+    """Name the test sets whose translations are missing from a finished run, or were made from other files."""
+    before, now = run.recipe().corpus.test, recipe.corpus.test
+    names = test_names(recipe.corpus, recipe.source, recipe.target)
+    return [name for name in names if not _is_scored(run.test_folder(name)) or before.get(name) != now.get(name)]
+
+
+def _is_scored(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json"))
+
+
+def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
+    """Find and check the files of some test sets, before any long work."""
+    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    tests = {name: corpus.test[name] for name in names}
+    check_lengths(tests)
+    requirements = tree_requirements(recipe)["source"]
+    if requirements.to_run:
+        all_given_trees(recipe, corpus, "source", requirements)
+    return tests
+
+
+def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -> Iterator[Progress]:
+    """Translate and score test sets into the run folder."""
+    if not tests:
+        return
+    needs_trees = tree_requirements(recipe)["source"].to_run
+    translator = Translator.load(run, device=recipe.training.device)
+    for name, files in tests.items():
+        trees = given_trees(recipe, files, "source") if needs_trees else None
+        sources, hypotheses = list(read_lines(files.source)), list[str]()
+        yield Progress(f"translate {name}", 0, len(sources))
+        parses = read_parses(trees, sources) if trees else None
+        for window in translator.translate_windows(windows(sources, translator.window), parses):
+            hypotheses += [translation.text for translation in window]
+            yield Progress(f"translate {name}", len(hypotheses), len(sources))
+        _write_test(run.test_folder(name), recipe, files, sources, hypotheses)
+
+
+def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, sources: list[str], hypotheses: list[str]) -> None:
+    references = list(read_lines(files.target))
+    _write_lines(folder / "source.txt", sources)
+    _write_lines(folder / "reference.txt", references)
+    _write_lines(folder / "hypothesis.txt", hypotheses)
+    if files.labels:
+        _write_lines(folder / "labels.tsv", read_lines(files.labels))
+    cache = folder / "segments"
+    # it belongs to the translations that were here before
+    shutil.rmtree(cache, ignore_errors=True)
+    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    values = {}
+    for name in recipe.evaluation.metrics:
+        score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=cache)
+        values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
+    with write_atomically(folder / "scores.json") as out:
+        json.dump(values, out, indent=1)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with write_atomically(path) as out:
+        out.writelines(f"{line}\n" for line in lines)
+
+
+def read_scores(run: Run) -> Iterator[ScoreRecord]:
+    """Read the scores of all test sets."""
+    for path in sorted(run.folder.glob("tests/*/scores.json")):
+        for metric, values in json.loads(path.read_text(encoding="utf-8")).items():
+            yield ScoreRecord(path.parent.name, metric, values["score"], values["signature"])

@@ -1,0 +1,22 @@
+"""User errors and their four parts."""
+
+from pathlib import Path
+
+import pytest
+
+from synmt.errors import SynmtError, UsageError, naming
+
+
+def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
+    error = UsageError("no such key", where="training", allowed="max_steps", do="Look again")
+    copy = error.with_(do="Did you mean 'max_steps'?")
+    assert type(copy) is UsageError
+    assert str(copy) == "training: no such key. max_steps. Did you mean 'max_steps'?"
+    assert str(error) == "training: no such key. max_steps. Look again."
+
+
+@pytest.mark.parametrize(("where", "expected"), [("", "a.yaml: wrong."), ("key", "a.yaml: key: wrong.")])
+def test_an_error_in_a_file_begins_with_its_name(where, expected):
+    with pytest.raises(SynmtError) as raised, naming(Path("a.yaml")):
+        raise SynmtError("wrong", where=where)
+    assert str(raised.value) == expected
