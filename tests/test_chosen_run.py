@@ -2,9 +2,9 @@
 
 import pytest
 from small_run import PASCAL, TEXT, make_run
+from synmt.cli.translate_lines import number
 from tiny import synmt
 
-from synmt.cli.translate_lines import number
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.flat import flat_parse
@@ -39,7 +39,7 @@ def controlled(project, **parser):
 @pytest.mark.parametrize(
     ("parser", "said"),
     [
-        ({"control": "random"}, "the run replaces every tree by a random one (parser.control)"),
+        ({"control": "random"}, "the run replaces every tree by a random tree (parser.control)"),
         ({"rewire": 0.3}, "the run gives 30 % of the words another parent (parser.rewire)"),
         ({"control": "left", "rewire": 1.0}, "branches to the left (parser.control) and gives 100 % of the words"),
     ],

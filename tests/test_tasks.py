@@ -11,7 +11,7 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.tasks import PARSING, TRANSLATION, tagged, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.decode.source import cut
+from synmt.decode.inputs import cut
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
 from synmt.recipe.load import load_recipe

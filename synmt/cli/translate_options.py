@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from synmt.cli.arguments import wrong_checkpoint
+from synmt.errors import SynmtError, UsageError, all_in_one
 
 _SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
 """The panels of the help page; what stands in none comes first."""
@@ -173,3 +178,93 @@ JsonLines = Annotated[
         "Other fields stay as they are.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateArguments:
+    """Files and formats of `synmt translate`, by the names of the options."""
+
+    source: str
+    output: Path | None
+    prefixes: Path | None
+    parses: Path | None
+    parse_override: Path | None
+    alignments: str | None
+    jsonl: bool
+    scores: bool
+    n_best: int
+
+    @property
+    def where(self) -> str:
+        """The name of the input in messages."""
+        return "standard input" if self.source == "-" else self.source
+
+    @property
+    def alignment_file(self) -> Path | None:
+        """Where alignments are written; None for nowhere, or into the JSON objects."""
+        return None if self.alignments in (None, "-") else Path(self.alignments)
+
+    def validate(self, checkpoint: str) -> None:
+        """Refuse arguments that do not fit together; the error lists every problem."""
+        wrong = wrong_checkpoint(checkpoint)
+        problems = [*([wrong] if wrong else []), *self._input_problems(), *self._output_problems(), *self._conflicts()]
+        if problems:
+            raise all_in_one(problems)
+
+    def _input_problems(self) -> Iterator[SynmtError]:
+        others = {"--parses": self.parses, "--parse-override": self.parse_override, "--prefixes": self.prefixes}
+        piped = [name for name, path in others.items() if str(path) == "-"]
+        if self.source == "-" and piped:
+            what = "prefixes" if piped[0] == "--prefixes" else "trees"
+            yield UsageError(f"standard input cannot be both the text and its {what}", where=piped[0])
+        elif len(piped) > 1:
+            yield UsageError(f"standard input cannot be both {' and '.join(piped)}")
+
+    def _output_problems(self) -> Iterator[SynmtError]:
+        inputs = [Path(self.source)] if self.source != "-" else []
+        inputs += [path for path in (self.parses, self.parse_override, self.prefixes) if path is not None]
+        named = {"--output": self.output, "--alignments": self.alignment_file}
+        outputs = {name: path for name, path in named.items() if path is not None}
+        for name, path in outputs.items():
+            if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+                yield UsageError("the output would replace the input", where=str(path))
+            if path.is_dir():
+                yield UsageError(f"'{path}' is a folder, not a file", where=name)
+        if len(outputs) > len({path.resolve() for path in outputs.values()}):
+            yield UsageError("the alignments would replace the translations", where=str(self.output))
+
+    def _conflicts(self) -> Iterator[SynmtError]:
+        if self.jsonl and self.scores:
+            yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
+        if self.jsonl and self.prefixes is not None:
+            yield UsageError("with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes")
+        if self.alignments == "-" and not self.jsonl:
+            yield UsageError(
+                "the translations go to standard output", where="--alignments", do="Name a file, or add --jsonl"
+            )
+        if self.parse_override is not None and not self.jsonl and (self.scores or self.n_best > 1):
+            yield UsageError(
+                "a line already has three columns, without room for scores or an n-best list",
+                where="--parse-override",
+                do="Add --jsonl, which has room for all of them",
+            )
+
+
+def search_values(
+    beam: dict[str, Any], sampling: dict[str, Any], *, sample: bool, groups: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leave out the search options that were not typed (None); raises UsageError if one of them has no effect.
+
+    beam, sampling: the options of the beam and of sampling, by field name.
+    """
+    beam, sampling = ({name: value for name, value in one.items() if value is not None} for one in (beam, sampling))
+    if sample and "beam_size" in beam:
+        raise UsageError(
+            "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
+        )
+    if sampling and not sample:
+        names = ", ".join("--" + name.replace("_", "-") for name in sampling)
+        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
+    if "diversity" in beam and groups == 1:
+        raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+    return beam, sampling
