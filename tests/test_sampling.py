@@ -150,7 +150,7 @@ def test_no_special_piece_is_drawn_and_no_sample_is_empty():
 @pytest.mark.parametrize("top_k", [0, 1, 4, 50])
 @pytest.mark.parametrize("top_p", [1.0, 0.8, 0.3, 1e-9])
 def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few):
-    monkeypatch.setattr(module, "_FEW", few)
+    monkeypatch.setattr(module, "_TOP", few)
     logs = torch.randn(3, 2, 20, generator=torch.Generator().manual_seed(1)).mul(2).log_softmax(-1)
     logs[..., [0, 7]] = -math.inf
     found = masses(logs, Sampling(top_k=top_k, top_p=top_p, temperature=0.8))

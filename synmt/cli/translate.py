@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
+from synmt.errors import UsageError
 
 if TYPE_CHECKING:
     from synmt.decode.records import Record, Result, Windows
@@ -70,7 +71,7 @@ def translate(
         n_best=n_best,
     )
     arguments.validate(checkpoint)
-    beam, sampling = options.search_values(
+    beam, sampling = _search_values(
         {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity},
         {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed},
         sample=sample,
@@ -95,6 +96,26 @@ def translate(
     if not translator.reads_trees and parser is not None:
         console.remark("the model reads no trees, so --parser has no effect")
     _translate(translator, arguments)
+
+
+def _search_values(
+    beam: dict[str, Any], sampling: dict[str, Any], *, sample: bool, groups: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leave out the search options that were not typed (None); raises UsageError if one of them has no effect.
+
+    beam, sampling: the options of the beam and of sampling, by field name.
+    """
+    beam, sampling = ({name: value for name, value in one.items() if value is not None} for one in (beam, sampling))
+    if sample and "beam_size" in beam:
+        raise UsageError(
+            "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
+        )
+    if sampling and not sample:
+        names = ", ".join("--" + name.replace("_", "-") for name in sampling)
+        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
+    if "diversity" in beam and groups == 1:
+        raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+    return beam, sampling
 
 
 def _newest_run() -> Path:

@@ -1,11 +1,11 @@
-"""The options of `synmt translate`, as its help page shows them."""
+"""The options of `synmt translate`, as its help page shows them, and which of them fit together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,27 +13,27 @@ from synmt.cli.arguments import wrong_checkpoint
 from synmt.errors import SynmtError, UsageError, all_in_one
 
 _SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
-"""The panels of the help page; what stands in none comes first."""
+"""The panels of the help page; options without a panel come first."""
 
 Input = Annotated[
-    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence a line, .gz too; - is standard input.")
+    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
 ]
 RunFolders = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="RUN",
-        help="A run folder; else the newest finished one. Again for an ensemble: runs with the same vocabularies, of "
-        "any models. They vote with their probabilities; the first one's recipe says how to search.",
+        help="A run folder; by default the newest finished one. Repeat it for an ensemble of runs with the same "
+        "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
     ),
 ]
 Checkpoint = Annotated[
-    str, typer.Option(metavar="final|best|last|average", help="The weights; final: those the recipe uses.")
+    str, typer.Option(metavar="final|best|last|average", help="The weights; final: those that the recipe uses.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
 
 BeamSize = Annotated[
     int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Hypotheses kept; 1 is greedy."),
+    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Beam size; 1 is greedy search."),
 ]
 LengthPenalty = Annotated[
     float | None,
@@ -45,7 +45,7 @@ NoRepeat = Annotated[
         metavar="N",
         min=0,
         rich_help_panel=_SEARCH,
-        help="No N pieces in a row come twice in a translation, against loops; 0 allows all.",
+        help="No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.",
     ),
 ]
 NBest = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_SEARCH, help="Translations of each line.")]
@@ -54,8 +54,8 @@ Groups = Annotated[
     typer.Option(
         min=1,
         rich_help_panel=_SEARCH,
-        help="Parts of the beam that are kept apart, for an n-best list with more variety (Vijayakumar et al., 2018). "
-        "What two of them find is listed once, so a list may be shorter than --n-best.",
+        help="Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. "
+        "Duplicates are removed, so a list may be shorter than --n-best.",
     ),
 ]
 Diversity = Annotated[
@@ -63,7 +63,7 @@ Diversity = Annotated[
     typer.Option(
         show_default="0.5",
         rich_help_panel=_SEARCH,
-        help="What a piece loses for each earlier group that has just taken it, in nats; needs --groups.",
+        help="Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
     ),
 ]
 Prefixes = Annotated[
@@ -71,13 +71,13 @@ Prefixes = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=_SEARCH,
-        help="What the translation of each line has to begin with: a line each, which may be empty. Its probability "
-        "counts in the score.",
+        help="How the translation of each line has to begin: one prefix per line, which may be empty. Its "
+        "log-probability is part of the score.",
     ),
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Sentences side by side."),
+    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Sentences translated in parallel."),
 ]
 
 Sample = Annotated[
@@ -85,26 +85,27 @@ Sample = Annotated[
     typer.Option(
         "--sample",
         rich_help_panel=_SAMPLING,
-        help="Draw pieces at random instead of searching for the best: there is no beam, and --n-best says how many "
-        "translations are drawn.",
+        help="Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
     ),
 ]
 TopK = Annotated[
     int | None,
-    typer.Option(min=1, show_default="all", rich_help_panel=_SAMPLING, help="Only from the K most probable pieces."),
+    typer.Option(min=1, show_default="all", rich_help_panel=_SAMPLING, help="Draw from the K most probable pieces."),
 ]
 TopP = Annotated[
     float | None,
     typer.Option(
         show_default="1",
         rich_help_panel=_SAMPLING,
-        help="Only from the most probable pieces that have this probability together.",
+        help="Draw from the smallest set of pieces with this total probability.",
     ),
 ]
 Temperature = Annotated[
     float | None,
     typer.Option(
-        show_default="1", rich_help_panel=_SAMPLING, help="Below 1 sharpens, above 1 flattens, before the rest."
+        show_default="1",
+        rich_help_panel=_SAMPLING,
+        help="Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
     ),
 ]
 Seed = Annotated[
@@ -112,7 +113,7 @@ Seed = Annotated[
     typer.Option(
         show_default="1",
         rich_help_panel=_SAMPLING,
-        help="The same seed gives a line of the same number the same translation, whatever stands beside it.",
+        help="With the same seed and line number, a line gets the same translation, whatever the other lines are.",
     ),
 ]
 
@@ -121,20 +122,21 @@ Parser = Annotated[
     typer.Option(
         metavar="FOLDER|official|compact",
         rich_help_panel=_TREES,
-        help="Where the parser that the run was trained with lies now; else where it lay then.",
+        help="The parser that the run was trained with, if it is no longer where it was then.",
     ),
 ]
 Parses = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing here."),
+    typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing."),
 ]
 ParseOverride = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.conllu",
         rich_help_panel=_TREES,
-        help="Translate each line once more, under this tree of it. A line then has the translation, the one under "
-        "this tree, and what this tree adds to the log-probability of the former, with tabs between.",
+        help="Translate each line a second time, under its tree in this file. Output lines have three columns, "
+        "separated by tabs: the translation, the one under this tree, and by how much this tree changes the "
+        "log-probability of the first.",
     ),
 ]
 NoParseCache = Annotated[
@@ -142,7 +144,7 @@ NoParseCache = Annotated[
     typer.Option(
         "--no-parse-cache",
         rich_help_panel=_TREES,
-        help="Neither use nor keep trees of earlier runs, in $SYNMT_CACHE/parses (500 MB a parser at most; no text).",
+        help="Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).",
     ),
 ]
 
@@ -153,19 +155,19 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         rich_help_panel=_OUTPUT,
-        help="File to write, packed if it ends in .gz. Without it, or with -: standard output.",
+        help="The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
     ),
 ]
 Scores = Annotated[
-    bool, typer.Option("--scores", rich_help_panel=_OUTPUT, help="Put the score behind each line, after a tab.")
+    bool, typer.Option("--scores", rich_help_panel=_OUTPUT, help="Add the score to each line, after a tab.")
 ]
 Alignments = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
         rich_help_panel=_OUTPUT,
-        help="Write which source word each word of the translation comes from: `0-0 1-2 …`, a line each (source word "
-        "first, from 0; words stand between blanks). With --jsonl, - puts it into the objects.",
+        help="Write word alignments, one line per line: `0-0 1-2 …`, source word first, counted from 0; words are "
+        "separated by whitespace. With --jsonl, - puts them into the objects.",
     ),
 ]
 JsonLines = Annotated[
@@ -173,9 +175,9 @@ JsonLines = Annotated[
     typer.Option(
         "--jsonl",
         rich_help_panel=_OUTPUT,
-        help="A JSON object on each line, in and out: in with `source` (or `text`), and perhaps `prefix` and `parse` "
-        "(its tree as CoNLL-U, or null); out with `translation`, `score`, `log_probability`, `dropped`, `degenerate`. "
-        "Other fields stay as they are.",
+        help="Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` "
+        "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; "
+        "other fields are copied.",
     ),
 ]
 
@@ -248,23 +250,3 @@ class TranslateArguments:
                 where="--parse-override",
                 do="Add --jsonl, which has room for all of them",
             )
-
-
-def search_values(
-    beam: dict[str, Any], sampling: dict[str, Any], *, sample: bool, groups: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leave out the search options that were not typed (None); raises UsageError if one of them has no effect.
-
-    beam, sampling: the options of the beam and of sampling, by field name.
-    """
-    beam, sampling = ({name: value for name, value in one.items() if value is not None} for one in (beam, sampling))
-    if sample and "beam_size" in beam:
-        raise UsageError(
-            "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
-        )
-    if sampling and not sample:
-        names = ", ".join("--" + name.replace("_", "-") for name in sampling)
-        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
-    if "diversity" in beam and groups == 1:
-        raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
-    return beam, sampling
