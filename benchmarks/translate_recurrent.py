@@ -32,7 +32,12 @@ def ours(model: Seq2Seq, beam: int) -> System:
     def translate(batch: Sentences, limit: int) -> Sentences:
         source = collate_source([np.array(sentence) for sentence in batch])
         limits = torch.full((len(batch),), limit // 2)  # (B,)
-        return [best[0].ids for best in search([Member(model, source, {})], SearchOptions(beam, 1.0), limits=limits)]
+        return [
+            best[0].ids
+            for best in search(
+                [Member(model, source, {})], SearchOptions(beam_size=beam, length_penalty=1.0), limits=limits
+            )
+        ]
 
     return System(f"synmt {beam}", translate)
 

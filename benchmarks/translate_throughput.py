@@ -118,7 +118,7 @@ def ours(model: Transformer, beam: int) -> System:
     def translate(batch: Sentences, limit: int) -> Sentences:
         source = collate_source([np.array(sentence) for sentence in batch])
         limits = length_limits(source.mask.sum(1) - 1, ratio=RATIO, extra=EXTRA)
-        found = search([Member(model, source, {})], SearchOptions(beam, ALPHA), limits=limits)
+        found = search([Member(model, source, {})], SearchOptions(beam_size=beam, length_penalty=ALPHA), limits=limits)
         return [best[0].ids for best in found]
 
     return System("synmt", translate)

@@ -106,7 +106,7 @@ def plain_search(logs: NextLogs, options: SearchOptions, limit: int, prefix: Seq
     """Search for the translations of one sentence, hypothesis by hypothesis."""
     size = options.beam_size // options.groups
     keep = options.n_best if options.groups == 1 else size
-    limit = max(limit, len(prefix) + 2) if prefix else limit
+    limit, alpha = max(limit, len(prefix) + 2) if prefix else limit, options.length_penalty
     live: list[list[tuple[float, tuple[int, ...]]]] = [[(0.0, ())] for _ in range(options.groups)]
     ended: list[list[Ended]] = [[] for _ in range(options.groups)]
     for length in range(1, limit + 1):
@@ -122,11 +122,13 @@ def plain_search(logs: NextLogs, options: SearchOptions, limit: int, prefix: Seq
             going = [one for one in ranked if one[3] != EOS][:size]
             first = sorted([*going, *ends], key=lambda one: -one[0])[:size]
             for one in ends if length == limit else [one for one in first if one[3] == EOS]:
-                ended[group].append((one[1] / length_penalty(length, options.alpha), one[1], one[2]))
+                ended[group].append((one[1] / length_penalty(length, alpha), one[1], one[2]))
             chosen.update(piece for *_, piece in going)
             live[group] = [(value, (*pieces, piece)) for _, value, pieces, piece in going]
             scores = sorted((score for score, *_ in ended[group]), reverse=True)
-            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(limit, options.alpha)
+            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(
+                limit, options.length_penalty
+            )
             if len(scores) >= size or (len(scores) >= keep and bound <= scores[keep - 1]):
                 live[group] = []
     distinct = {

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from synmt.decode.alignment import blank_words, default_head_weights, pharaoh, word_alignment, word_weights
+from synmt.decode.alignment import default_head_weights, pharaoh, whitespace_words, word_alignment, word_weights
 
 SOURCE, TARGET = "The monkey eats", "Der Affe isst"
 # pieces: The, mon|key, eats; Der, Af|fe, isst; each with the blank before it
@@ -25,7 +25,7 @@ CROSS = np.array(
 
 
 def given(cross=CROSS, source=SOURCE, target=TARGET):
-    return cross, TARGET_PIECES, SOURCE_PIECES, blank_words(source), blank_words(target)
+    return cross, TARGET_PIECES, SOURCE_PIECES, whitespace_words(source), whitespace_words(target)
 
 
 def test_weights_are_summed_over_source_pieces_and_averaged_over_target_pieces():
@@ -59,7 +59,7 @@ def test_an_empty_line_has_no_pairs(rows, columns):
     source, target = SOURCE if columns else "", TARGET if rows else ""
     spans = TARGET_PIECES[:rows], SOURCE_PIECES[:columns]
     cross = CROSS[: rows + 1, : columns + 1]
-    assert word_alignment(cross, *spans, blank_words(source), blank_words(target)) == []
+    assert word_alignment(cross, *spans, whitespace_words(source), whitespace_words(target)) == []
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -68,7 +68,7 @@ def test_weights_of_words_are_those_of_loops_over_their_characters(seed):
     source, target = (" ".join("x" * n for n in random.integers(1, 6, size=random.integers(1, 8))) for _ in range(2))
     pieces = [cut(line, random) for line in (target, source)]
     cross = random.random((len(pieces[0]) + 1, len(pieces[1]) + 1))
-    found = word_weights(cross, *pieces, blank_words(source), blank_words(target))
+    found = word_weights(cross, *pieces, whitespace_words(source), whitespace_words(target))
     owners = [owners_of(target, pieces[0]), owners_of(source, pieces[1])]
     for v in range(len(target.split())):
         rows = [t for t, owner in enumerate(owners[0]) if owner == v]
@@ -101,8 +101,8 @@ def test_words_are_what_split_separates_whatever_the_blank():
     for letter in map(chr, range(sys.maxunicode + 1)):
         if letter.isspace() or letter in "​\x00\ufeff":
             line = f" a{letter}bc{letter}{letter}d "
-            assert [line[start:end] for start, end in blank_words(line).tolist()] == line.split(), hex(ord(letter))
-    assert blank_words(" \t").shape == blank_words("").shape == (0, 2)
+            assert [line[start:end] for start, end in whitespace_words(line).tolist()] == line.split(), hex(ord(letter))
+    assert whitespace_words(" \t").shape == whitespace_words("").shape == (0, 2)
 
 
 def test_pharaoh_writes_the_source_word_first():

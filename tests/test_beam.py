@@ -11,11 +11,10 @@ from small import random_batch, small_model
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam
-from synmt.decode.beam import search
+from synmt.decode.beam import Continuations, continuations, search, which_end
 from synmt.decode.constraints import length_limits
-from synmt.decode.continuations import Continuations, continuations, which_end
 from synmt.decode.ensemble import Member
-from synmt.decode.hypotheses import Kept, Live, best_possible, keep_best, length_penalty
+from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
 
@@ -37,7 +36,7 @@ def forced(model, batch, row, pieces):
 
 def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
     limits = torch.full((len(batch.source.ids),), limit)
-    options = SearchOptions(beam_size, alpha, n_best)
+    options = SearchOptions(beam_size=beam_size, length_penalty=alpha, n_best=n_best)
     return search([Member(model, batch.source, batch.source_signals)], options, limits=limits)
 
 
@@ -100,7 +99,7 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
     assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
     for row in range(24):
         source, signals = alone(batch, row)
-        options = SearchOptions(beam_size, 0.6, n_best=beam_size)
+        options = SearchOptions(beam_size=beam_size, n_best=beam_size)
         [single] = search([Member(model, source, signals)], options, limits=torch.tensor([14]))
         assert [one.ids for one in single] == [one.ids for one in together[row]]
         assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
@@ -145,7 +144,7 @@ def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds(system):
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     for row, hypotheses in enumerate(found(model, batch, 8, beam_size=3, n_best=3)):
         logs = next_logs(members_of(batch, model, row=row))
-        expected = plain_search(logs, SearchOptions(3, 0.6, n_best=3), 8)
+        expected = plain_search(logs, SearchOptions(beam_size=3, n_best=3), 8)
         assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
 
 
@@ -199,12 +198,12 @@ def test_an_ending_counts_where_it_is_among_the_best_or_the_limit_is_reached():
     )
     live = Live(torch.full((2, 2, 3), 5), torch.zeros(2, 2), torch.tensor([9, 9]), torch.zeros(2))
     assert which_end(step, live, 2).tolist() == [[True, False], [False, False]]
-    at_limit = Live(live.pieces, live.log_probabilities, torch.tensor([9, 3]), live.ended)
+    at_limit = Live(live.pieces, live.log_probabilities, torch.tensor([9, 3]), live.finished)
     assert which_end(step, at_limit, 2).tolist() == [[True, False], [True, True]]
 
 
 def test_kept_hypotheses_are_ranked_by_score_not_by_log_probability():
-    kept = Kept(torch.tensor([[[BOS, 7]]]), torch.tensor([[-1.0]]), torch.tensor([[-1.0]]))
+    kept = Finished(torch.tensor([[[BOS, 7]]]), torch.tensor([[-1.0]]), torch.tensor([[-1.0]]))
     live = Live(torch.tensor([[[BOS, *[5] * 12]]]), torch.zeros(1, 1), torch.tensor([20]), torch.zeros(1))
     # 13 pieces with EOS: -2 / (18 / 6) ** 1
     better = keep_best(kept, live, torch.tensor([[-2.0]]), alpha=1.0)

@@ -74,14 +74,14 @@ def test_several_translations_of_an_object_are_a_list(runs):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{broken", "line 3: is no JSON"),
-        ("", "line 3: is no JSON"),
-        ("[1]", "line 3: is no JSON object"),
-        ('{"src": "x"}', "line 3: has no field `source`"),
-        ('{"source": 3}', "line 3: `source` is no text"),
-        ('{"source": "x", "prefix": ["a"]}', "line 3: `prefix` is no text"),
-        ('{"source": "\\ud800"}', "line 3: `source` has half a surrogate pair"),
-        ("[" * 100000, "line 3: is no JSON"),
+        ("{broken", "line 3: not JSON"),
+        ("", "line 3: not JSON"),
+        ("[1]", "line 3: not a JSON object"),
+        ('{"src": "x"}', "line 3: the field `source` is missing"),
+        ('{"source": 3}', "line 3: `source` is not a string"),
+        ('{"source": "x", "prefix": ["a"]}', "line 3: `prefix` is not a string"),
+        ('{"source": "\\ud800"}', "line 3: `source` has a lone surrogate"),
+        ("[" * 100000, "line 3: not JSON"),
     ],
 )
 def test_a_broken_object_is_told_when_all_before_it_is_out(runs, line, message):
@@ -155,7 +155,7 @@ def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
     assert [row[1] for row in rows] == output("--run", runs / "pascal", "--parses", flat)
     assert rows[1] == ["", "", "0.0000"]
     changed = sum(row[0] != row[1] for row in rows)
-    assert f"under the other trees {changed} of 2 translations are others" in done.stderr.decode()
+    assert f"under the other trees, {changed} of 2 translations change" in done.stderr.decode()
     given = output("--run", runs / "pascal", "--parses", flat, "--parse-override", flat)
     assert all(float(line.split("\t")[2]) == pytest.approx(0, abs=1e-3) for line in given)
 
@@ -191,7 +191,7 @@ def test_an_object_may_bring_its_tree(runs, flat):
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        (3, "line 2: `parse` is no text. Allowed: a string or null."),
+        (3, "line 2: `parse` is not a string. Allowed: a string or null."),
         ("", "line 2, `parse`: has 0 sentences in CoNLL-U. A line has one."),
         ("1\tA", "line 2, `parse`, sentence 1, line 1: 2 columns"),
         ("1\tA\t_\t_\t_\t_\t0\troot\t_\t_", "does not match the text of the line after its last token"),
@@ -239,24 +239,24 @@ def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
     Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(run, "source")
     done = synmt("--run", run, text="w1 цат\nцат sees w2\n")
     assert done.returncode == 0, done.stderr
-    assert "unknown to the source vocabulary, 3 times in all: 'цат', 'sees';" in done.stderr.decode()
+    assert "3 pieces are not in the source vocabulary: 'цат', 'sees';" in done.stderr.decode()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--top-k", "3"], "so --top-k would change nothing"),
+        (["--top-k", "3"], "without --sample, --top-k has no effect"),
         (["--diversity", "1"], "Add --groups 2 or more"),
-        (["--groups", "3", "--beam-size", "4"], "a beam of 4 has no 3 groups"),
+        (["--groups", "3", "--beam-size", "4"], "a beam of 4 cannot be divided into 3 equal groups"),
         (["--sample", "--top-p", "2"], "--top-p cannot be 2.0"),
-        (["--sample", "--groups", "2"], "sampling knows no groups"),
-        (["--sample", "--beam-size", "3"], "so --beam-size would change nothing"),
+        (["--sample", "--groups", "2"], "sampling has no beam to divide into groups"),
+        (["--sample", "--beam-size", "3"], "with --sample, --beam-size has no effect"),
         (["--length-penalty", "1000"], "--length-penalty cannot be 1000.0"),
         (["--beam-size", "1000000000000"], "--beam-size cannot be 1000000000000"),
         (["--alignments", "runs/../same", "-o", "same"], "the alignments would replace the translations"),
         (["-o", "runs"], "--output: 'runs' is a folder"),
         (["--alignments", ""], "--alignments: '.' is a folder"),
-        (["--jsonl", "--scores"], "each object has the scores already"),
+        (["--jsonl", "--scores"], "every object has its scores anyway"),
         (["--jsonl", "--prefixes", "x"], "the field `prefix`"),
         (["--alignments", "-"], "Name a file, or add --jsonl"),
         (["--alignments", "same", "-o", "same"], "the alignments would replace the translations"),

@@ -26,7 +26,7 @@ def test_behind_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, 
     _, batch = random_batch(model, [3, 5], seed=1)
     outputs = [ids for count in (1, 2, 3) for ids in itertools.product([4, 5, 6], repeat=count)]
     outputs = [ids for ids in outputs if list(ids[: len(prefix)]) == prefix]
-    options = SearchOptions(60, 0.6, n_best=60)
+    options = SearchOptions(beam_size=60, n_best=60)
     for row, hypotheses in enumerate(run(members_of(batch, model), options, 4, prefixes=[prefix] * 2)):
         logs = next_logs(members_of(batch, model, row=row))
         values = {ids: log_probability(logs, ids) for ids in outputs}
@@ -45,7 +45,7 @@ def test_prefixes_repetitions_and_ensembles_go_together_as_in_plain_python(syste
         "pascal": lambda: [sharp(seed=5), sharp({"name": "pascal", "layers": [1], "heads": 2}, seed=6)],
     }[system]()
     _, batch = random_batch(models[-1], [5, 3, 9, 4], seed=2)
-    options = SearchOptions(3, 0.6, n_best=3, no_repeat=no_repeat)
+    options = SearchOptions(beam_size=3, n_best=3, no_repeat=no_repeat)
     found = run(members_of(batch, *models), options, 7, prefixes=PREFIXES)
     for row, hypotheses in enumerate(found):
         expected = plain_search(next_logs(members_of(batch, *models, row=row)), options, 7, PREFIXES[row])
@@ -57,7 +57,7 @@ def test_prefixes_repetitions_and_ensembles_go_together_as_in_plain_python(syste
 def test_a_prefix_longer_than_the_limit_leaves_room_for_one_more_piece(sampling):
     model = sharp(seed=3)
     _, batch = random_batch(model, [4, 4, 4, 4])
-    options = SearchOptions(4, 0.6, n_best=4, sampling=sampling)
+    options = SearchOptions(beam_size=4, n_best=4, sampling=sampling)
     for prefix, hypotheses in zip(PREFIXES, run(members_of(batch, model), options, 3, prefixes=PREFIXES), strict=True):
         assert all(one.ids[: len(prefix)] == prefix for one in hypotheses)
         assert all(len(one.ids) <= max(2, len(prefix) + 1) for one in hypotheses)
@@ -71,7 +71,7 @@ def test_a_sentence_with_a_prefix_gets_the_same_translations_in_any_batch(sampli
     model = sharp({"name": "pascal", "layers": [1], "heads": 2}, seed=1)
     words, prefixes = [3, 7, 1, 5, 2, 4, 6, 1], PREFIXES * 2
     _, batch = random_batch(model, words)
-    options = SearchOptions(3, 0.6, n_best=3, no_repeat=2, sampling=sampling)
+    options = SearchOptions(beam_size=3, n_best=3, no_repeat=2, sampling=sampling)
     together = run(members_of(batch, model), options, 9, prefixes=prefixes)
     for row in range(len(words)):
         members = [Member(model, *alone(batch, row))]
@@ -82,7 +82,7 @@ def test_a_sentence_with_a_prefix_gets_the_same_translations_in_any_batch(sampli
 def test_empty_prefixes_are_none():
     model = sharp()
     _, batch = random_batch(model, [4, 2])
-    options = SearchOptions(4, 0.6, n_best=4)
+    options = SearchOptions(beam_size=4, n_best=4)
     members = members_of(batch, model)
     assert run(members, options, 8, prefixes=[[], []]) == run(members, options, 8)
 
@@ -90,7 +90,7 @@ def test_empty_prefixes_are_none():
 def test_an_unknown_piece_in_a_prefix_stays():
     model = sharp()
     _, batch = random_batch(model, [4])
-    [[best]] = run(members_of(batch, model), SearchOptions(4, 0.6), 8, prefixes=[[UNK, 7]])
+    [[best]] = run(members_of(batch, model), SearchOptions(beam_size=4), 8, prefixes=[[UNK, 7]])
     assert best.ids[:2] == [UNK, 7]
     assert UNK not in best.ids[2:]
 
@@ -122,7 +122,7 @@ def test_where_every_piece_is_forbidden_the_translation_ends(sampling):
     with torch.no_grad():
         model.output_weight[EOS] = -20 * model.output_weight[4:].sum(0)
     _, batch = random_batch(model, [4, 2])
-    options = SearchOptions(4, 0.6, n_best=4, no_repeat=1, sampling=sampling)
+    options = SearchOptions(beam_size=4, n_best=4, no_repeat=1, sampling=sampling)
     for hypotheses in run(members_of(batch, model), options, 12):
         assert len(hypotheses) == 4
         assert all(1 <= len(one.ids) <= 3 and len(set(one.ids)) == len(one.ids) for one in hypotheses)
@@ -133,7 +133,7 @@ def test_what_is_forbidden_is_what_a_loop_forbids():
     pieces = torch.tensor([[[BOS, 4, 5, 4], [BOS, 6, 6, 5]], [[BOS, 4, 4, 4], [BOS, 5, 6, 5]]])
     logs = torch.zeros(2, 2, 8)
     prefixes = torch.tensor([[5, 5, 5, 7], [5, PAD, PAD, PAD]])
-    Constraints(2, prefixes).forbid(logs, pieces)
+    Constraints(2, prefixes).apply(logs, pieces)
     allowed = [[(logs[row, beam] > -math.inf).nonzero()[:, 0].tolist() for beam in range(2)] for row in range(2)]
     assert allowed == [[[7], [7]], [[EOS, 5, 6, 7], [EOS, 4, 5, 7]]]
 
@@ -142,4 +142,4 @@ def test_prefixes_have_to_be_as_many_as_sentences():
     model = sharp()
     _, batch = random_batch(model, [4, 2])
     with pytest.raises(AssertionError):
-        search(members_of(batch, model), SearchOptions(4, 0.6), limits=torch.tensor([5, 5]), prefixes=[[5]])
+        search(members_of(batch, model), SearchOptions(beam_size=4), limits=torch.tensor([5, 5]), prefixes=[[5]])

@@ -10,9 +10,8 @@ from searching import members_of, next_logs, plain_search, run, sharp
 from small import random_batch
 
 from synmt.data.vocabulary import EOS
-from synmt.decode.beam import is_done
-from synmt.decode.continuations import continuations, diverse_continuations
-from synmt.decode.hypotheses import Kept, Live, length_penalty
+from synmt.decode.beam import continuations, diverse_continuations, is_done
+from synmt.decode.hypotheses import Finished, Live, length_penalty
 from synmt.decode.options import SearchOptions
 
 
@@ -24,7 +23,9 @@ def test_groups_find_what_groups_in_plain_python_find(architecture, beam_size, g
     model = sharp(seed=7, architecture=architecture)
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     prefixes = [[], [8], [6, 6]]
-    options = SearchOptions(beam_size, 0.6, beam_size, groups, diversity, no_repeat)
+    options = SearchOptions(
+        beam_size=beam_size, n_best=beam_size, groups=groups, diversity=diversity, no_repeat=no_repeat
+    )
     for row, hypotheses in enumerate(run(members_of(batch, model), options, 7, prefixes=prefixes)):
         expected = plain_search(next_logs(members_of(batch, model, row=row)), options, 7, prefixes[row])
         assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
@@ -38,17 +39,17 @@ def test_groups_find_what_groups_in_plain_python_find(architecture, beam_size, g
 def test_without_diversity_every_group_is_the_same_smaller_beam(seed):
     model = sharp(seed=seed)
     _, batch = random_batch(model, [5, 3, 9, 6], seed=seed)
-    grouped = run(members_of(batch, model), SearchOptions(6, 0.6, 2, groups=3, diversity=0.0), 9)
-    plain = run(members_of(batch, model), SearchOptions(2, 0.6, 2), 9)
+    grouped = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=2, groups=3, diversity=0.0), 9)
+    plain = run(members_of(batch, model), SearchOptions(beam_size=2, n_best=2), 9)
     assert [[one.ids for one in found] for found in grouped] == [[one.ids for one in found] for found in plain]
 
 
 def test_how_many_are_asked_for_does_not_change_what_groups_find():
     model = sharp(seed=3)
     _, batch = random_batch(model, [5, 3, 9, 6, 2, 8], seed=3)
-    every = run(members_of(batch, model), SearchOptions(6, 0.6, 6, groups=3), 9)
+    every = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=6, groups=3), 9)
     for n_best in (1, 3):
-        some = run(members_of(batch, model), SearchOptions(6, 0.6, n_best, groups=3), 9)
+        some = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=n_best, groups=3), 9)
         assert [[one.ids for one in found] for found in some] == [
             [one.ids for one in found[:n_best]] for found in every
         ]
@@ -57,7 +58,7 @@ def test_how_many_are_asked_for_does_not_change_what_groups_find():
 def test_no_translation_comes_twice_and_the_best_comes_first():
     model = sharp(seed=4)
     _, batch = random_batch(model, [5, 3, 9, 6], seed=4)
-    for hypotheses in run(members_of(batch, model), SearchOptions(8, 0.6, 8, groups=4, diversity=0.1), 9):
+    for hypotheses in run(members_of(batch, model), SearchOptions(beam_size=8, n_best=8, groups=4, diversity=0.1), 9):
         assert len({tuple(one.ids) for one in hypotheses}) == len(hypotheses)
         scores = [one.score for one in hypotheses]
         assert scores == sorted(scores, reverse=True)
@@ -66,7 +67,9 @@ def test_no_translation_comes_twice_and_the_best_comes_first():
 def test_strong_diversity_makes_groups_begin_differently():
     model = sharp(seed=5)
     _, batch = random_batch(model, [5, 3, 9], seed=5)
-    for hypotheses in run(members_of(batch, model), SearchOptions(4, 0.6, 4, groups=4, diversity=1000.0), 9):
+    for hypotheses in run(
+        members_of(batch, model), SearchOptions(beam_size=4, n_best=4, groups=4, diversity=1000.0), 9
+    ):
         assert len({one.ids[0] for one in hypotheses}) == 4
 
 
@@ -98,7 +101,7 @@ def test_each_group_loses_what_the_groups_before_it_have_chosen():
 def test_a_group_goes_on_as_long_as_any_of_its_hypotheses_can_win():
     # the first one was chosen for its piece, the second is the likelier
     live = Live(torch.full((1, 2, 3), 5), torch.tensor([[-5.0, -1.0]]), torch.tensor([9]), torch.zeros(1))
-    kept = Kept(torch.full((1, 1, 3), 5), torch.tensor([[-2.0]]), torch.tensor([[-2.0]]))
+    kept = Finished(torch.full((1, 1, 3), 5), torch.tensor([[-2.0]]), torch.tensor([[-2.0]]))
     assert not is_done(live, kept, 2, 0.0)
     assert is_done(replace(live, log_probabilities=torch.tensor([[-5.0, -3.0]])), kept, 2, 0.0)
 

@@ -25,7 +25,7 @@ def test_a_wide_beam_finds_what_enumeration_of_the_mean_finds():
         keep_pieces(model, 7)
     _, batch = random_batch(models[1], [3], seed=4)
     outputs = [ids for count in (1, 2, 3) for ids in itertools.product([4, 5, 6], repeat=count)]
-    options = SearchOptions(60, 0.6, n_best=60)
+    options = SearchOptions(beam_size=60, n_best=60)
     for row, hypotheses in enumerate(run(members_of(batch, *models), options, 4)):
         logs = next_logs(members_of(batch, *models, row=row))
         values = {ids: log_probability(logs, ids) for ids in outputs}
@@ -39,7 +39,7 @@ def test_a_wide_beam_finds_what_enumeration_of_the_mean_finds():
 def test_a_model_and_itself_are_the_model_alone(number, sampling):
     model = ALL[number]()
     _, batch = random_batch(model, [3, 8, 5], seed=number)
-    options = SearchOptions(4, 0.6, n_best=4, sampling=sampling)
+    options = SearchOptions(beam_size=4, n_best=4, sampling=sampling)
     once, twice = (run(members_of(batch, *[model] * times), options, 10) for times in (1, 2))
     for one, two in zip(once, twice, strict=True):
         assert [hypothesis.ids for hypothesis in one] == [hypothesis.ids for hypothesis in two]
@@ -50,7 +50,7 @@ def test_a_model_and_itself_are_the_model_alone(number, sampling):
 def test_the_order_of_the_members_does_not_matter(sampling):
     models = [make() for make in ALL]
     _, batch = random_batch(models[1], [3, 8, 5, 2])
-    options = SearchOptions(4, 0.6, n_best=4, sampling=sampling)
+    options = SearchOptions(beam_size=4, n_best=4, sampling=sampling)
     first, *others = [
         run(members_of(batch, *order), options, 10, prefixes=[[], [8], [], [9, 9]])
         for order in itertools.permutations(models)

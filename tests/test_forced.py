@@ -12,7 +12,7 @@ from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS
-from synmt.decode.forced import force, force_again
+from synmt.decode.forced import force, force_targets
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
@@ -67,7 +67,7 @@ def test_several_targets_of_a_source_get_what_each_gets_alone(architecture):
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, {})
     rows, ids = [1, 0, 1, 2], [np.array(one, dtype=np.int32) for one in ([9, 4, 8], [6, 5], [7], [])]
-    for row, target, found in zip(rows, ids, force_again(model, memory, rows, ids), strict=True):
+    for row, target, found in zip(rows, ids, force_targets(model, memory, rows, ids), strict=True):
         [alone] = force(model, collate([Example(0, np.array(SOURCES[row]), target, {})]))
         np.testing.assert_allclose(found, alone.log_probabilities, atol=1e-5)
 
@@ -79,7 +79,7 @@ def test_annotations_of_the_source_come_with_it():
     with torch.inference_mode():
         memory, _ = model.remember(batch.source, {})
     assert memory.annotations is not None
-    found = force_again(model, memory, [2, 1, 0], [example.target for example in examples()][::-1])
+    found = force_targets(model, memory, [2, 1, 0], [example.target for example in examples()][::-1])
     for one, other in zip(found, expected[::-1], strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 

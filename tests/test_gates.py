@@ -23,6 +23,7 @@ from synmt.analysis.gates.table import COLUMNS, FEW, TagRow, as_json, highest_sh
 from synmt.cli import console
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, Words
+from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
@@ -260,7 +261,8 @@ def translator(*variants, max_pieces=512, **model):
     vocabulary = Words(WORDS)
     torch.manual_seed(5)
     pieces = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
-    return Translator(build(recipe.model, recipe.syntax, **pieces), vocabulary, vocabulary, recipe)
+    model = build(recipe.model, recipe.syntax, **pieces)
+    return Translator([LoadedModel.of(model, recipe, (vocabulary, vocabulary))])
 
 
 def parsed(line):

@@ -20,7 +20,7 @@ MASK = (1 << 64) - 1
 
 
 def drawing(n_best=1, no_repeat=0, **sampling):
-    return SearchOptions(1, 0.6, n_best, no_repeat=no_repeat, sampling=Sampling(**sampling))
+    return SearchOptions(beam_size=1, n_best=n_best, no_repeat=no_repeat, sampling=Sampling(**sampling))
 
 
 def ids_of(found):
@@ -70,7 +70,7 @@ def test_where_only_the_likeliest_piece_is_left_sampling_is_greedy(architecture,
     model = sharp(seed=2, architecture=architecture)
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
     members, prefixes = members_of(batch, model), [[], [9, 9], [], [12]]
-    greedy = run(members, SearchOptions(1, 0.6, no_repeat=2), 10, prefixes=prefixes)
+    greedy = run(members, SearchOptions(beam_size=1, no_repeat=2), 10, prefixes=prefixes)
     for found, expected in zip(
         run(members, drawing(2, no_repeat=2, **options), 10, prefixes=prefixes), greedy, strict=True
     ):
@@ -150,10 +150,10 @@ def test_no_special_piece_is_drawn_and_no_sample_is_empty():
 @pytest.mark.parametrize("top_k", [0, 1, 4, 50])
 @pytest.mark.parametrize("top_p", [1.0, 0.8, 0.3, 1e-9])
 def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few):
-    monkeypatch.setattr(module, "_FEW", few)
+    monkeypatch.setattr(module, "_TOP", few)
     logs = torch.randn(3, 2, 20, generator=torch.Generator().manual_seed(1)).mul(2).log_softmax(-1)
     logs[..., [0, 7]] = -math.inf
-    found = masses(logs, Sampling(top_k, top_p, temperature=0.8))
+    found = masses(logs, Sampling(top_k=top_k, top_p=top_p, temperature=0.8))
     for row, weights in zip(logs.view(-1, 20).tolist(), found.view(-1, 20), strict=True):
         ranked = sorted(((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True)
         ranked = ranked[: top_k or None]

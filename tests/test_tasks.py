@@ -12,7 +12,7 @@ from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.decode.source import cut
+from synmt.decode.inputs import cut
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
 from synmt.recipe.load import load_recipe

@@ -11,9 +11,8 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, Words
 from synmt.decode.inputs import batches, windows
-from synmt.decode.options import Wanted
-from synmt.decode.source import parser_difference
 from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
@@ -58,23 +57,23 @@ def test_each_line_gets_one_line_in_its_order(plain):
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_the_batch_size_changes_no_translation(plain, batch_size):
-    expected = list(Translator.load(plain, wanted=Wanted(n_best=3)).translate(LINES))
-    found = list(Translator.load(plain, wanted=Wanted(n_best=3), batch_size=batch_size).translate(LINES))
+    expected = list(Translator.load(plain, n_best=3).translate(LINES))
+    found = list(Translator.load(plain, n_best=3, batch_size=batch_size).translate(LINES))
     for one, other in zip(found, expected, strict=True):
         assert [c.text for c in one.candidates] == [c.text for c in other.candidates]
         assert [c.score for c in one.candidates] == pytest.approx([c.score for c in other.candidates], abs=1e-4)
 
 
 def test_candidates_come_best_first(plain):
-    for translation in Translator.load(plain, wanted=Wanted(n_best=4)).translate(TEXT):
+    for translation in Translator.load(plain, n_best=4).translate(TEXT):
         scores = [candidate.score for candidate in translation.candidates]
         assert len(scores) == 4
         assert scores == sorted(scores, reverse=True)
 
 
 def test_more_candidates_than_beams_are_refused(plain):
-    with pytest.raises(UsageError, match="a beam of 2 has no 3 best translations"):
-        Translator.load(plain, beam_size=2, wanted=Wanted(n_best=3))
+    with pytest.raises(UsageError, match="a beam of 2 cannot give 3 translations"):
+        Translator.load(plain, beam_size=2, n_best=3)
 
 
 def test_a_window_is_translated_before_the_next_one_is_read(plain):
@@ -131,15 +130,14 @@ def test_a_run_that_names_no_parser_asks_for_trees(tmp_path):
     assert all(texts(Translator.load(run).translate(TEXT, map(flat_parse, TEXT))))
 
 
-def test_another_parser_than_the_training_one_is_remarked_once(tmp_path):
+def test_another_parser_than_the_training_one_is_warned_of_once(tmp_path, caplog):
     run = make_run(tmp_path / "other", PASCAL)
     run.write_info(parser={**run.info()["parser"], "stanza": "0.9"})
-    remarks = []
-    translator = Translator.load(run, remark=remarks.append, batch_size=1)
+    translator = Translator.load(run, batch_size=1)
     list(translator.translate(TEXT * 3))
-    assert len(remarks) == 1
-    assert "not the one that the model was trained with: stanza" in remarks[0]
-    assert "instead of 0.9" in remarks[0]
+    [warning] = [message for message in caplog.messages if "trained with" in message]
+    assert "not the one that the model was trained with: stanza" in warning
+    assert "instead of 0.9" in warning
 
 
 def test_the_same_parser_in_another_folder_is_the_same():

@@ -9,13 +9,12 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.batch import collate
 from synmt.data.vocabulary import SPECIALS, UNK, Words
-from synmt.decode.alignment import blank_words
+from synmt.decode.alignment import whitespace_words
 from synmt.decode.forced import force
-from synmt.decode.inputs import Request
-from synmt.decode.options import Sampling, Wanted
-from synmt.decode.override import check_override, compare_windows
+from synmt.decode.inputs import Request, cut
+from synmt.decode.options import Sampling
+from synmt.decode.override import check_override, translate_counterfactually
 from synmt.decode.rescoring import rescore
-from synmt.decode.source import cut
 from synmt.decode.translation import piece_spans
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
@@ -51,9 +50,9 @@ def found(translator, lines=LINES):
 
 def test_a_model_twice_is_the_model_alone_and_order_does_not_matter(runs):
     alone = found(Translator.load(runs["pascal"]))
-    assert found(Translator.load(runs["pascal"], others=[runs["pascal"]])) == alone
-    both = found(Translator.load(runs["plain"], others=[runs["lstm"], runs["pascal"]]))
-    assert both == found(Translator.load(runs["lstm"], others=[runs["pascal"], runs["plain"]]))
+    assert found(Translator.load(runs["pascal"], runs["pascal"])) == alone
+    both = found(Translator.load(runs["plain"], runs["lstm"], runs["pascal"]))
+    assert both == found(Translator.load(runs["lstm"], runs["pascal"], runs["plain"]))
     assert both != alone
 
 
@@ -61,26 +60,24 @@ def test_an_ensemble_parses_once_for_each_parser_and_takes_what_all_take(runs, m
     calls = []
     parse = StanzaParser.parse
     monkeypatch.setattr(StanzaParser, "parse", lambda self, *args, **kw: calls.append(1) or parse(self, *args, **kw))
-    wanted = Wanted(parse_cache=False)
-    translator = Translator.load(runs["pascal"], others=[runs["plain"], runs["other"]], wanted=wanted)
+    translator = Translator.load(runs["pascal"], runs["plain"], runs["other"], parse_cache=False)
     assert translator.max_pieces == 9
     assert any(t.dropped for t in translator.translate(LINES))
     assert len(calls) == 1
-    trees = translator._own_trees.of(LINES)
+    trees = translator._tree_provider.trees(LINES)
     assert trees[0] is trees[2]
     assert trees[1] == [None] * len(LINES)
 
 
-def test_the_members_of_an_ensemble_have_parsers_of_their_own(runs, monkeypatch):
+def test_the_members_of_an_ensemble_have_parsers_of_their_own(runs, caplog):
     other = Run(runs["other"].folder)
     other.write_info(parser={**other.info()["parser"], "stanza": "0.9"})
-    remarks = []
-    wanted = Wanted(parse_cache=False)
-    translator = Translator.load(runs["pascal"], others=[runs["lstm"], other], wanted=wanted, remark=remarks.append)
-    trees = translator._own_trees.of(LINES)
+    translator = Translator.load(runs["pascal"], runs["lstm"], other, parse_cache=False)
+    trees = translator._tree_provider.trees(LINES)
     assert trees[0] is not trees[2]
     assert all(t.text for t in translator.translate(TEXT))
-    assert len(remarks) == len({*remarks}) == 1 + sum("pieced" in text for text in remarks)
+    messages = [record.getMessage() for record in caplog.records if record.name.startswith("synmt.decode")]
+    assert len(messages) == len({*messages}) == 1 + sum("in one piece" in text for text in messages)
 
 
 def test_lines_without_a_tree_get_their_own_beside_those_that_have_one(runs):
@@ -101,7 +98,7 @@ def test_lines_without_a_tree_get_their_own_beside_those_that_have_one(runs):
 
 
 def test_no_parser_is_loaded_where_none_is_needed(runs, monkeypatch):
-    monkeypatch.setattr("synmt.decode.loaded_model.recorded_parser", None)
+    monkeypatch.setattr("synmt.decode.tree_provider.recorded_parser", None)
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, tree=flat_parse(line) if line else None) for line in LINES]
     assert [bool(t.text) for t in translator.translate_requests(requests)] == [bool(line) for line in LINES]
@@ -118,17 +115,17 @@ def test_a_wide_beam_takes_fewer_sentences_at_once(runs, monkeypatch):
 def test_runs_with_other_vocabularies_are_no_ensemble(runs, tmp_path):
     other = make_run(tmp_path / "words", parser=False)
     (other.folder / "target.model").unlink()
-    Words(["a"]).save(other.folder, "target")
+    Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(other.folder, "target")
     with pytest.raises(UsageError, match="vocabulary of the target is not that of"):
-        Translator.load(runs["plain"], others=[other])
+        Translator.load(runs["plain"], other)
 
 
 @pytest.mark.parametrize("name", ["plain", "lstm"])
 def test_every_translation_begins_with_its_prefix(runs, name):
-    translator = Translator.load(runs[name], wanted=Wanted(n_best=2))
+    translator = Translator.load(runs[name], n_best=2)
     prefixes = ["Ein Hund", "", "Der", "Ein", " "]
     requests = [Request(line, prefix) for line, prefix in zip(LINES, prefixes, strict=True)]
-    [translations] = translator.translate_all([requests])
+    translations = translator.translate_requests(requests)
     for request, translation in zip(requests, translations, strict=True):
         assert all(one.text.startswith(request.prefix.strip()) for one in translation.candidates)
         assert len(translation.candidates) == (2 if request.text else 0)
@@ -144,10 +141,10 @@ def test_a_prefix_with_an_unknown_piece_names_its_line(runs):
 
 
 def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(runs):
-    wanted = Wanted(n_best=3, sampling=Sampling(temperature=2.0, seed=4))
-    whole = found(Translator.load(runs["plain"], wanted=wanted))
-    assert found(Translator.load(runs["plain"], wanted=wanted, batch_size=1)) == whole
-    translator = Translator.load(runs["plain"], wanted=wanted)
+    options = {"n_best": 3, "sampling": Sampling(temperature=2.0, seed=4)}
+    whole = found(Translator.load(runs["plain"], **options))
+    assert found(Translator.load(runs["plain"], **options, batch_size=1)) == whole
+    translator = Translator.load(runs["plain"], **options)
     [last] = translator.translate_requests([Request(LINES[4])], 5)
     assert [one.text for one in last.candidates] == [text for text, _ in whole[4]]
     [first] = translator.translate_requests([Request(LINES[4])], 1)
@@ -155,7 +152,7 @@ def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(runs):
 
 
 def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
-    translator = Translator.load(runs["plain"], wanted=Wanted(no_repeat=1))
+    translator = Translator.load(runs["plain"], no_repeat=1)
     for translation in translator.translate(TEXT):
         pieces = translation.candidates[0].pieces
         assert len(pieces) == len(set(pieces))
@@ -163,9 +160,9 @@ def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
 
 @pytest.mark.parametrize("others", [[], ["lstm"]])
 def test_writing_a_translation_again_gives_the_log_probability_of_the_search(runs, others):
-    translator = Translator.load(runs["pascal"], others=[runs[name] for name in others])
+    translator = Translator.load(runs["pascal"], *(runs[name] for name in others))
     translations = list(translator.translate(LINES))
-    again = rescore(translator, LINES, translator._own_trees.of(LINES), translations)
+    again = rescore(translator.models, translator.read([Request(line) for line in LINES]), translations)
     assert sorted(again) == [0, 1, 2, 4]
     for index, written in again.items():
         assert written.log_probability == pytest.approx(translations[index].candidates[0].log_probability, abs=1e-3)
@@ -196,12 +193,12 @@ def slow_alignment(translator, line, translation):
     sides = (piece_spans(best.pieces, translator.target), best.text), (one.spans, line)
     owners = []
     for spans, text in sides:
-        words = blank_words(text).tolist()
+        words = whitespace_words(text).tolist()
         owners.append([next((w for w, (_, end) in enumerate(words) if end > s), len(words) - 1) for s, _ in spans])
     pairs = []
-    for target in range(len(blank_words(best.text))):
+    for target in range(len(whitespace_words(best.text))):
         rows = [t for t, word in enumerate(owners[0]) if word == target]
-        weights = [0.0] * len(blank_words(line))
+        weights = [0.0] * len(whitespace_words(line))
         for row in rows:
             for column, word in enumerate(owners[1]):
                 weights[word] += cross[row, column] / len(rows)
@@ -211,33 +208,34 @@ def slow_alignment(translator, line, translation):
 
 
 def test_alignments_are_those_of_the_pieces_that_were_found(runs):
-    translator = Translator.load(runs["plain"], wanted=Wanted(alignment=True))
+    translator = Translator.load(runs["plain"], alignment=True)
     translations = list(translator.translate(LINES))
     for line, translation in zip(LINES, translations, strict=True):
         if not line:
-            assert translation.aligned is None
+            assert translation.alignment is None
             continue
-        aligned = translation.aligned
-        assert aligned.pairs == slow_alignment(translator, line, translation) != []
-        assert np.array_equal(aligned.source_words, blank_words(line))
-        assert np.array_equal(aligned.target_words, blank_words(translation.text))
+        alignment = translation.alignment
+        assert alignment.pairs == slow_alignment(translator, line, translation) != []
+        assert np.array_equal(alignment.source_words, whitespace_words(line))
+        assert np.array_equal(alignment.target_words, whitespace_words(translation.text))
 
 
 def test_an_lstm_and_an_ensemble_align_too(runs):
     for first, others in (("lstm", []), ("plain", ["lstm"])):
-        translator = Translator.load(runs[first], others=[runs[n] for n in others], wanted=Wanted(alignment=True))
-        assert all(t.aligned.pairs for t in translator.translate(TEXT))
+        translator = Translator.load(runs[first], *(runs[n] for n in others), alignment=True)
+        assert all(t.alignment.pairs for t in translator.translate(TEXT))
 
 
 def test_another_tree_gives_what_that_tree_gives(runs):
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, other_tree=flat_parse(line)) for line in LINES]
-    [compared] = compare_windows(translator, [requests])
+    compared = translate_counterfactually(translator, requests)
     own, flat = list(translator.translate(LINES)), list(translator.translate(LINES, map(flat_parse, LINES)))
     assert [(one.own.text, one.other.text) for one in compared] == [
         (a.text, b.text) for a, b in zip(own, flat, strict=True)
     ]
-    again = rescore(translator, LINES, [[flat_parse(line) for line in LINES]], own)
+    under_flat = translator.batches(LINES, [[flat_parse(line) for line in LINES]])
+    again = rescore(translator.models, under_flat, own)
     for index, one in enumerate(compared):
         expected = again[index].log_probability - own[index].candidates[0].log_probability if index in again else 0.0
         assert one.difference == pytest.approx(expected, abs=1e-4)
@@ -249,14 +247,14 @@ def test_the_own_tree_once_more_changes_nothing(runs):
     translator = Translator.load(runs["pascal"])
     trees = translator.trees(LINES)
     requests = [Request(line, other_tree=tree) for line, tree in zip(LINES, trees, strict=True)]
-    [compared] = compare_windows(translator, [requests])
+    compared = translate_counterfactually(translator, requests)
     assert not any(one.changed for one in compared)
     assert [one.difference for one in compared] == pytest.approx([0] * len(LINES), abs=1e-3)
 
 
 def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
     translator = Translator.load(make_run(tmp_path / "labelled", LABELLED))
-    [compared] = compare_windows(translator, [[Request(TEXT[0], other_tree=flat_parse(TEXT[0]))]])
+    compared = translate_counterfactually(translator, [Request(TEXT[0], other_tree=flat_parse(TEXT[0]))])
     assert len(compared) == 1
     assert compared[0].other.text
 

@@ -10,7 +10,7 @@ import torch
 
 from synmt.arrays import IntArray
 from synmt.data.batch import collate
-from synmt.decode.source import Source
+from synmt.decode.inputs import Source
 from synmt.decode.translator import Translator
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture

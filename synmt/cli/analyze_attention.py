@@ -52,7 +52,7 @@ def analyze_attention(
     _check_request(side, what, plot)
     opened = find_run(run)
     outputs = read_test(opened.folder, test)
-    translator = Translator.load(opened, remark=console.warn)
+    translator = Translator.load(opened)
     place, shows = _place(translator, side, what)
     asked = _Asked(opened, outputs, translator, place, heads_of(translator.model, place, head))
     shown = asked.map(shows, sentence)

@@ -38,7 +38,7 @@ def analyze_gates(
 
     opened = find_run(run)
     outputs, recipe = read_test(opened.folder, test), opened.recipe()
-    translator = Translator.load(opened, remark=console.warn)
+    translator = Translator.load(opened)
     check_gates(translator, str(opened.folder))
     tagging = find_parser(recipe, "target", parser, to="tag")
     tagger = name_parser(tagging)

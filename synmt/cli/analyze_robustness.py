@@ -70,7 +70,7 @@ def analyze_robustness(
     opened = find_run(run)
     outputs = read_test(opened.folder, test)
     chosen = make_metric(metric, scoring(outputs, tokenize, lowercase))
-    translator = Translator.load(opened, remark=console.warn)
+    translator = Translator.load(opened)
     check_translator(translator, str(opened.folder), given=parses is not None)
     # a parser that cannot be had is better known before anything is parsed
     other = find_parser(opened.recipe(), "source", parser, to="parse") if parser else None

@@ -51,7 +51,7 @@ def analyze_trees(
     checked = _check_request(side, test, gold, draw, plot)
     _check_trees(parser, gold)
     opened = find_run(run)
-    translator = Translator.load(opened, remark=console.warn)
+    translator = Translator.load(opened)
     sources = tree_sources(translator.model, checked, head, where=str(opened.folder))
     texts, whose = _texts(translator, opened, checked, test, gold, parser)
     console.remark(f"compared with: {whose}")

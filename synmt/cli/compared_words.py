@@ -91,7 +91,7 @@ def _translators(runs: Sequence[Path | None]) -> tuple[list[Translator | None], 
             opened = find_run(folder)
             recipe = opened.recipe()
             try:
-                translator = Translator.load(opened, remark=console.warn)
+                translator = Translator.load(opened)
             except SynmtError as error:
                 console.warn(f"{opened.name} is not aligned: {error}")
         found.append(translator)

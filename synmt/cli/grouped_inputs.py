@@ -183,11 +183,11 @@ def _read(run: Run, *, named: bool) -> str:
 
 def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
     """Find the parser that was named, else the run's own where it records one for the side, else its recipe's."""
-    from synmt.decode.source import recorded_parser
+    from synmt.decode.tree_provider import recorded_parser
 
     identity = run.info().get("parser")
     if model is None and side == "source" and identity is not None:
-        return recorded_parser(identity, "auto", console.remark, arcs=False)
+        return recorded_parser(identity, "auto", arcs=False)
     try:
         return find_parser(run.recipe(), side, model, to="parse")
     except SynmtError as error:

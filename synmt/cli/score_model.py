@@ -64,7 +64,7 @@ def load_model(run: Path, checkpoint: str, device: str, batch_size: int | None) 
     from synmt.run import find_run
 
     decoding: dict[str, Any] = {"batch_size": batch_size} if batch_size is not None else {}
-    return Translator.load(find_run(run), device=device, which=checkpoint, remark=console.warn, **decoding)
+    return Translator.load(find_run(run), device=device, which=checkpoint, **decoding)
 
 
 def _check(

@@ -1,18 +1,19 @@
-"""`synmt translate`: raw text -> translations, one line for each line."""
+"""`synmt translate`: raw text -> translations, one output line per input line."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
-from synmt.cli.translate_asked import Asked, check_asked, diversity_of, sampling_of
+from synmt.errors import UsageError
 
 if TYPE_CHECKING:
+    from synmt.decode.records import Record, Result, Windows
     from synmt.decode.translator import Translator
 
 
@@ -43,103 +44,190 @@ def translate(
     scores: options.Scores = False,
     alignments: options.Alignments = None,
 ) -> None:
-    """Translate raw text: one line comes out for each line that goes in, as soon as it is ready.
+    """Translate raw text: each input line gives one output line, as soon as it is ready.
 
-    A score is the log-probability under the length penalty. With --n-best
+    A score is the log-probability after the length penalty. With --n-best
     above 1, lines are `number ||| translation ||| score`, numbered from 0.
     A line without text has one translation: an empty one, with the score 0.
 
     Characters that the vocabulary does not have are read and written byte by
     byte. Without `vocabulary.byte_fallback`, or with words as pieces, the model
-    sees an unknown piece instead, and the end of the run says how often.
-    Translations that are none (empty, loops, copies) are counted there too.
+    reads <unk> instead; a warning at the end says how often. Degenerate output
+    (empty, looping, truncated, copied) is counted there too.
 
     Example: [bold]synmt translate --run runs/multi30k-pascal < text > translations[/]
 
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
-    asked = Asked(source, output, prefixes, parses, parse_override, alignments, jsonl, scores, n_best)
-    check_asked(asked, checkpoint)
-    wanted = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat, "alignment": alignments is not None}
-    wanted |= diversity_of(groups, diversity) | {"parse_cache": not no_parse_cache, "parser": parser}
-    wanted |= {"sampling": sampling_of(sample, top_k, top_p, temperature, seed, beam_size=beam_size)}
-    decoding = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size}
-    _translate(_load(run, checkpoint, device, wanted, decoding), asked)
-
-
-def _load(
-    runs: list[Path] | None, checkpoint: str, device: str, wanted: dict[str, object], decoding: dict[str, object]
-) -> Translator:
-    from synmt.decode.options import Wanted
+    arguments = options.TranslateArguments(
+        source=source,
+        output=output,
+        prefixes=prefixes,
+        parses=parses,
+        parse_override=parse_override,
+        alignments=alignments,
+        jsonl=jsonl,
+        scores=scores,
+        n_best=n_best,
+    )
+    arguments.validate(checkpoint)
+    beam, sampling = _search_values(
+        {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity},
+        {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed},
+        sample=sample,
+        groups=groups,
+    )
+    from synmt.decode.options import Sampling
     from synmt.decode.translator import Translator
-    from synmt.run import find_run
 
-    first, *others = [find_run(path) for path in runs or [None]]
-    if not runs:
-        console.remark(f"run: {first.folder}")
-    given = {name: value for name, value in decoding.items() if value is not None}
-    return Translator.load(
-        first,
-        others=others,
+    translator = Translator.load(
+        *(run or [_newest_run()]),
         device=device,
         which=checkpoint,
-        wanted=Wanted(**wanted),  # type: ignore[arg-type]
-        remark=console.warn,
-        **given,
+        parser=parser,
+        alignment=alignments is not None,
+        parse_cache=not no_parse_cache,
+        n_best=n_best,
+        groups=groups,
+        no_repeat=no_repeat,
+        sampling=Sampling(**sampling) if sample else None,
+        **beam,
     )
+    if not translator.reads_trees and parser is not None:
+        console.remark("the model reads no trees, so --parser has no effect")
+    _translate(translator, arguments)
 
 
-def _translate(translator: Translator, asked: Asked) -> None:
-    from synmt.cli.translate_lines import translated, write
-    from synmt.cli.translate_tally import Tally
+def _search_values(
+    beam: dict[str, Any], sampling: dict[str, Any], *, sample: bool, groups: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Leave out the search options that were not typed (None); raises UsageError if one of them has no effect.
+
+    beam, sampling: the options of the beam and of sampling, by field name.
+    """
+    beam, sampling = ({name: value for name, value in one.items() if value is not None} for one in (beam, sampling))
+    if sample and "beam_size" in beam:
+        raise UsageError(
+            "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
+        )
+    if sampling and not sample:
+        names = ", ".join("--" + name.replace("_", "-") for name in sampling)
+        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
+    if "diversity" in beam and groups == 1:
+        raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
+    return beam, sampling
+
+
+def _newest_run() -> Path:
+    from synmt.run import find_run
+
+    folder = find_run(None).folder
+    console.remark(f"run: {folder}")
+    return folder
+
+
+def _translate(translator: Translator, arguments: options.TranslateArguments) -> None:
     from synmt.decode.override import check_override
+    from synmt.decode.summary import TranslationSummary
 
-    if asked.parse_override is not None:
+    if arguments.parse_override is not None:
         check_override(translator)
-    _check_trees(translator, asked.parses, named=translator.wanted.parser is not None)
-    tally = Tally(translator.max_pieces)
-    with _open(asked.output) as out, _open_alignments(asked) as aligned, _progress(asked.source) as advance:
-        for window in translated(translator, asked):
-            write(window, asked, out, aligned)
+    if arguments.parses is not None:
+        _check_parses(translator, arguments.parses)
+    summary = TranslationSummary(translator.max_pieces)
+    with ExitStack() as stack:
+        out = stack.enter_context(_open(arguments.output))
+        alignments = stack.enter_context(_open(arguments.alignment_file)) if arguments.alignment_file else None
+        advance = stack.enter_context(_progress(arguments.source))
+        for window in _results(translator, arguments):
+            for record, result in window:
+                out.write(_format(record, result, arguments))
+                if alignments is not None:
+                    alignments.write(_format_alignment(result))
+                summary.add(result)
+            # a reader of the output gets each window as soon as it is ready
+            out.flush()
             advance(len(window))
-            for _, result in window:
-                tally.take(result)
-    tally.say()
+    summary.log()
 
 
-def _check_trees(translator: Translator, parses: Path | None, *, named: bool) -> None:
-    """Say where trees, or a parser that was named, change nothing, or not what they seem to."""
-    from synmt.decode.override import control_of
+def _results(translator: Translator, arguments: options.TranslateArguments) -> Iterator[list[tuple[Record, Result]]]:
+    """Translate the input, window by window."""
+    from synmt.decode.override import translate_counterfactually
+    from synmt.files import open_binary, read_available_lines
+
+    number = 1
+    with open_binary(arguments.source) as stream:
+        lines = read_available_lines(stream, translator.window, where=arguments.where)
+        for window in _records(lines, arguments, trees=translator.reads_trees):
+            requests = [record.request for record in window]
+            results: Sequence[Result]
+            if arguments.parse_override is None:
+                results = translator.translate_requests(requests, number)
+            else:
+                results = translate_counterfactually(translator, requests, number)
+            yield list(zip(window, results, strict=True))
+            number += len(window)
+
+
+def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, *, trees: bool) -> Windows:
+    from synmt.decode.records import add_trees, read_json, read_text
+
+    if arguments.jsonl:
+        records = read_json(lines, where=arguments.where, trees=trees)
+    else:
+        records = read_text(lines, arguments.prefixes)
+    if arguments.parses is not None and trees:
+        records = add_trees(records, arguments.parses, "tree")
+    if arguments.parse_override is not None:
+        records = add_trees(records, arguments.parse_override, "other_tree")
+    return records
+
+
+def _format(record: Record, result: Result, arguments: options.TranslateArguments) -> str:
+    from synmt.decode.records import format_json, format_text
+
+    if arguments.jsonl:
+        return format_json(record, result, n_best=arguments.n_best > 1)
+    return format_text(result, n_best=arguments.n_best > 1, scores=arguments.scores)
+
+
+def _format_alignment(result: Result) -> str:
+    """Format the alignment of the translation under the own tree; a line without text has an empty one."""
+    from synmt.decode.alignment import pharaoh
+    from synmt.decode.records import own_translation
+
+    alignment = own_translation(result).alignment
+    return f"{pharaoh(alignment.pairs) if alignment else ''}\n"
+
+
+def _check_parses(translator: Translator, parses: Path) -> None:
+    """Warn if given trees have no effect, or are not like those of the training data."""
+    from synmt.decode.override import describe_control
+    from synmt.decode.tree_provider import parser_difference
 
     if not translator.reads_trees:
-        for option in [*["--parses"] * (parses is not None), *["--parser"] * named]:
-            console.remark(f"the model reads no trees: {option} makes no difference")
-    elif parses is not None:
-        if what := control_of(translator):
-            console.warn(f"the run {what}, those of --parses too")
-        _compare_parser(translator, parses)
-
-
-def _compare_parser(translator: Translator, parses: Path) -> None:
-    """Warn where the file that `synmt parse` leaves beside its trees names another parser than the run does."""
-    from synmt.decode.source import parser_difference
-
-    beside = parses.with_name(f"{parses.name}.json")
-    if translator.parser_identity is None or not beside.is_file():
+        console.remark("the model reads no trees, so --parses has no effect")
         return
-    made_by = _made_by(beside)
-    if made_by is None:
-        console.warn(f"{beside} does not say which parser made the trees")
-    elif difference := parser_difference(translator.parser_identity, made_by):
+    if control := describe_control(translator):
+        console.warn(f"the run {control}, including those of --parses")
+    # `synmt parse` writes this file with the trees
+    facts = parses.with_name(f"{parses.name}.json")
+    if translator.parser_identity is None or not facts.is_file():
+        return
+    identity = _parser_of(facts)
+    if identity is None:
+        console.warn(f"{facts} does not say which parser made the trees")
+    elif difference := parser_difference(translator.parser_identity, identity):
         console.warn(f"{parses} was not made by the parser that the model was trained with: {difference}")
 
 
-def _made_by(path: Path) -> dict[str, Any] | None:
-    """Read which parser made trees; None where a file of that name is about something else."""
+def _parser_of(facts: Path) -> dict[str, Any] | None:
+    """Read which parser made the trees; None if the file is about something else."""
     import json
 
     try:
-        parser = json.loads(path.read_bytes())["parser"]
+        parser = json.loads(facts.read_bytes())["parser"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return parser if isinstance(parser, dict) else None
@@ -157,19 +245,10 @@ def _open(output: Path | None) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _open_alignments(asked: Asked) -> Iterator[IO[str] | None]:
-    if asked.alignment_file is None:
-        yield None
-        return
-    with _open(asked.alignment_file) as stream:
-        yield stream
-
-
-@contextmanager
 def _progress(source: str) -> Iterator[console.Advance]:
     from synmt.files import count_lines
 
-    # counting the lines of a pipe would use them up
+    # counting the lines of a pipe would consume them
     if sys.stdout.isatty() or not Path(source).is_file():
         yield lambda amount: None
         return

@@ -1,34 +1,39 @@
-"""The options of `synmt translate`, as its help page shows them."""
+"""The options of `synmt translate`, as its help page shows them, and which of them fit together."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from synmt.cli.arguments import wrong_checkpoint
+from synmt.errors import SynmtError, UsageError, all_in_one
+
 _SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
-"""The panels of the help page; what stands in none comes first."""
+"""The panels of the help page; options without a panel come first."""
 
 Input = Annotated[
-    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence a line, .gz too; - is standard input.")
+    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
 ]
 RunFolders = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="RUN",
-        help="A run folder; else the newest finished one. Again for an ensemble: runs with the same vocabularies, of "
-        "any models. They vote with their probabilities; the first one's recipe says how to search.",
+        help="A run folder; by default the newest finished one. Repeat it for an ensemble of runs with the same "
+        "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
     ),
 ]
 Checkpoint = Annotated[
-    str, typer.Option(metavar="final|best|last|average", help="The weights; final: those the recipe uses.")
+    str, typer.Option(metavar="final|best|last|average", help="The weights; final: those that the recipe uses.")
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
 
 BeamSize = Annotated[
     int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Hypotheses kept; 1 is greedy."),
+    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Beam size; 1 is greedy search."),
 ]
 LengthPenalty = Annotated[
     float | None,
@@ -40,7 +45,7 @@ NoRepeat = Annotated[
         metavar="N",
         min=0,
         rich_help_panel=_SEARCH,
-        help="No N pieces in a row come twice in a translation, against loops; 0 allows all.",
+        help="No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.",
     ),
 ]
 NBest = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_SEARCH, help="Translations of each line.")]
@@ -49,8 +54,8 @@ Groups = Annotated[
     typer.Option(
         min=1,
         rich_help_panel=_SEARCH,
-        help="Parts of the beam that are kept apart, for an n-best list with more variety (Vijayakumar et al., 2018). "
-        "What two of them find is listed once, so a list may be shorter than --n-best.",
+        help="Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. "
+        "Duplicates are removed, so a list may be shorter than --n-best.",
     ),
 ]
 Diversity = Annotated[
@@ -58,7 +63,7 @@ Diversity = Annotated[
     typer.Option(
         show_default="0.5",
         rich_help_panel=_SEARCH,
-        help="What a piece loses for each earlier group that has just taken it, in nats; needs --groups.",
+        help="Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
     ),
 ]
 Prefixes = Annotated[
@@ -66,13 +71,13 @@ Prefixes = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=_SEARCH,
-        help="What the translation of each line has to begin with: a line each, which may be empty. Its probability "
-        "counts in the score.",
+        help="How the translation of each line has to begin: one prefix per line, which may be empty. Its "
+        "log-probability is part of the score.",
     ),
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Sentences side by side."),
+    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Sentences translated in parallel."),
 ]
 
 Sample = Annotated[
@@ -80,26 +85,27 @@ Sample = Annotated[
     typer.Option(
         "--sample",
         rich_help_panel=_SAMPLING,
-        help="Draw pieces at random instead of searching for the best: there is no beam, and --n-best says how many "
-        "translations are drawn.",
+        help="Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
     ),
 ]
 TopK = Annotated[
     int | None,
-    typer.Option(min=1, show_default="all", rich_help_panel=_SAMPLING, help="Only from the K most probable pieces."),
+    typer.Option(min=1, show_default="all", rich_help_panel=_SAMPLING, help="Draw from the K most probable pieces."),
 ]
 TopP = Annotated[
     float | None,
     typer.Option(
         show_default="1",
         rich_help_panel=_SAMPLING,
-        help="Only from the most probable pieces that have this probability together.",
+        help="Draw from the smallest set of pieces with this total probability.",
     ),
 ]
 Temperature = Annotated[
     float | None,
     typer.Option(
-        show_default="1", rich_help_panel=_SAMPLING, help="Below 1 sharpens, above 1 flattens, before the rest."
+        show_default="1",
+        rich_help_panel=_SAMPLING,
+        help="Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
     ),
 ]
 Seed = Annotated[
@@ -107,7 +113,7 @@ Seed = Annotated[
     typer.Option(
         show_default="1",
         rich_help_panel=_SAMPLING,
-        help="The same seed gives a line of the same number the same translation, whatever stands beside it.",
+        help="With the same seed and line number, a line gets the same translation, whatever the other lines are.",
     ),
 ]
 
@@ -116,20 +122,21 @@ Parser = Annotated[
     typer.Option(
         metavar="FOLDER|official|compact",
         rich_help_panel=_TREES,
-        help="Where the parser that the run was trained with lies now; else where it lay then.",
+        help="The parser that the run was trained with, if it is no longer where it was then.",
     ),
 ]
 Parses = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing here."),
+    typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing."),
 ]
 ParseOverride = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE.conllu",
         rich_help_panel=_TREES,
-        help="Translate each line once more, under this tree of it. A line then has the translation, the one under "
-        "this tree, and what this tree adds to the log-probability of the former, with tabs between.",
+        help="Translate each line a second time, under its tree in this file. Output lines have three columns, "
+        "separated by tabs: the translation, the one under this tree, and by how much this tree changes the "
+        "log-probability of the first.",
     ),
 ]
 NoParseCache = Annotated[
@@ -137,7 +144,7 @@ NoParseCache = Annotated[
     typer.Option(
         "--no-parse-cache",
         rich_help_panel=_TREES,
-        help="Neither use nor keep trees of earlier runs, in $SYNMT_CACHE/parses (500 MB a parser at most; no text).",
+        help="Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).",
     ),
 ]
 
@@ -148,19 +155,19 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         rich_help_panel=_OUTPUT,
-        help="File to write, packed if it ends in .gz. Without it, or with -: standard output.",
+        help="The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
     ),
 ]
 Scores = Annotated[
-    bool, typer.Option("--scores", rich_help_panel=_OUTPUT, help="Put the score behind each line, after a tab.")
+    bool, typer.Option("--scores", rich_help_panel=_OUTPUT, help="Add the score to each line, after a tab.")
 ]
 Alignments = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
         rich_help_panel=_OUTPUT,
-        help="Write which source word each word of the translation comes from: `0-0 1-2 …`, a line each (source word "
-        "first, from 0; words stand between blanks). With --jsonl, - puts it into the objects.",
+        help="Write word alignments, one line per line: `0-0 1-2 …`, source word first, counted from 0; words are "
+        "separated by whitespace. With --jsonl, - puts them into the objects.",
     ),
 ]
 JsonLines = Annotated[
@@ -168,8 +175,78 @@ JsonLines = Annotated[
     typer.Option(
         "--jsonl",
         rich_help_panel=_OUTPUT,
-        help="A JSON object on each line, in and out: in with `source` (or `text`), and perhaps `prefix` and `parse` "
-        "(its tree as CoNLL-U, or null); out with `translation`, `score`, `log_probability`, `dropped`, `degenerate`. "
-        "Other fields stay as they are.",
+        help="Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` "
+        "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; "
+        "other fields are copied.",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslateArguments:
+    """Files and formats of `synmt translate`, by the names of the options."""
+
+    source: str
+    output: Path | None
+    prefixes: Path | None
+    parses: Path | None
+    parse_override: Path | None
+    alignments: str | None
+    jsonl: bool
+    scores: bool
+    n_best: int
+
+    @property
+    def where(self) -> str:
+        """The name of the input in messages."""
+        return "standard input" if self.source == "-" else self.source
+
+    @property
+    def alignment_file(self) -> Path | None:
+        """Where alignments are written; None for nowhere, or into the JSON objects."""
+        return None if self.alignments in (None, "-") else Path(self.alignments)
+
+    def validate(self, checkpoint: str) -> None:
+        """Refuse arguments that do not fit together; the error lists every problem."""
+        wrong = wrong_checkpoint(checkpoint)
+        problems = [*([wrong] if wrong else []), *self._input_problems(), *self._output_problems(), *self._conflicts()]
+        if problems:
+            raise all_in_one(problems)
+
+    def _input_problems(self) -> Iterator[SynmtError]:
+        others = {"--parses": self.parses, "--parse-override": self.parse_override, "--prefixes": self.prefixes}
+        piped = [name for name, path in others.items() if str(path) == "-"]
+        if self.source == "-" and piped:
+            what = "prefixes" if piped[0] == "--prefixes" else "trees"
+            yield UsageError(f"standard input cannot be both the text and its {what}", where=piped[0])
+        elif len(piped) > 1:
+            yield UsageError(f"standard input cannot be both {' and '.join(piped)}")
+
+    def _output_problems(self) -> Iterator[SynmtError]:
+        inputs = [Path(self.source)] if self.source != "-" else []
+        inputs += [path for path in (self.parses, self.parse_override, self.prefixes) if path is not None]
+        named = {"--output": self.output, "--alignments": self.alignment_file}
+        outputs = {name: path for name, path in named.items() if path is not None}
+        for name, path in outputs.items():
+            if path.exists() and any(other.exists() and path.samefile(other) for other in inputs):
+                yield UsageError("the output would replace the input", where=str(path))
+            if path.is_dir():
+                yield UsageError(f"'{path}' is a folder, not a file", where=name)
+        if len(outputs) > len({path.resolve() for path in outputs.values()}):
+            yield UsageError("the alignments would replace the translations", where=str(self.output))
+
+    def _conflicts(self) -> Iterator[SynmtError]:
+        if self.jsonl and self.scores:
+            yield UsageError("with --jsonl, every object has its scores anyway", where="--scores")
+        if self.jsonl and self.prefixes is not None:
+            yield UsageError("with --jsonl, a prefix is the field `prefix` of its object", where="--prefixes")
+        if self.alignments == "-" and not self.jsonl:
+            yield UsageError(
+                "the translations go to standard output", where="--alignments", do="Name a file, or add --jsonl"
+            )
+        if self.parse_override is not None and not self.jsonl and (self.scores or self.n_best > 1):
+            yield UsageError(
+                "a line already has three columns, without room for scores or an n-best list",
+                where="--parse-override",
+                do="Add --jsonl, which has room for all of them",
+            )

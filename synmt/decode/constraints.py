@@ -1,6 +1,6 @@
-"""What a translation must not contain, what it must begin with, and how long it may become.
+"""What a translation must not contain, what it must begin with, and how long it may get.
 
-PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced beginning overrules all that is forbidden.
+PAD, UNK and BOS are never chosen, and EOS is not chosen first. A forced prefix overrides every prohibition.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
 
-_SHORTEST = 2
-"""The smallest limit: one piece and EOS."""
+_MIN_LIMIT = 2
+"""One piece and EOS."""
 
 
 @dataclass(frozen=True)
 class Constraints:
     """What is forbidden and forced in B sentences.
 
-    no_repeat: no sequence of so many pieces comes twice; 0 allows all. EOS stays possible.
-    prefixes: (B, P), pieces that the translations begin with, PAD behind them; None where all are empty.
+    no_repeat: no n-gram of this many pieces occurs twice; 0 allows all. EOS stays possible.
+    prefixes: (B, P) pieces that the translations begin with, followed by PAD; None if all are empty.
     """
 
     no_repeat: int = 0
     prefixes: Tensor | None = None
 
-    def forbid(self, logs: Tensor, pieces: Tensor) -> None:
+    def apply(self, logs: Tensor, pieces: Tensor) -> None:
         """Set the log-probabilities (B, K, V) of what must not follow the pieces (B, K, T), BOS first, to -inf."""
         place = pieces.size(2) - 1
         if self.prefixes is None or place >= self.prefixes.size(1):
             _forbid(logs, pieces, self.no_repeat)
             return
         forced = self.prefixes[:, place, None, None].expand(-1, logs.size(1), 1)  # (B, K, 1)
-        given = logs.gather(2, forced)  # (B, K, 1)
+        own = logs.gather(2, forced)  # (B, K, 1)
         _forbid(logs, pieces, self.no_repeat)
-        inside = forced != PAD  # (B, K, 1)
-        logs.masked_fill_(inside, -math.inf)
-        logs.scatter_(2, forced, given.where(inside, -math.inf))
+        in_prefix = forced != PAD  # (B, K, 1)
+        logs.masked_fill_(in_prefix, -math.inf)
+        logs.scatter_(2, forced, own.where(in_prefix, -math.inf))
 
     def select(self, sentences: Tensor) -> Constraints:
         """Keep some sentences, (B',)."""
@@ -48,7 +48,7 @@ class Constraints:
 
 
 def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Tensor | None:
-    """Put prefixes side by side, PAD behind them: (B, P); None where all are empty."""
+    """Pad prefixes into one tensor: (B, P); None if all are empty."""
     if prefixes is None or not any(prefixes):
         return None
     assert not {PAD, BOS, EOS} & {piece for prefix in prefixes for piece in prefix}
@@ -58,24 +58,24 @@ def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.devi
 
 
 def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
-    """Bound the pieces of translations, EOS included, by the pieces of the sources without theirs: (B,) -> (B,)."""
-    return (sources * ratio).long().add(extra).clamp(min=_SHORTEST)
+    """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS excluded: (B,)."""
+    return (sources * ratio).long().add(extra).clamp(min=_MIN_LIMIT)
 
 
 def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:
-    """Raise limits (B,) so that one more piece and EOS fit behind each prefix: (B,)."""
+    """Raise limits (B,) so that one more piece and EOS fit after each prefix: (B,)."""
     return limits.maximum((prefixes != PAD).sum(1) + 2)
 
 
 def repeating(pieces: Tensor, length: int) -> Tensor:
-    """Find the pieces that would make a sequence of so many come twice: (B, K, T) -> (B, K, T'), PAD is none."""
+    """Find the pieces that would complete an n-gram a second time: (B, K, T) -> (B, K, T'), PAD for none."""
     so_far = pieces.size(2)
     if so_far < length:
         return pieces[..., :0]
-    sequences = pieces.unfold(2, length, 1)  # (B, K, T', length)
+    ngrams = pieces.unfold(2, length, 1)  # (B, K, T', length)
     last = pieces[..., None, so_far - length + 1 :]  # (B, K, 1, length - 1)
-    begins = (sequences[..., :-1] == last).all(-1)  # (B, K, T')
-    return sequences[..., -1].where(begins, PAD)
+    begins = (ngrams[..., :-1] == last).all(-1)  # (B, K, T')
+    return ngrams[..., -1].where(begins, PAD)
 
 
 def _forbid(logs: Tensor, pieces: Tensor, no_repeat: int) -> None:

@@ -1,4 +1,4 @@
-"""Forced decoding: a model reads a source, is made to write given pieces, and says how likely each of them was.
+"""Forced decoding: the log-probability that a model gives to each piece of a given target.
 
 log P(y | x) = Σ_t log P(y_t | y_<t, x)        t runs over the pieces and EOS
 """
@@ -21,16 +21,16 @@ from synmt.model.linear import linear
 from synmt.model.seq2seq import Seq2Seq
 
 _LOGITS = 1 << 24
-"""So many logits are held at a time."""
+"""Maximum number of logits computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class Forced:
-    """What forced decoding tells of one pair.
+class ForcedDecoding:
+    """The result of forced decoding for one pair.
 
     log_probabilities: (T,) of each target piece and of EOS, in nats.
-    cross: (T, S) the weights of attention to the source's pieces and its EOS, by the decoder's layer and head; an LSTM
-        has one head, in its last layer, and gives EOS nothing.
+    cross: (T, S) attention to the source's pieces and its EOS, by layer and head of the decoder; an LSTM has one head,
+        in its last layer, which gives EOS no weight.
     """
 
     log_probabilities: DoubleArray
@@ -43,8 +43,8 @@ class Forced:
 
 
 @torch.inference_mode()
-def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forced]:
-    """Make a model write the targets of a batch, which stands on the model's device; with `attention`, watch it."""
+def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[ForcedDecoding]:
+    """Decode the targets of a batch, which is on the model's device; `attention` records cross-attention."""
     assert not model.training
     with capture(model, ("cross",) if attention else ()) as captured:
         memory, _ = model.remember(batch.source, batch.source_signals)
@@ -52,51 +52,51 @@ def force(model: Seq2Seq, batch: Batch, *, attention: bool = False) -> list[Forc
     rows = _rows(piece_log_probabilities(states, model.output_weight, batch.target_output), batch.target_output)
     cross = cross_by_head(captured)
     return [
-        Forced(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
+        ForcedDecoding(row, {head: weights[number, : len(row), :width] for head, weights in cross.items()})
         for number, (row, width) in enumerate(zip(rows, batch.source.mask.sum(1).tolist(), strict=True))
     ]
 
 
 @torch.inference_mode()
-def force_again(
+def force_targets(
     model: Seq2Seq, memory: Memory, sentences: Sequence[int], targets: Sequence[IdArray]
 ) -> list[DoubleArray]:
-    """Make a model write N targets of sources that it remembers: log P of the pieces and EOS of each, (T,).
+    """Decode N targets of sources that are encoded already: log P of the pieces and EOS of each, (T,).
 
-    sentences: (N,) the row of the memory that each target translates; a source is read once for all its targets.
+    sentences: (N,) row of the memory that each target translates; a source is encoded once for all of its targets.
     """
     assert not model.training
     device = memory.states.device
     ids = [torch.from_numpy(target).long() for target in targets]
-    begun = pad_sequence([torch.cat((one.new_tensor([BOS]), one)) for one in ids], True, PAD).to(device)  # (N, T)
-    ended = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(device)  # (N, T)
+    inputs = pad_sequence([torch.cat((one.new_tensor([BOS]), one)) for one in ids], True, PAD).to(device)  # (N, T)
+    outputs = pad_sequence([torch.cat((one, one.new_tensor([EOS]))) for one in ids], True, PAD).to(device)  # (N, T)
     rows = torch.tensor(sentences, device=device)  # (N,)
-    states = model.decode(_of_sentences(memory, rows), begun, model.syntax("target", {}))  # (N, T, D)
-    return _rows(piece_log_probabilities(states, model.output_weight, ended), ended)
+    states = model.decode(_of_sentences(memory, rows), inputs, model.syntax("target", {}))  # (N, T, D)
+    return _rows(piece_log_probabilities(states, model.output_weight, outputs), outputs)
 
 
 def piece_log_probabilities(states: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
     """Compute log P of targets (B, T) from states (B, T, D) and the output matrix (V, D), in float32: (B, T)."""
     flat, ids = states.flatten(0, 1), targets.flatten()  # (B T, D), (B T,)
     rows = max(1, _LOGITS // weight.size(0))
-    found = [
+    logs = [
         linear(flat[first : first + rows], weight)
         .float()
         .log_softmax(-1)
         .gather(1, ids[first : first + rows, None])  # (n, 1)
         for first in range(0, len(flat), rows)
     ]
-    return torch.cat(found)[:, 0].view_as(targets)
+    return torch.cat(logs)[:, 0].view_as(targets)
 
 
 def _rows(logs: Tensor, targets: Tensor) -> list[DoubleArray]:
-    """Cut the padding of (B, T) off: B arrays."""
+    """Remove the padding of (B, T): B arrays."""
     lengths = (targets != PAD).sum(1).tolist()
     return [row[:length] for row, length in zip(logs.double().cpu().numpy(), lengths, strict=True)]
 
 
 def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
-    """Take sentences out of a memory, each as often as it is named: (N,)."""
+    """Select sentences (N,) of a memory; a sentence may occur several times."""
     return memory.edit(
         states=memory.states[rows],
         mask=memory.mask[rows],
@@ -107,6 +107,6 @@ def _of_sentences(memory: Memory, rows: Tensor) -> Memory:
 
 
 def cross_by_head(captured: Activations) -> dict[tuple[int, int], DoubleArray]:
-    """Split weights of attention to the source by layer and head: (B, T, S) each."""
+    """Split the attention to the source by layer and head: (B, T, S) each."""
     arrays = {layer: weights.double().cpu().numpy() for layer, weights in captured.cross.items()}  # (B, H, T, S) each
     return {(layer, head + 1): array[:, head] for layer, array in arrays.items() for head in range(array.shape[1])}

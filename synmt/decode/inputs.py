@@ -1,4 +1,4 @@
-"""What is asked of a translator for one line, and how lines are taken in: in windows, sorted and batched inside."""
+"""What goes into a translator: requests, windows of lines, and lines cut into pieces and grouped into batches."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
+import numpy as np
+
+from synmt.arrays import IntArray
+from synmt.data.corpus import Example, Tree
+from synmt.data.tasks import tagged
+from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
+from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+Trees = Sequence[Parse | None]
+"""A tree for each line; None where there is none, or where a model reads none."""
 
 
 @dataclass(frozen=True)
 class Request:
     """A line to translate.
 
-    prefix: what its translation has to begin with; it is cut into pieces by itself, so it should end with a word.
-    tree: to read in place of the parser's.
-    other_tree: to translate it under once more, for comparison.
+    prefix: the translation has to begin with this text. It is cut into pieces separately, so it should end with a
+        whole word.
+    tree: used instead of the parser's tree.
+    other_tree: the line is translated a second time under this tree (see `synmt.decode.override`).
     """
 
     text: str
@@ -29,15 +40,57 @@ class Request:
     other_tree: Parse | None = None
 
 
-def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Group lines that are there already."""
+@dataclass(frozen=True)
+class Source:
+    """A line that has been cut into pieces.
+
+    index: position of the line in its window.
+    spans: (T, 2) characters of the line that each piece covers; a task tag covers none.
+    dropped: number of pieces beyond the model's maximum.
+    unknown: the text of each piece that the vocabulary does not have; the model reads <unk> instead.
+    """
+
+    index: int
+    example: Example
+    spans: IntArray
+    dropped: int
+    unknown: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.example.source)
+
+
+def cut(
+    index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, *, task: str = ""
+) -> Source:
+    """Cut a line into pieces, at most `max_pieces` of them.
+
+    task: the tag to put before and after the line; the one after it survives when the line is too long.
+    """
+    pieces = vocabulary.encode(tagged(line, task) if task else line)
+    end = len(pieces.ids) - (1 if task else 0)
+    dropped = max(0, len(pieces.ids) - max_pieces)
+    ids, spans = (np.delete(array, slice(end - dropped, end), axis=0) for array in (pieces.ids, pieces.spans))
+    trees = {} if tree is None else {"source": Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))}
+    example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
+    if task:
+        spans = np.clip(spans - len(f"{task} "), 0, len(line))  # (T, 2)
+    unknown = tuple(line[start:end].strip() for start, end in spans[ids == UNK].tolist())
+    return Source(index, example, spans, dropped, unknown)
+
+
+def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Group lines into windows of `size`; the last one may be shorter."""
     lines = iter(lines)
     while window := list(islice(lines, size)):
         yield window
 
 
 def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> Iterator[tuple[list[T], list[U]]]:
-    """Give each window of lines what stands beside it; raises SynmtError where the lines or the others run out."""
+    """Pair each window of lines with as many of the others; raises SynmtError unless there are equally many.
+
+    what: the name of the others in that message, such as `trees`.
+    """
     others, count = iter(others), 0
     for window in windows:
         some = list(islice(others, len(window)))
@@ -45,13 +98,20 @@ def zip_windows(windows: Iterable[list[T]], others: Iterable[U], what: str) -> I
         if len(some) < len(window):
             raise SynmtError(f"there are only {count:,} {what}", where=f"line {count + 1}")
         yield window, some
-    # a reader of trees that has some left says so now
+    # reading one more also lets a reader of trees report what is left in its file
     if next(others, None) is not None:
         raise SynmtError(f"there are more {what} than lines, {count:,}")
 
 
+def zip_trees(windows: Iterable[list[T]], parses: Iterable[Parse] | None) -> Iterator[tuple[list[T], Trees]]:
+    """Pair each window of lines with its trees, or with None for every line if there are no parses."""
+    if parses is None:
+        return ((window, [None] * len(window)) for window in windows)
+    return zip_windows(windows, parses, "trees")
+
+
 def batches(items: Sequence[T], length: Callable[[T], int], *, sentences: int, pieces: int) -> Iterator[list[T]]:
-    """Put items of like length together, longest first: so many sentences, so many pieces with padding."""
+    """Group items of similar length, longest first; a batch has at most `sentences`, and `pieces` with padding."""
     ordered = sorted(items, key=length, reverse=True)
     while ordered:
         count = max(1, min(sentences, pieces // max(1, length(ordered[0]))))

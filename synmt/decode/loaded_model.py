@@ -1,4 +1,4 @@
-"""The models that translate together, or the only one: what each wants of a source, and the trees that it reads."""
+"""A trained model, loaded once with everything that translating needs."""
 
 from __future__ import annotations
 
@@ -6,42 +6,58 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from synmt.data.batch import Reading, reading_of
-from synmt.data.tasks import TRANSLATION, task_tags
+import torch
+
+from synmt.data.batch import Batch, Reading, collate, reading_of
+from synmt.data.corpus import Example
+from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
-from synmt.decode.source import Remark, check_arcs, recorded_parser
 from synmt.errors import UsageError
-from synmt.files import fingerprint
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.weights import load_weights
-from synmt.parsing.cache import CachedParser
-from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
+from synmt.model.weights import load_weights
 from synmt.run import Run
-from synmt.syntax.parse import Parse, flat_parse
-from synmt.syntax.whitespace import without_whitespace
-
-Trees = Sequence[Parse | None]
-"""One for each line; None where a model reads none."""
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that reads sources.
+    """A model in evaluation mode, and what belongs to it.
 
-    reading: what it reads of trees.
-    parser: the identity of the parser whose trees it has learnt from; None where it is not known.
-    max_pieces: of a source.
-    task: the tag to put before and after a source; empty without.
+    source, target: its vocabularies.
+    reading: what it reads of the trees of sources.
+    parser: identity of the parser that made its training trees; None if the run does not record one.
     """
 
     model: Seq2Seq
+    recipe: Recipe
+    source: Vocabulary
+    target: Vocabulary
     reading: Reading
-    parser: dict[str, Any] | None
-    max_pieces: int
-    task: str = ""
+    parser: dict[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Seq2Seq,
+        recipe: Recipe,
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        parser: dict[str, Any] | None = None,
+    ) -> LoadedModel:
+        """Wrap a model, which is put into evaluation mode."""
+        reading = reading_of(model.reads("source"), recipe.parser)
+        return cls(model.eval(), recipe, *vocabularies, reading, parser)
+
+    @property
+    def device(self) -> torch.device:
+        """Return the device of the weights."""
+        return next(self.model.parameters()).device
+
+    @property
+    def task(self) -> str:
+        """Return the tag that the model needs before and after a source; empty if it was trained without tags."""
+        return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
     @property
     def reads_trees(self) -> bool:
@@ -49,119 +65,48 @@ class LoadedModel:
         return bool(self.reading.signals)
 
     @property
-    def wants_arcs(self) -> bool:
-        """Tell whether it needs the probabilities of arcs with it."""
+    def needs_arcs(self) -> bool:
+        """Tell whether the trees have to come with arc probabilities."""
         return self.reading.arcs and not self.reading.certain
 
+    def collate(self, examples: Sequence[Example]) -> Batch:
+        """Make the batch that the model reads, on its device."""
+        return collate(examples, self.reading).to(self.device)
 
-class TreeProvider:
-    """What makes the trees of some readers; a parser loads when it is first needed.
 
-    cached: whether trees are kept between runs (see synmt/parsing/cache.py).
-    remark: told what a person should know, once.
+def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str | None = None) -> LoadedModel:
+    """Load the model of a run with the weights `final`, `best`, `last` or `average`.
+
+    parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
     """
-
-    def __init__(self, readers: Sequence[LoadedModel], *, device: str, cached: bool, remark: Remark) -> None:
-        self.readers, self.device, self.cached, self.remark = readers, device, cached, remark
-        self._parsers: dict[str, StanzaParser] = {}
-        self._caches: dict[str, CachedParser] = {}
-
-    def of(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> list[Trees]:
-        """Find what each reader reads of each line: the tree that is given, else its own parser's.
-
-        number: of the first line, for messages.
-        """
-        nothing: Trees = [None] * len(lines)
-        given = nothing if given is None else given
-        found: dict[str, Trees] = {"": nothing}
-        if any(reader.wants_arcs for reader in self.readers):
-            check_arcs(given, number)
-        for reader in self.readers:
-            name = self._name(reader)
-            if name not in found:
-                found[name] = self._with_own(reader, lines, given, number)
-        return [found[self._name(reader)] for reader in self.readers]
-
-    def parser(self, reader: LoadedModel) -> StanzaParser:
-        """Give the parser of a reader; an error where its run does not record it."""
-        name = self._name(reader)
-        if name not in self._parsers:
-            # those with probabilities are the same trees, so they serve all readers of the parser
-            arcs = any(other.wants_arcs for other in self.readers if self._name(other) == name)
-            self._parsers[name] = recorded_parser(reader.parser, self.device, self.remark, arcs=arcs)
-        return self._parsers[name]
-
-    def _with_own(self, reader: LoadedModel, lines: Sequence[str], given: Trees, number: int) -> Trees:
-        trees = [
-            flat_parse(line) if tree is None and not without_whitespace(line) else tree
-            for line, tree in zip(lines, given, strict=True)
-        ]
-        places = [place for place, tree in enumerate(trees) if tree is None]
-        # a parser that is not needed need not be there
-        if not places:
-            return trees
-        name, parser = self._name(reader), self.parser(reader)
-        if self.cached and name not in self._caches:
-            self._caches[name] = CachedParser(parser, remark=self.remark)
-
-        def warn(index: int, why: str) -> None:
-            self.remark(f"line {number + places[index]}: its tree is flat or pieced: {why}")
-
-        own = iter(self._caches.get(name, parser).parse([lines[place] for place in places], on_failure=warn))
-        return [next(own) if tree is None else tree for tree in trees]
-
-    @staticmethod
-    def _name(reader: LoadedModel) -> str:
-        """Name what a reader reads: equal for the same parser, wherever its files lie; empty for no trees."""
-        if not reader.reads_trees:
-            return ""
-        identity = reader.parser or {}
-        return fingerprint(sorted((key, value) for key, value in identity.items() if key not in ("model", "arcs")))
-
-
-def describe_model(model: Seq2Seq, recipe: Recipe, parser: dict[str, Any] | None) -> LoadedModel:
-    """Find out what a model wants of a source."""
-    reading = reading_of(model.reads("source"), recipe.parser)
-    task = TRANSLATION if task_tags(recipe) else ""
-    return LoadedModel(model.eval(), reading, parser, recipe.filters.max_pieces, task)
-
-
-def load_model(run: Run, *, device: str = "auto", which: str = "final", parser: str | None = None) -> LoadedModel:
-    """Load the model of a run with its weights `final`, `best`, `last` or `average`.
-
-    parser: where its parser lies, if not where the run says.
-    """
-    recipe, info = run.recipe(), run.info()
-    model = build_for(recipe, *load_vocabularies(run))
-    place = choose_device(device)
+    identity = run.info().get("parser")
+    source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
+    model, place = build_for(recipe, source, target), choose_device(device)
     load_weights(run.weights_of(which), model)
-    identity = info.get("parser")
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
-    return describe_model(model.to(place), recipe, identity)
+    return LoadedModel.of(model.to(place), recipe, (source, target), identity)
 
 
-def load_vocabularies(run: Run) -> tuple[Vocabulary, Vocabulary]:
-    """Read the vocabularies of the source and of the target."""
-    return Vocabulary.load(run.folder, "source"), Vocabulary.load(run.folder, "target")
+def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:
+    """Refuse models that cannot form an ensemble, since they do not cut both sides into the same pieces.
 
-
-def check_alike(runs: Sequence[Run]) -> None:
-    """Refuse runs that cannot translate together: they must cut both sides into the same pieces."""
-    first, *others = runs
-    expected = [vocabulary.to_bytes() for vocabulary in load_vocabularies(first)]
-    for run in others:
-        found = [vocabulary.to_bytes() for vocabulary in load_vocabularies(run)]
-        sides = [side for side, one, other in zip(("source", "target"), expected, found, strict=True) if one != other]
+    folders: of their runs, for the message.
+    """
+    first, *others = models
+    for other, where in zip(others, folders[1:], strict=True):
+        sides = [
+            side for side in ("source", "target") if getattr(first, side).to_bytes() != getattr(other, side).to_bytes()
+        ]
         if sides:
             raise UsageError(
-                f"its vocabulary of the {' and of the '.join(sides)} is not that of {first.folder}",
-                where=str(run.folder),
-                do="An ensemble takes runs that were prepared from one corpus with one `vocabulary` section",
+                f"its vocabulary of the {' and of the '.join(sides)} is not that of {folders[0]}",
+                where=where,
+                do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
             )
-        if bool(task_tags(run.recipe())) != bool(task_tags(first.recipe())):
+        if first.task != other.task:
             raise UsageError(
-                f"one of it and {first.folder} wants task tags around a source, the other does not",
-                where=str(run.folder),
-                do="An ensemble takes runs with the same `tasks.parsing`",
+                f"either this run or {folders[0]} needs task tags around a source, but not both",
+                where=where,
+                do="The runs of an ensemble must have the same `tasks.parsing`",
             )

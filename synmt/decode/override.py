@@ -1,8 +1,8 @@
-"""Counterfactual syntax: what becomes of a line under another tree than the one that its parser makes."""
+"""Counterfactual syntax: how a line is translated under another tree than its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from synmt.decode.inputs import Request
@@ -13,89 +13,84 @@ from synmt.errors import UsageError
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse
 
-_REPLACED = {
-    "random": "replaces every tree by a random one (parser.control)",
-    "left": "replaces every tree by a chain that branches to the left (parser.control)",
-    "right": "replaces every tree by a chain that branches to the right (parser.control)",
-    "shuffled": "replaces every tree by one of its shape on shuffled words (parser.control)",
+_REPLACEMENTS = {
+    "random": "a random tree",
+    "left": "a left-branching chain",
+    "right": "a right-branching chain",
+    "shuffled": "a tree of the same shape over shuffled words",
 }
-"""What each control does to a tree that is given."""
+"""What each control puts in the place of a tree."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A line under two trees.
+class CounterfactualTranslation:
+    """A line translated under two trees.
 
-    own, other: its translations under its own tree and under the other one.
-    own_again: the log-probability of its own translation, now under the other tree; 0 for a line without text.
+    own, other: its translations under its own tree and under the other tree.
+    own_rescored: log-probability of its own translation under the other tree; 0 for a line without text.
     """
 
     own: Translation
     other: Translation
-    own_again: float = 0.0
+    own_rescored: float = 0.0
 
     @property
     def difference(self) -> float:
-        """What the other tree adds to the log-probability of the own translation, in nats; mostly below 0."""
-        return self.own_again - self.own.candidates[0].log_probability if self.own.candidates else 0.0
+        """How the other tree changes the log-probability of the own translation, in nats; usually below 0."""
+        return self.own_rescored - self.own.best.log_probability
 
     @property
     def changed(self) -> bool:
-        """Tell whether the line is translated otherwise."""
+        """Whether the two translations differ."""
         return self.own.text != self.other.text
 
 
 def check_override(translator: Translator) -> None:
-    """Refuse a model for which all trees are the same."""
+    """Refuse a model that reads the same trees whatever it is given."""
     if not translator.reads_trees:
         raise UsageError(
             "the model reads no trees, so another tree changes nothing",
             where="--parse-override",
-            do="Take a run whose variants read trees when they translate, such as pascal or deps_san",
+            do="Use a run with variants that read trees when they translate, such as pascal or deps_san",
         )
-    if what := control_of(translator):
+    if control := describe_control(translator):
         raise UsageError(
-            f"the run {what}, so the other trees would not be read as they are",
+            f"the run {control}, so the model would not read the other trees as they are",
             where="--parse-override",
-            do="Take a run without `parser.control` and `parser.rewire`",
+            do="Use a run without `parser.control` and `parser.rewire`",
         )
 
 
-def control_of(translator: Translator) -> str:
-    """Say what a run does to every tree before a model reads it, also to a given one; empty where it does nothing."""
-    controls = (reader.reading.control for reader in translator.readers if reader.reads_trees)
-    for control in controls:
-        done = [_REPLACED[control.kind]] if control.kind != "none" else []
+def describe_control(translator: Translator) -> str:
+    """Describe what a run does to every tree before a model reads it, even to given trees; empty if nothing."""
+    for control in (model.reading.control for model in translator.models if model.reads_trees):
+        changes = []
+        if control.kind != "none":
+            changes.append(f"replaces every tree by {_REPLACEMENTS[control.kind]} (parser.control)")
         if control.rewire:
-            done.append(f"gives {100 * control.rewire:g} % of the words another parent (parser.rewire)")
-        if done:
-            return " and ".join(done)
+            changes.append(f"gives {100 * control.rewire:g} % of the words another parent (parser.rewire)")
+        if changes:
+            return " and ".join(changes)
     return ""
 
 
-def compare_windows(translator: Translator, windows: Iterable[list[Request]]) -> Iterator[list[Compared]]:
-    """Translate lines under their own trees and under their other ones, window by window."""
-    number = 1
-    for requests in windows:
-        yield _compare(translator, requests, number)
-        number += len(requests)
-
-
-def _compare(translator: Translator, requests: list[Request], number: int) -> list[Compared]:
+def translate_counterfactually(
+    translator: Translator, requests: Sequence[Request], number: int = 1
+) -> list[CounterfactualTranslation]:
+    """Translate a window under its own trees and under `other_tree`; `number` is the line number of its first line."""
     own = translator.translate_requests(requests, number)
-    others = [replace(request, tree=_given(request, translator)) for request in requests]
-    found = translator.translate_requests(others, number)
-    lines, trees = translator.read(others, number)
-    again = rescore(translator, lines, trees, own)
+    others = [replace(request, tree=_other_tree(request, translator)) for request in requests]
+    under_other = translator.translate_requests(others, number)
+    rescored = rescore(translator.models, translator.read(others, number), own)
     return [
-        Compared(one, other, again[index].log_probability if index in again else 0.0)
-        for index, (one, other) in enumerate(zip(own, found, strict=True))
+        CounterfactualTranslation(one, other, rescored[index].log_probability if index in rescored else 0.0)
+        for index, (one, other) in enumerate(zip(own, under_other, strict=True))
     ]
 
 
-def _given(request: Request, translator: Translator) -> Parse:
+def _other_tree(request: Request, translator: Translator) -> Parse:
     tree = request.other_tree
     assert tree is not None
-    # trees that were written by hand have no probabilities
-    certain = tree.arcs is None and any(reader.wants_arcs for reader in translator.readers)
-    return replace(tree, arcs=certain_arcs(tree)) if certain and len(tree) else tree
+    # a tree that was written by hand has no arc probabilities
+    needs_arcs = tree.arcs is None and any(model.needs_arcs for model in translator.models)
+    return replace(tree, arcs=certain_arcs(tree)) if needs_arcs and len(tree) else tree

@@ -1,4 +1,4 @@
-"""How likely given translations are: pairs of raw text to log-probabilities, in the order of the lines.
+"""Log-probabilities of given translations: pairs of raw text, in the order of the lines.
 
     log P(y | x) = Σ_t log P(y_t | y_<t, x)        perplexity = exp(-log P(y | x) / T)
 
@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import torch
 
 from synmt.arrays import DoubleArray, IntArray
-from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK, IdArray
-from synmt.decode.forced import force_again
-from synmt.decode.inputs import batches
-from synmt.decode.source import Source
+from synmt.decode.forced import force_targets
+from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Parse
 
 _PIECES = 50
-"""For each sentence that a batch may have, so many target pieces fit into it, padding included."""
+"""Target pieces in a batch, padding included, per sentence that it may have."""
 
 Alternatives = tuple[str, Sequence[str]]
 """A source, and translations of it."""
@@ -36,12 +34,12 @@ Alternatives = tuple[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Token:
-    """One piece of a target, or its end.
+    """One piece of a target, or EOS.
 
-    text: the characters that it stands for, a blank before a word included; none for EOS, and none for all but the
-        last of the bytes that spell one character.
-    start, end: where they stand in the target.
-    log_probability: given all before it, in nats.
+    text: the characters that it covers, with the space before a word; empty for EOS, and for every byte of a character
+        except the last.
+    start, end: their position in the target.
+    log_probability: given everything before it, in nats.
     """
 
     text: str
@@ -52,14 +50,14 @@ class Token:
 
 @dataclass(frozen=True, eq=False)
 class PairScore:
-    """How likely the model finds a target.
+    """The log-probability of a target given its source.
 
     line: its number, from 1.
-    log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which says nothing.
-    spans: (T, 2) the characters of the target that each of them stands for; EOS stands at its end, for none.
-    source_dropped, target_dropped: pieces at the end that were too many for the model. A target that lost some is
-        scored without them and without EOS.
-    unknown: pieces of the target that the vocabulary has no name for; they have the probability of the unknown piece.
+    log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot be scored.
+    spans: (T, 2) characters of the target that each piece covers; EOS covers none, at the end.
+    source_dropped, target_dropped: pieces at the end beyond the model's maximum. A target that lost some is scored
+        without them and without EOS.
+    unknown: pieces of the target that the vocabulary does not have; they are scored as <unk>.
     """
 
     line: int
@@ -73,22 +71,22 @@ class PairScore:
 
     @property
     def pieces(self) -> int:
-        """How many pieces were scored, EOS included."""
+        """Number of pieces scored, EOS included."""
         return len(self.log_probabilities)
 
     @property
     def log_probability(self) -> float | None:
-        """Of the target, in nats; None where the source has no text."""
+        """Log-probability of the target, in nats; None if the source has no text."""
         return float(self.log_probabilities.sum()) if self.pieces else None
 
     @property
     def perplexity(self) -> float | None:
-        """By piece; None where the source has no text."""
+        """Perplexity by piece; None if the source has no text."""
         return _perplexity(self.log_probability, self.pieces) if self.log_probability is not None else None
 
     @property
     def tokens(self) -> list[Token]:
-        """Give each piece with its characters and its log-probability."""
+        """The pieces with their characters and log-probabilities."""
         rows = zip(self.spans.tolist(), self.log_probabilities.tolist(), strict=True)
         return [Token(self.target[start:end], start, end, value) for (start, end), value in rows]
 
@@ -98,32 +96,26 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
-    parses: a tree for each source; without them the recorded parser is applied, if the model reads trees.
+    parses: a tree for each source; without them, sources are parsed if the model reads trees.
     """
-    given = ((source, (target,)) for source, target in _side_by_side(sources, targets))
-    for [score] in score_alternatives(translator, given, parses):
+    alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
+    for [score] in score_alternatives(translator, alternatives, parses):
         yield score
 
 
 def score_alternatives(
-    translator: Translator, given: Iterable[Alternatives], parses: Iterable[Parse] | None = None
+    translator: Translator, alternatives: Iterable[Alternatives], parses: Iterable[Parse] | None = None
 ) -> Iterator[list[PairScore]]:
-    """Score several targets of each source, which is parsed and read once for all of them."""
-    given, trees, number = iter(given), iter(parses) if parses is not None else None, 1
-    while window := list(islice(given, translator.window)):
-        lines = [source for source, _ in window]
-        chosen = list(islice(trees, len(lines))) if trees is not None else None
-        if chosen is not None and len(chosen) < len(lines):
-            raise SynmtError(f"there are only {number - 1 + len(chosen)} trees", where=f"line {number + len(chosen)}")
-        yield from _score_window(translator, window, translator.trees(lines, chosen, number), number)
-        number += len(lines)
-    # a reader of trees that has some left says so now
-    if trees is not None and next(trees, None) is not None:
-        raise SynmtError(f"there are more trees than lines, {number - 1}")
+    """Score several targets of each source, which is parsed and encoded once for all of them."""
+    number = 1
+    for window, given in zip_trees(windows(alternatives, translator.window), parses):
+        trees = translator.trees([source for source, _ in window], given, number)
+        yield from _score_window(translator, window, trees, number)
+        number += len(window)
 
 
 class Totals:
-    """What a text adds up to. Sources without text and targets that were cut off are counted apart and left out."""
+    """Sums over a text. Sources without text and targets that were cut off are only counted, in `left_out`."""
 
     def __init__(self) -> None:
         self.pairs = self.left_out = self.unknown = 0
@@ -131,7 +123,7 @@ class Totals:
         self.units = {"piece": 0, "word": 0, "character": 0}
 
     def add(self, score: PairScore) -> None:
-        """Count one pair."""
+        """Add one pair."""
         if score.log_probability is None or score.target_dropped:
             self.left_out += 1
             return
@@ -144,15 +136,15 @@ class Totals:
 
     @property
     def mean(self) -> float:
-        """The log-probability of a sentence, on average, in nats."""
+        """Mean log-probability of a sentence, in nats."""
         return self.log_probability / self.pairs if self.pairs else 0.0
 
     def perplexity(self, unit: str) -> float:
-        """By piece, word or character; the end of a sentence counts as one."""
+        """Compute the perplexity by piece, word or character; the end of a sentence counts as one."""
         return _perplexity(self.log_probability, max(1, self.units[unit]))
 
     def as_json(self) -> dict[str, Any]:
-        """Write all of it as plain values; None where there are no pairs, or for a perplexity beyond all numbers."""
+        """Return plain values; None where there are no pairs, and for an infinite perplexity."""
         perplexities = {unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units}
         return {
             "pairs": self.pairs,
@@ -165,15 +157,15 @@ class Totals:
 
 
 @dataclass(frozen=True, eq=False)
-class _Written:
-    """A target that has been cut into pieces.
+class _Target:
+    """A target cut into pieces.
 
     row: of its source, in the memory.
-    place: among the targets of its source.
+    index: among the targets of its source.
     """
 
     row: int
-    place: int
+    index: int
     ids: IdArray
     spans: IntArray
     dropped: int
@@ -181,50 +173,49 @@ class _Written:
 
 @torch.inference_mode()
 def _score_window(
-    translator: Translator, window: Sequence[Alternatives], trees: Sequence[Parse | None], number: int
+    translator: Translator, window: Sequence[Alternatives], trees: Trees, number: int
 ) -> list[list[PairScore]]:
-    found = [
+    scores = [
         [PairScore(number + index, source, target) for target in targets]
         for index, (source, targets) in enumerate(window)
     ]
-    size = translator.decoding.batch_size
+    model, size = translator.models[0], translator.options.batch_size
     for sources in translator.source_batches([source for source, _ in window], trees):
-        batch = collate([one.example for one in sources], translator.reading).to(translator.device)
-        memory, _ = translator.model.remember(batch.source, batch.source_signals)
-        written = [
-            _cut(translator, row, place, target)
-            for row, one in enumerate(sources)
-            for place, target in enumerate(window[one.index][1])
+        batch = model.collate([source.example for source in sources])
+        memory, _ = model.model.remember(batch.source, batch.source_signals)
+        targets = [
+            _cut(translator, row, index, target)
+            for row, source in enumerate(sources)
+            for index, target in enumerate(window[source.index][1])
         ]
-        for part in batches(written, lambda one: len(one.ids), sentences=size, pieces=_PIECES * size):
-            logs = force_again(translator.model, memory, [one.row for one in part], [one.ids for one in part])
-            for one, values in zip(part, logs, strict=True):
-                targets = found[sources[one.row].index]
-                targets[one.place] = _scored(targets[one.place], sources[one.row], one, values)
-    return found
+        for part in batches(targets, lambda one: len(one.ids), sentences=size, pieces=_PIECES * size):
+            logs = force_targets(model.model, memory, [one.row for one in part], [one.ids for one in part])
+            for target, values in zip(part, logs, strict=True):
+                source = sources[target.row]
+                alternatives = scores[source.index]
+                alternatives[target.index] = _scored(alternatives[target.index], source, target, values)
+    return scores
 
 
-def _cut(translator: Translator, row: int, place: int, target: str) -> _Written:
-    pieces, longest = translator.target.encode(target), translator.max_pieces
-    return _Written(row, place, pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest))
+def _cut(translator: Translator, row: int, index: int, text: str) -> _Target:
+    pieces, longest = translator.target.encode(text), translator.max_pieces
+    return _Target(row, index, pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest))
 
 
-def _scored(empty: PairScore, source: Source, written: _Written, values: DoubleArray) -> PairScore:
+def _scored(score: PairScore, source: Source, target: _Target, values: DoubleArray) -> PairScore:
     if not np.isfinite(values).all():
         raise SynmtError("the model gives no finite probabilities: its weights are broken")
-    end = len(empty.target)
-    spans = np.concatenate((written.spans, [[end, end]]))  # (T, 2)
-    # EOS after half a sentence says nothing about the sentence
-    scored = len(written.ids) + (written.dropped == 0)
-    return PairScore(
-        empty.line,
-        empty.source,
-        empty.target,
-        values[:scored],
-        spans[:scored],
-        source.dropped,
-        written.dropped,
-        int((written.ids == UNK).sum()),
+    end = len(score.target)
+    spans = np.concatenate((target.spans, [[end, end]]))  # (T, 2)
+    # the probability of EOS after half a sentence is meaningless
+    scored = len(target.ids) + (target.dropped == 0)
+    return replace(
+        score,
+        log_probabilities=values[:scored],
+        spans=spans[:scored],
+        source_dropped=source.dropped,
+        target_dropped=target.dropped,
+        unknown=int((target.ids == UNK).sum()),
     )
 
 
@@ -234,13 +225,15 @@ def _perplexity(log_probability: float, units: int) -> float:
 
 
 def finite(value: float | None) -> float | None:
-    """Give None for what JSON has no number for."""
+    """Replace infinity, which JSON does not have, by None."""
     return value if value is not None and math.isfinite(value) else None
 
 
-def _side_by_side(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _zip_lines(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:
     for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
         if source is None or target is None:
             longer = "sources than targets" if target is None else "targets than sources"
-            raise SynmtError(f"there are more {longer}: one has no line {number}", do="Line n of both must be a pair")
+            raise SynmtError(
+                f"there are more {longer}: one has no line {number}", do="Line n of both must belong together"
+            )
         yield source, target

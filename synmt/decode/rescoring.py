@@ -1,35 +1,32 @@
-"""A second look at translations: the models write them again, which tells how likely they are and what was looked at.
+"""Rescoring: force the models to decode a translation that was just found, for its probability and attention.
 
-In an ensemble of M models, P(y_t) = 1/M Σ_m P_m(y_t), as in the search, and weights of attention are averaged.
+In an ensemble of M models, P(y_t) = 1/M Σ_m P_m(y_t), as in the search, and attention weights are averaged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synmt.arrays import DoubleArray, IntArray
-from synmt.data.batch import collate
-from synmt.decode.alignment import blank_words, default_head_weights, word_alignment
-from synmt.decode.forced import Forced, force
-from synmt.decode.source import Source
-from synmt.decode.translation import Aligned, Translation, piece_spans
-
-if TYPE_CHECKING:
-    from synmt.decode.loaded_model import Trees
-    from synmt.decode.translator import Translator
+from synmt.data.corpus import Example
+from synmt.data.vocabulary import Vocabulary
+from synmt.decode.alignment import default_head_weights, whitespace_words, word_alignment
+from synmt.decode.forced import ForcedDecoding, force
+from synmt.decode.inputs import Source
+from synmt.decode.loaded_model import LoadedModel
+from synmt.decode.translation import Translation, WordAlignment, piece_spans
 
 
 @dataclass(frozen=True, eq=False)
 class Rescored:
-    """What the models say of a translation that they were made to write.
+    """What the models say about a translation.
 
-    source: (T, 2) which characters of the line each source piece stands for.
+    source: (T, 2) characters of the line that each source piece covers.
     log_probability: of its pieces and EOS, in nats.
-    cross: (T', T + 1) weights of attention to the source, rows and columns as those of `Forced`; None without.
+    cross: (T', T + 1) attention to the source, with the rows and columns of `ForcedDecoding`; None if not requested.
     """
 
     source: IntArray
@@ -38,54 +35,48 @@ class Rescored:
 
 
 def rescore(
-    translator: Translator,
-    lines: Sequence[str],
-    trees: Sequence[Trees],
+    models: Sequence[LoadedModel],
+    batches: Iterable[Sequence[list[Source]]],
     translations: Sequence[Translation],
     *,
     attention: bool = False,
 ) -> dict[int, Rescored]:
-    """Make the models write the best translation of each line that has one, under given trees: by place of the line.
+    """Rescore the best translation of each line: by the index of the line.
 
-    trees: of the lines, for each of the translator's readers.
+    batches: for each batch the sources of each model, as `Translator.batches` yields them.
     """
-    found = {}
-    for parts in translator.parts(lines, trees):
+    rescored = {}
+    for sources in batches:
         forced = [
-            force(
-                reader.model,
-                collate(_pairs(part, translations), reader.reading).to(translator.device),
-                attention=attention,
-            )
-            for reader, part in zip(translator.readers, parts, strict=True)
+            force(model.model, model.collate(_with_targets(own, translations)), attention=attention)
+            for model, own in zip(models, sources, strict=True)
         ]
-        for one, *several in zip(parts[0], *forced, strict=True):
-            cross = np.mean([_weights(each) for each in several], axis=0) if attention else None
-            found[one.index] = Rescored(one.spans, _log_probability(several), cross)
-    return found
+        for source, *by_model in zip(sources[0], *forced, strict=True):
+            cross = np.mean([_cross(each) for each in by_model], axis=0) if attention else None
+            rescored[source.index] = Rescored(source.spans, _log_probability(by_model), cross)
+    return rescored
 
 
-def align(translation: Translation, line: str, written: Rescored, translator: Translator) -> Translation:
-    """Add which words of the line those of the translation come from."""
-    assert written.cross is not None
+def align(translation: Translation, line: str, rescored: Rescored, target: Vocabulary) -> Translation:
+    """Add the word alignment with its line to a translation."""
+    assert rescored.cross is not None
     best = translation.candidates[0]
-    words = blank_words(line), blank_words(best.text)
-    spans = piece_spans(best.pieces, translator.target)
-    pairs = word_alignment(written.cross, spans, written.source, *words)
-    return replace(translation, aligned=Aligned(pairs, *words))
+    words = whitespace_words(line), whitespace_words(best.text)
+    pairs = word_alignment(rescored.cross, piece_spans(best.pieces, target), rescored.source, *words)
+    return replace(translation, alignment=WordAlignment(pairs, *words))
 
 
-def _pairs(part: Sequence[Source], translations: Sequence[Translation]) -> list:
+def _with_targets(sources: Sequence[Source], translations: Sequence[Translation]) -> list[Example]:
     return [
         replace(one.example, target=np.array(translations[one.index].candidates[0].pieces, dtype=np.int32))
-        for one in part
+        for one in sources
     ]
 
 
-def _log_probability(several: Sequence[Forced]) -> float:
-    logs = [forced.log_probabilities for forced in several]
+def _log_probability(by_model: Sequence[ForcedDecoding]) -> float:
+    logs = [forced.log_probabilities for forced in by_model]
     return float((np.logaddexp.reduce(logs, axis=0) - np.log(len(logs))).sum())
 
 
-def _weights(forced: Forced) -> DoubleArray:
+def _cross(forced: ForcedDecoding) -> DoubleArray:
     return default_head_weights(forced.cross, max(layer for layer, _ in forced.cross))

@@ -1,7 +1,8 @@
-"""What becomes of a line: its translations, and what a person should know of them."""
+"""What comes out for a line: its translations, and what the user should know about them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -10,17 +11,18 @@ import numpy as np
 from synmt.arrays import IntArray
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
-from synmt.decode.degenerate import Reason
+from synmt.decode.degenerate import Reason, degenerate
 from synmt.decode.hypotheses import Hypothesis
+from synmt.decode.inputs import Source
 
 
 @dataclass(frozen=True)
 class Candidate:
     """One translation of a line.
 
-    score: the log-probability under the length penalty.
-    log_probability: of its pieces and EOS, in nats.
-    pieces: what it was joined from, without EOS.
+    score: log-probability after the length penalty.
+    log_probability: of the pieces and EOS, in nats.
+    pieces: the pieces of the text, without EOS.
     """
 
     text: str
@@ -30,10 +32,10 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Aligned:
-    """Which source word each word of the best translation comes from; words stand between blanks.
+class WordAlignment:
+    """The source word that each word of the best translation comes from; words are separated by whitespace.
 
-    pairs: source word and target word, both from 0.
+    pairs: (source word, target word), both counted from 0.
     source_words, target_words: (W, 2) characters of the words.
     """
 
@@ -44,14 +46,14 @@ class Aligned:
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one line.
+    """The result for one line.
 
     line: its number, from 1.
-    candidates: the n best, best first; none for a line without text.
-    dropped: pieces at the end of the source that were too many for the model and are not translated.
-    unknown: what in the source the vocabulary has no piece for, and the model does not see.
-    degenerate: why the best translation is none, as far as that can be told without a reference.
-    aligned: where it was asked for, and the line has text.
+    candidates: the n best translations, best first; empty for a line without text.
+    dropped: pieces at the end of the source that are not translated, because the model takes only so many.
+    unknown: parts of the source that the vocabulary does not have; the model reads <unk> there.
+    degenerate: what is wrong with the best translation, as far as can be seen without a reference.
+    alignment: None if not requested, or for a line without text.
     """
 
     line: int
@@ -59,39 +61,57 @@ class Translation:
     dropped: int = 0
     unknown: tuple[str, ...] = ()
     degenerate: Reason | None = None
-    aligned: Aligned | None = None
+    alignment: WordAlignment | None = None
+
+    @property
+    def best(self) -> Candidate:
+        """Return the best translation; for a line without text, an empty one with the score 0."""
+        return self.candidates[0] if self.candidates else _EMPTY
 
     @property
     def text(self) -> str:
-        """The best translation; empty for a line without text."""
-        return self.candidates[0].text if self.candidates else ""
+        """Return the text of the best translation."""
+        return self.best.text
 
 
-NO_TRANSLATION = Candidate("", 0.0, 0.0)
-"""That of a line without text."""
+_EMPTY = Candidate("", 0.0, 0.0)
+
+
+def make_translation(
+    line: str, source: Source, hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary, first: int, limit: int
+) -> Translation:
+    """Make the translation of a line from its hypotheses.
+
+    first: line number of the first line of the window.
+    limit: maximum number of pieces, EOS included.
+    """
+    candidates = tuple(make_candidate(hypothesis, vocabulary) for hypothesis in hypotheses)
+    at_limit = len(candidates[0].pieces) + 1 >= limit
+    reason = degenerate(line, candidates[0].text, at_limit=at_limit)
+    return Translation(first + source.index, candidates, source.dropped, source.unknown, reason)
 
 
 def make_candidate(hypothesis: Hypothesis, vocabulary: Vocabulary) -> Candidate:
-    """Join the pieces of a hypothesis."""
+    """Join the pieces of a hypothesis into text."""
     text = _joined(hypothesis.ids, vocabulary)
     return Candidate(text, hypothesis.score, hypothesis.log_probability, tuple(hypothesis.ids))
 
 
 def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
-    """Find the characters of the joined text that each piece has added: (T, 2); of bytes the last has the character."""
+    """Find the characters of the joined text that each piece adds: (T, 2); the last byte of a character adds it."""
     text = _joined(pieces, vocabulary)
-    # an unfinished character is spelt with others than the finished one
+    # the bytes of an incomplete character are joined into other characters than the complete one
     shared = (_shared(text, _joined(pieces[:end], vocabulary)) for end in range(1, len(pieces)))
     ends = [*accumulate(shared, max), len(text)][: len(pieces)]
     return np.array(list(zip([0, *ends], ends, strict=False)), dtype=np.int64).reshape(-1, 2)
 
 
-def _joined(pieces: tuple[int, ...] | list[int], vocabulary: Vocabulary) -> str:
-    # bytes can spell a line end, and a line of output must stay one
+def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
+    # byte pieces can spell a newline, but the output must stay one line
     return vocabulary.decode(pieces).replace("\n", " ")
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the characters that two texts begin with alike."""
+    """Count the characters of the common prefix."""
     different = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
     return next(different, min(len(one), len(other)))

@@ -10,7 +10,6 @@ the line; punctuation counts.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
@@ -191,11 +190,8 @@ def measure(
 
 
 def under(translator: Translator, control: Control) -> Translator:
-    """Give the same model, under another control than its recipe's."""
-    other = copy.copy(translator)
-    first, *members = translator.readers
-    other.readers = (replace(first, reading=replace(first.reading, control=control)), *members)
-    return other
+    """Return a translator of the same model under another control than its recipe's."""
+    return translator.with_control(control)
 
 
 def attachment(own: Sequence[Parse], others: Sequence[Parse]) -> float:

@@ -1,0 +1,192 @@
+"""Input and output lines of `synmt translate`: plain text, or one JSON object per line.
+
+JSON fields
+in    source (or text)     the line
+      prefix               how the translation has to begin
+      parse                its tree, as CoNLL-U text; without it, or with null, the line is parsed
+out   translation, score, log_probability
+      dropped              pieces at the end of the source beyond the model's maximum
+      degenerate           empty, loop, limit or copy (see synmt/decode/degenerate.py), or null
+      translations         for an n-best list: translation, score and log_probability of each, best first
+      alignment            if requested: pairs [source word, target word], with source_words and target_words, the
+                           characters [start, end) of each word
+      override             under another tree: translation, score, log_probability, and own_log_probability, that of the
+                           translation above
+
+Other fields are copied, in their order; input fields with the name of an output field are replaced.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import tee
+from pathlib import Path
+from typing import Any, Literal
+
+from synmt.decode.inputs import Request, zip_windows
+from synmt.decode.override import CounterfactualTranslation
+from synmt.decode.translation import Candidate, Translation
+from synmt.errors import SynmtError, UsageError
+from synmt.files import read_lines
+from synmt.syntax.conllu import parse_in, read_parses
+
+_DIGITS = 6
+
+Result = Translation | CounterfactualTranslation
+
+
+@dataclass(frozen=True)
+class Record:
+    """An input line.
+
+    fields: of its JSON object; empty for plain text.
+    """
+
+    fields: dict[str, Any]
+    request: Request
+
+
+def own_translation(result: Result) -> Translation:
+    """Return the translation under the line's own tree."""
+    return result if isinstance(result, Translation) else result.own
+
+
+Windows = Iterator[list[Record]]
+
+
+def read_text(windows: Iterable[list[str]], prefixes: Path | None = None) -> Windows:
+    """Read windows of plain lines; `prefixes` has a prefix for each line."""
+    if prefixes is None:
+        yield from ([Record({}, Request(line)) for line in window] for window in windows)
+        return
+    for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
+        yield [Record({}, Request(*pair)) for pair in zip(window, some, strict=True)]
+
+
+def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False) -> Windows:
+    """Parse windows of JSON lines; everything before an invalid line is yielded before SynmtError is raised.
+
+    trees: whether `parse` is read; otherwise it may be anything.
+    """
+    number = 1
+    for lines in windows:
+        records: list[Record] = []
+        try:
+            for line in lines:
+                records.append(_record(line, f"{where}: line {number}", trees=trees))
+                number += 1
+        except SynmtError:
+            if records:
+                yield records
+            raise
+        yield records
+
+
+def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
+    """Add the trees of a CoNLL-U file to the requests, one for each; raises UsageError if a request has one already."""
+    records, again = tee(records)
+    trees = read_parses(path, (record.request.text for window in again for record in window))
+    for window, some in zip_windows(records, trees, f"trees in {path}"):
+        if any(getattr(record.request, field) is not None for record in window):
+            raise UsageError("an object has a `parse` already", where="--parses", do="Leave out one of the two")
+        yield [
+            replace(record, request=replace(record.request, **{field: tree}))
+            for record, tree in zip(window, some, strict=True)
+        ]
+
+
+def format_text(result: Result, *, n_best: bool = False, scores: bool = False) -> str:
+    """Format a translation as a line, or with `n_best` as a list in the format of Moses, a line each.
+
+    scores: add the score after a tab.
+    """
+    if isinstance(result, CounterfactualTranslation):
+        columns = (_column(result.own.text), _column(result.other.text), format_number(result.difference))
+        return "\t".join(columns) + "\n"
+    best = result.best
+    if n_best:
+        candidates = result.candidates or (best,)
+        return "".join(f"{result.line - 1} ||| {one.text} ||| {format_number(one.score)}\n" for one in candidates)
+    return f"{_column(best.text)}\t{format_number(best.score)}\n" if scores else f"{best.text}\n"
+
+
+def format_number(value: float, sign: str = "") -> str:
+    """Format a number with four decimals; with the sign `+`, positive numbers have one too."""
+    # avoid -0.0000
+    return f"{round(value, 4) + 0.0:{sign}.4f}"
+
+
+def format_json(record: Record, result: Result, *, n_best: bool = False) -> str:
+    """Format an input object with its translation as a line; `n_best` lists all candidates."""
+    fields = record.fields | _translation_fields(own_translation(result), n_best)
+    if isinstance(result, CounterfactualTranslation):
+        other = _candidate_fields(result.other.best)
+        fields["override"] = other | {"own_log_probability": round(result.own_rescored, _DIGITS)}
+    return _line(fields)
+
+
+def _column(text: str) -> str:
+    # byte pieces can spell a tab, which must not start another column
+    return text.replace("\t", " ")
+
+
+def _translation_fields(translation: Translation, n_best: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = _candidate_fields(translation.best)
+    fields |= {"dropped": translation.dropped, "degenerate": translation.degenerate}
+    if n_best:
+        fields["translations"] = [_candidate_fields(one) for one in translation.candidates or (translation.best,)]
+    if alignment := translation.alignment:
+        fields["alignment"] = [list(pair) for pair in alignment.pairs]
+        fields |= {"source_words": alignment.source_words.tolist(), "target_words": alignment.target_words.tolist()}
+    return fields
+
+
+def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "translation": candidate.text,
+        "score": round(candidate.score, _DIGITS),
+        "log_probability": round(candidate.log_probability, _DIGITS),
+    }
+
+
+def _line(fields: dict[str, Any]) -> str:
+    text = json.dumps(fields, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # a lone surrogate in a copied field has no UTF-8, but can be escaped
+        text = json.dumps(fields)
+    return f"{text}\n"
+
+
+def _record(line: str, where: str, *, trees: bool) -> Record:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SynmtError(f"not JSON ({error})", where=where, do="Write one object per line") from None
+    if not isinstance(fields, dict):
+        raise SynmtError("not a JSON object", where=where, do="Write one object with the field `source` per line")
+    name = next((name for name in ("source", "text") if name in fields), None)
+    if name is None:
+        raise SynmtError("the field `source` is missing", where=where, allowed="`text` is read in its place")
+    text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
+    tree = _optional_text(fields, "parse", where) if trees else None
+    parse = None if tree is None else parse_in(tree, text, where=f"{where}, `parse`")
+    return Record(fields, Request(text, prefix or "", parse))
+
+
+def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:
+    return None if fields.get(name) is None else _text(fields, name, where, allowed="a string or null")
+
+
+def _text(fields: dict[str, Any], name: str, where: str, *, allowed: str = "a string") -> str:
+    value = fields[name]
+    if not isinstance(value, str):
+        raise SynmtError(f"`{name}` is not a string", where=where, allowed=f"Allowed: {allowed}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise SynmtError(f"`{name}` has a lone surrogate, which is not a character", where=where) from None
+    return value

@@ -1,0 +1,66 @@
+"""A summary of translations: what the user should know about them is logged."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from synmt.decode.degenerate import REASONS, Reason
+from synmt.decode.override import CounterfactualTranslation
+from synmt.decode.records import Result, format_number, own_translation
+
+_logger = logging.getLogger(__name__)
+_EXAMPLES = 5
+
+
+class TranslationSummary:
+    """Counts what is unusual in translations.
+
+    max_pieces: of a source.
+    """
+
+    def __init__(self, max_pieces: int) -> None:
+        self._max_pieces, self._lines = max_pieces, 0
+        self._degenerate: dict[int, Reason] = {}
+        self._unknown = Counter[str]()
+        self._differences: list[float] = []
+        self._changed = 0
+
+    def add(self, result: Result) -> None:
+        """Add a line, and log a warning if it was cut."""
+        translation = own_translation(result)
+        self._lines += 1
+        self._unknown.update(translation.unknown)
+        if translation.degenerate:
+            self._degenerate[translation.line] = translation.degenerate
+        if isinstance(result, CounterfactualTranslation) and translation.candidates:
+            self._changed += result.changed
+            self._differences.append(result.difference)
+        if translation.dropped:
+            _logger.warning(
+                f"line {translation.line} has {self._max_pieces + translation.dropped} pieces; the model takes "
+                f"{self._max_pieces} (filters.max_pieces), so the last {translation.dropped} are not translated"
+            )
+
+    def log(self) -> None:
+        """Log the counts; nothing if nothing is unusual."""
+        if self._unknown:
+            examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
+            count = sum(self._unknown.values())
+            _logger.warning(f"{count:,} pieces are not in the source vocabulary: {examples}; the model reads <unk>")
+        if self._degenerate:
+            counts = Counter(self._degenerate.values())
+            kinds = ", ".join(f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason])
+            examples = _examples([str(line) for line in self._degenerate])
+            _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} lines (see {examples})")
+        if self._differences:
+            mean = sum(self._differences) / len(self._differences)
+            _logger.info(
+                f"under the other trees, {self._changed:,} of {len(self._differences):,} translations change, and the "
+                f"log-probability of the original ones by {format_number(mean, '+')} nats per line"
+            )
+
+
+def _examples(values: Sequence[str]) -> str:
+    return ", ".join(values[:_EXAMPLES]) + " …" * (len(values) > _EXAMPLES)

@@ -1,0 +1,139 @@
+"""The trees that loaded models read: given ones, or those of the parser that made a model's training trees."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from synmt.decode.inputs import Trees
+from synmt.decode.loaded_model import LoadedModel
+from synmt.errors import SynmtError
+from synmt.files import fingerprint
+from synmt.parsing.cache import CachedParser
+from synmt.parsing.parser import StanzaParser
+from synmt.syntax.arcs import without_arcs
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.whitespace import without_whitespace
+
+_logger = logging.getLogger(__name__)
+
+
+class TreeProvider:
+    """Finds the trees that each model of an ensemble reads; models with the same parser share it.
+
+    device: of the parsers.
+    cached: whether trees are stored for later runs (see `synmt.parsing.cache`).
+    """
+
+    def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
+        self._needs_arcs = any(model.needs_arcs for model in models)
+        self._reads_trees = [model.reads_trees for model in models]
+        keys = [_parser_key(model.parser) for model in models]
+        groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
+        parsers = {
+            # arc probabilities do not change the trees, so models that do not read them share the parser too
+            key: _LazyParser(group[0].parser, device, cached=cached, arcs=any(model.needs_arcs for model in group))
+            for key, group in groups.items()
+        }
+        self._parsers = [parsers[key] for key in keys]
+
+    def parser(self) -> StanzaParser:
+        """Load the parser of the first model; raises SynmtError if its run does not record one."""
+        return self._parsers[0].parser
+
+    def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> list[Trees]:
+        """Find the trees that each model reads: the given tree of a line, else that of the model's parser.
+
+        number: line number of the first line, for messages.
+        """
+        no_trees: Trees = [None] * len(lines)
+        given = no_trees if given is None else given
+        if self._needs_arcs:
+            _check_arcs(given, number)
+        reading = {parser for parser, reads in zip(self._parsers, self._reads_trees, strict=True) if reads}
+        found = {parser: parser.complete(lines, given, number) for parser in reading}
+        return [
+            found[parser] if reads else no_trees for parser, reads in zip(self._parsers, self._reads_trees, strict=True)
+        ]
+
+
+class _LazyParser:
+    """The parser that a run has recorded, loaded when it is first needed."""
+
+    def __init__(self, identity: dict[str, Any] | None, device: str, *, cached: bool, arcs: bool) -> None:
+        self._identity, self._device, self._cached, self._arcs = identity, device, cached, arcs
+
+    @cached_property
+    def parser(self) -> StanzaParser:
+        return recorded_parser(self._identity, self._device, arcs=self._arcs)
+
+    @cached_property
+    def _cache(self) -> CachedParser | StanzaParser:
+        return CachedParser(self.parser) if self._cached else self.parser
+
+    def complete(self, lines: Sequence[str], given: Trees, number: int) -> Trees:
+        """Parse the lines that have no tree; lines without text get an empty tree."""
+        trees = [
+            flat_parse(line) if tree is None and not without_whitespace(line) else tree
+            for line, tree in zip(lines, given, strict=True)
+        ]
+        missing = [index for index, tree in enumerate(trees) if tree is None]
+        # where every line has a tree, the parser need not be installed
+        if not missing:
+            return trees
+
+        def warn(index: int, reason: str) -> None:
+            line = number + missing[index]
+            _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {reason}")
+
+        parsed = self._cache.parse([lines[index] for index in missing], on_failure=warn)
+        for index, tree in zip(missing, parsed, strict=True):
+            trees[index] = tree
+        return trees
+
+
+def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool) -> StanzaParser:
+    """Load the parser that made the training trees, and warn if it has changed since.
+
+    arcs: whether the model reads arc probabilities.
+    """
+    if identity is None:
+        raise SynmtError(
+            "the model reads dependency trees, and its run does not say which parser makes them",
+            do="Provide a tree for each line with `--parses FILE.conllu`",
+        )
+    try:
+        parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
+    except SynmtError as error:
+        do = "With `synmt translate`, use `--parser FOLDER`, or provide the trees with `--parses FILE.conllu`"
+        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=f"{error.do}; {do}") from None
+    if difference := parser_difference(identity, parser.identity):
+        _logger.warning(f"the parser is not the one that the model was trained with: {difference}")
+    return parser
+
+
+def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
+    """Describe how the trees of two parsers may differ; empty if the parsers are the same, in whatever folders."""
+    names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
+    return ", ".join(
+        "other model files" if name == "files" else f"{name} {present.get(name)} instead of {recorded.get(name)}"
+        for name in names
+        if recorded.get(name) != present.get(name)
+    )
+
+
+_NOT_IN_TREES = {"model", "arcs"}
+"""What an identity says that changes no tree: the folder, and whether arc probabilities are added."""
+
+
+def _parser_key(identity: dict[str, Any] | None) -> str:
+    """Return equal keys for parsers with equal trees."""
+    return fingerprint(sorted(item for item in (identity or {}).items() if item[0] not in _NOT_IN_TREES))
+
+
+def _check_arcs(trees: Trees, number: int) -> None:
+    for line, tree in enumerate(trees, start=number):
+        if tree is not None and tree.arcs is None and len(tree):
+            raise without_arcs("the tree", f"line {line}")
