@@ -14,7 +14,7 @@ from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import flat_parse
 from synmt.syntax.whitespace import without_whitespace
 
 _logger = logging.getLogger(__name__)
