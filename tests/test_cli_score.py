@@ -15,14 +15,16 @@ import typer
 from small_run import make_run
 from typer.testing import CliRunner
 
+from synmt.cli import app, console
+from synmt.cli.arguments import StrictCommand
 from synmt.cli.score import score
 from synmt.cli.score_tables import fit
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.files import read_lines
 
 APP = typer.Typer()
-APP.command()(score)
+APP.command(cls=StrictCommand)(score)
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
@@ -37,6 +39,7 @@ def files(tmp_path):
 
 
 def run(*arguments, stdin=None):
+    console.configure()
     return CliRunner().invoke(APP, [str(argument) for argument in arguments], input=stdin)
 
 
@@ -384,6 +387,20 @@ def test_what_does_not_fit_together_is_refused(files, monkeypatch, arguments, me
     assert message in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("score", "-r", "ref.de", "one.de", "--reference", "two.de"), "--reference"),
+        (("score", "-r", "ref.de", "one.de", "--lowercase", "--cased"), "--lowercase/--cased"),
+        (("analyze", "--by-length", "--baseline", "one", "--baseline", "two"), "--baseline"),
+    ],
+)
+def test_a_repeated_option_is_refused_instead_of_using_the_last_one(arguments, option):
+    error = CliRunner().invoke(app, arguments).exception
+    assert isinstance(error, UsageError)
+    assert str(error) == f"{option} is given more than once. Give it once."
+
+
 def test_a_model_is_asked_with_all_that_was_given(monkeypatch):
     asked = {}
     monkeypatch.setattr("synmt.cli.score_model.score_model", lambda **given: asked.update(given))
@@ -481,6 +498,8 @@ def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files
 SCRIPT = """
 import typer
 from synmt.cli import running
+from synmt.cli import app, console
+from synmt.cli.arguments import StrictCommand
 from synmt.cli.score import score
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(score)

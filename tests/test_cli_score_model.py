@@ -9,6 +9,7 @@ import typer
 from small_run import PASCAL, TEXT, make_run
 from typer.testing import CliRunner
 
+from synmt.cli import console
 from synmt.cli.score_model import score_model
 from synmt.data.controlled import corpus as controlled
 from synmt.decode.pairs import score_pairs
@@ -49,6 +50,7 @@ def given_as(name, value):
 
 def ask(**options):
     """Run it; what it raises is raised."""
+    console.configure()
     result = CliRunner().invoke(APP, [json.dumps(options, default=str)], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result
