@@ -1,9 +1,9 @@
-"""Resamples of sentences, and intervals of ratios of sums over them."""
+"""Resamples of sentences, and intervals of ratios of sums over them and of proportions."""
 
 import numpy as np
 import pytest
 
-from synmt.evaluation.bootstrap import interval, ratio_intervals, resamples
+from synmt.evaluation.bootstrap import interval, proportions, ratio_intervals, resamples, wilson
 
 
 def drawn_one_by_one(above, below, samples, seed):
@@ -61,3 +61,17 @@ def test_an_interval_holds_the_middle_of_what_is_known():
     values = np.append(np.arange(1001.0), np.nan)
     assert interval(values).tolist() == [25, 975]
     assert interval(values[:, None]).shape == (2, 1)
+
+
+def test_proportions_of_words_are_resampled_by_sentence():
+    # three words of the first sentence, two of which are right, and one of the third; the second has no words
+    flags, sentence = np.array([[True], [True], [False], [True]]), np.array([0, 0, 0, 2])
+    [found] = proportions(flags, sentence, 3)
+    assert found.value == 0.75
+    assert (found.low, found.high) == ratio_intervals(np.array([[2.0], [0], [1]]), np.array([[3.0], [0], [1]]))[0]
+
+
+def test_wilsons_interval_by_hand():
+    # one of one: (1 + z²/2) / (1 + z²) ± the same without the 1, z = 1.96
+    square = 1.959963984540054**2
+    assert wilson(1, 1) == pytest.approx((1.0, 1 / (1 + square), 1.0))

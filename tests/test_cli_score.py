@@ -15,14 +15,17 @@ import typer
 from small_run import make_run
 from typer.testing import CliRunner
 
+from synmt.cli import app, console
+from synmt.cli.arguments import StrictCommand
 from synmt.cli.score import score
-from synmt.cli.score_tables import fit
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.contrast.report import ContrastOptions
 from synmt.evaluation.metrics import METRICS, MeanMetric
+from synmt.evaluation.model_scores import PairOptions
 from synmt.files import read_lines
 
 APP = typer.Typer()
-APP.command()(score)
+APP.command(cls=StrictCommand)(score)
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
@@ -37,6 +40,7 @@ def files(tmp_path):
 
 
 def run(*arguments, stdin=None):
+    console.configure()
     return CliRunner().invoke(APP, [str(argument) for argument in arguments], input=stdin)
 
 
@@ -219,7 +223,7 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
     legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
-    assert "draws sentences, and seeds of each system" in legend["boot. p"]
+    assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
     assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
     alone = run("-r", files / "ref.de", files / "a.0", files / "b.0", "-m", "bleu", "--samples", 200)
     assert "swaps sentences only" not in alone.stdout
@@ -250,7 +254,7 @@ def test_a_run_brings_its_reference_its_source_and_its_scoring(tmp_path, monkeyp
     assert "no test set 'flickr'" in str(wrong.exception)
     (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
     other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
-    assert "pascal: the references of its test set are not those of" in str(other.exception)
+    assert "pascal: its test set has other references than that of" in str(other.exception)
     given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
     assert given.exit_code == 0
 
@@ -295,7 +299,7 @@ def test_runs_of_other_recipes_are_no_seeds_of_one_system(tmp_path, first, other
     one, two = tmp_path / "mine.1", tmp_path / "mine.2"
     given = [tmp_path / "mine.*"] if how == "pattern" else [one, two, "--seeds"]
     message = str(run(*given, "-m", "chrf").exception)
-    assert f"{two}: is no seed of the system that {one} is one of: {said}" in message
+    assert f"{two}: not a seed of the same system as {one}: {said}" in message
     assert run(one, two, "-m", "chrf", "--samples", 50).exit_code == 0
 
 
@@ -357,23 +361,23 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     ("arguments", "message"),
     [
         ((), "there is nothing to score"),
-        (("one.de",), "nothing to score against. Give the references: `-r FILE`"),
-        (("-r", "ref.de", "one.de", "--test", "test"), "no run was given that could have a test set"),
-        (("runs/plain",), "runs/plain: there is no such file or run folder"),
-        (("one.ed", "-r", "ref.de"), "one.ed: there is no such file or run folder. Did you mean 'one.de'?"),
-        (("-r", "ref.de", "no.*"), "no.*: no file and no run folder fits the pattern"),
+        (("one.de",), "the reference is missing. Give it with `-r FILE`"),
+        (("-r", "ref.de", "one.de", "--test", "test"), "none of the systems is a run, so none has test sets"),
+        (("runs/plain",), "runs/plain: no such file or run folder"),
+        (("one.ed", "-r", "ref.de"), "one.ed: no such file or run folder. Did you mean 'one.de'?"),
+        (("-r", "ref.de", "no.*"), "no.*: no file and no run folder matches the pattern"),
         (("-r", "ref.de", "-", "-"), "standard input can be read only once"),
-        (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: is given twice as a seed"),
+        (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: the same seed of a system is given twice"),
         (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
         (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
         (("-r", "ref.de", "one.de", "-m", "copied"), "copied words reads the source, and none was given"),
-        (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "the name does not say what to write"),
-        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast belongs to --model"),
+        (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
+        (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs --model"),
         (("one.de", "--model", "runs/a", "--contrast", "controlled"), "TRANSLATIONS does not go with --model"),
         (("--model", "runs/a", "-m", "bleu", "--contrast", "x"), "--metrics/--metric does not go with --model"),
-        (("--model", "runs/a"), "a model needs pairs"),
-        (("--model", "runs/a", "--source", "s", "--contrast", "x"), "a model needs pairs"),
-        (("--model", "runs/a", "--source", "s"), "--source needs --target beside it"),
+        (("--model", "runs/a"), "a model needs texts to score"),
+        (("--model", "runs/a", "--source", "s", "--contrast", "x"), "a contrastive set has its own texts"),
+        (("--model", "runs/a", "--source", "s"), "Give `--source FILE` and `--target FILE`, or `--contrast PATH`"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(files, monkeypatch, arguments, message):
@@ -384,26 +388,36 @@ def test_what_does_not_fit_together_is_refused(files, monkeypatch, arguments, me
     assert message in str(result.exception)
 
 
-def test_a_model_is_asked_with_all_that_was_given(monkeypatch):
-    asked = {}
-    monkeypatch.setattr("synmt.cli.score_model.score_model", lambda **given: asked.update(given))
-    result = run("--model", "runs/a", "--model", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
-    assert result.exit_code == 0, result.output
-    assert asked == {
-        "models": [Path("runs/a"), Path("runs/b")],
-        "source": None,
-        "target": None,
-        "contrast": ["controlled"],
-        "checkpoint": "final",
-        "parses": None,
-        "batch_size": 8,
-        "device": "auto",
-        "samples": 1000,
-        "seed": 12345,
-        "as_json": True,
-    }
-    run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--samples", 50)
-    assert (asked["source"], asked["target"], asked["samples"]) == (Path("a.en"), Path("a.de"), 50)
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("score", "-r", "ref.de", "one.de", "--reference", "two.de"), "--reference"),
+        (("score", "-r", "ref.de", "one.de", "--lowercase", "--cased"), "--lowercase/--cased"),
+        (("analyze", "--by-length", "--baseline", "one", "--baseline", "two"), "--baseline"),
+    ],
+)
+def test_a_repeated_option_is_refused_instead_of_using_the_last_one(arguments, option):
+    error = CliRunner().invoke(app, arguments).exception
+    assert isinstance(error, UsageError)
+    assert str(error) == f"{option} is given more than once. Give it once."
+
+
+def test_models_get_every_option(monkeypatch):
+    options = []
+    # both raise: what they return is not printed
+    for function in ("contrast.report.judge_models", "model_scores.score_files"):
+        monkeypatch.setattr(f"synmt.evaluation.{function}", lambda one: options.append(one) or 1 / 0)
+    run("--model", "runs/a", "--model", "runs/b", "--contrast", "controlled", "--batch-size", 8, "--json")
+    run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--checkpoint", "best", "--parses", "a.conllu")
+    run("--model", "runs/a", "--contrast", "controlled", "--samples", 50, "--seed", 3, "--device", "cpu")
+    a, b = Path("runs/a"), Path("runs/b")
+    assert options == [
+        ContrastOptions(models=[a, b], contrast=["controlled"], batch_size=8, samples=1000, seed=12345),
+        PairOptions(
+            model=a, source=Path("a.en"), target=Path("a.de"), checkpoint="best", parses=Path("a.conllu"), device="auto"
+        ),
+        ContrastOptions(models=[a], contrast=["controlled"], samples=50, seed=3, device="cpu"),
+    ]
 
 
 def test_the_figures_of_the_pascal_paper_come_out(data_folder):
@@ -426,18 +440,18 @@ ROW = ["chrF2", "54.94", "54.49 to 55.42", "+0.76", "+0.46 to +1.04", "0.001", "
 
 @pytest.mark.parametrize("name", ["x" * 5, "x" * 20, "x" * 40])
 def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
-    widths, gap = fit(COLUMNS, [[name, *ROW]], 80)
+    widths, gap = console.fit(COLUMNS, [[name, *ROW]], 80)
     assert sum(widths) + gap * (len(widths) - 1) <= 80
     assert widths[0] >= min(len(name), 20)
     # a column is never narrower than its longest word
     assert widths[3:6] == [8, 10, 8]
-    whole, _ = fit(COLUMNS, [[name, *ROW]], None)
+    whole, _ = console.fit(COLUMNS, [[name, *ROW]], None)
     assert whole[0] == max(len(name), len("system"))
 
 
 def test_a_name_in_wide_characters_has_the_room_that_it_takes():
     # a Japanese character is as wide as two letters
-    assert fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
+    assert console.fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
 
 
 @pytest.mark.parametrize(
@@ -481,6 +495,8 @@ def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files
 SCRIPT = """
 import typer
 from synmt.cli import running
+from synmt.cli import app, console
+from synmt.cli.arguments import StrictCommand
 from synmt.cli.score import score
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(score)
@@ -494,7 +510,7 @@ running.run(app)
         (b"eins\nzwei\n", 1, "bad.de: 2 lines, but"),
         (b"", 1, "bad.de: 0 lines, but"),
         (b"eins\nzwei\xff\ndrei\n", 1, "bad.de: line 2 is not UTF-8"),
-        (None, 1, "bad.de: there is no such file or run folder"),
+        (None, 1, "bad.de: no such file or run folder"),
     ],
 )
 def test_bad_input_is_one_line_on_stderr(files, content, code, message):

@@ -2,14 +2,14 @@
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 import typer
 from small_run import PASCAL, TEXT, make_run
 from typer.testing import CliRunner
 
-from synmt.cli.score_model import score_model
+from synmt.cli import console
+from synmt.cli.score import score
 from synmt.data.controlled import corpus as controlled
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
@@ -19,37 +19,17 @@ from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 
 APP = typer.Typer()
-DEFAULTS = {
-    "models": (),
-    "source": None,
-    "target": None,
-    "contrast": (),
-    "checkpoint": "final",
-    "parses": None,
-    "batch_size": None,
-    "device": "cpu",
-    "samples": 200,
-    "seed": 1,
-    "as_json": False,
-}
+APP.command()(score)
 SOURCES, TARGETS = [TEXT[0], "", TEXT[1]], [TEXT[3], "Ein Hund", TEXT[4]]
 
 
-@APP.command()
-def command(options: str) -> None:
-    given = json.loads(options, object_hook=lambda values: DEFAULTS | values)
-    score_model(**{name: given_as(name, value) for name, value in given.items()})
-
-
-def given_as(name, value):
-    if name == "models":
-        return [Path(one) for one in value]
-    return Path(value) if value and name in ("source", "target", "parses") else value
-
-
-def ask(**options):
+def ask(*, models=(), contrast=(), as_json=False, **options):
     """Run it; what it raises is raised."""
-    result = CliRunner().invoke(APP, [json.dumps(options, default=str)], catch_exceptions=False)
+    console.configure()
+    lists = [("model", one) for one in models] + [("contrast", one) for one in contrast]
+    options = {"device": "cpu", "samples": 200, "seed": 1, **options}
+    arguments = [part for name, value in [*lists, *options.items()] for part in (f"--{name}", str(value))]
+    result = CliRunner().invoke(APP, arguments + ["--json"] * as_json, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result
 
@@ -90,10 +70,10 @@ def test_each_pair_is_a_line_of_json_in_its_order(folder):
         (number, *pair) for number, pair in enumerate(zip(SOURCES, TARGETS, strict=True), start=1)
     ]
     translator = Translator.load(Run(folder / "one"))
-    for one, score in zip(found, score_pairs(translator, SOURCES, TARGETS), strict=True):
-        assert one["log_probability"] == pytest.approx(score.log_probability)
-        assert (one["pieces"], len(one["tokens"])) == (score.pieces, score.pieces)
-        assert one["perplexity"] == pytest.approx(score.perplexity)
+    for one, expected in zip(found, score_pairs(translator, SOURCES, TARGETS), strict=True):
+        assert one["log_probability"] == pytest.approx(expected.log_probability)
+        assert (one["pieces"], len(one["tokens"])) == (expected.pieces, expected.pieces)
+        assert one["perplexity"] == pytest.approx(expected.perplexity)
     assert found[1]["log_probability"] is found[1]["perplexity"] is None
     assert found[0]["tokens"][-1].keys() == {"text", "start", "end", "log_probability"}
     assert "1 pairs are not in the summary" in result.stderr
@@ -203,12 +183,11 @@ def test_pairs_that_are_the_same_are_remarked(folder):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"models": []}, "no model is named"),
-        ({}, "Give both `--source` and `--target`"),
-        ({"source": "a"}, "Give both `--source` and `--target`"),
+        ({}, "Give `--source FILE` and `--target FILE`"),
+        ({"source": "a"}, "Give `--source FILE` and `--target FILE`"),
         ({"models": ["one", "two"], "source": "a", "target": "b"}, "one model at a time"),
         ({"source": "-", "target": "-"}, "read only once"),
-        ({"contrast": ["set"], "source": "a"}, "brings its own texts"),
+        ({"contrast": ["set"], "source": "a"}, "has its own texts"),
         ({"contrast": ["set", "controlled"], "parses": "a"}, "trees belong to one contrastive set"),
         ({"checkpoint": "beste"}, "Did you mean 'best'"),
     ],

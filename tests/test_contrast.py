@@ -5,6 +5,7 @@ import json
 import math
 import re
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
@@ -478,10 +479,11 @@ def some_set():
     return ContrastSet(sources, contrasts)
 
 
-def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path):
+def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch):
     translator, given = Translator.load(make_run(tmp_path / "plain", parser=False)), some_set()
+    monkeypatch.setattr("synmt.evaluation.progress._display", lambda *job: nullcontext(advanced.append))
     advanced = []
-    for contrast, decision in zip(given.contrasts, decide(translator, given, None, advanced.append), strict=True):
+    for contrast, decision in zip(given.contrasts, decide(translator, given), strict=True):
         texts = [contrast.correct, *contrast.incorrect]
         right, *wrong = score_pairs(translator, [given.sources[contrast.source]] * len(texts), texts)
         assert decision.log_probability == pytest.approx(right.log_probability, abs=1e-3)

@@ -13,9 +13,9 @@ from scipy import stats
 
 from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import interval
-from synmt.evaluation.comparison import TESTS, Plan, check_tests, compare_systems
 from synmt.evaluation.metrics import make_metric, score
-from synmt.evaluation.seeds import draw_seeds, seeded_bootstrap, spread, welch_test
+from synmt.evaluation.results import TESTS, SignificancePlan, check_tests, compare_scores
+from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap, spread
 from synmt.evaluation.significance import (
     approximate_randomization,
     bootstrap_scores,
@@ -23,6 +23,7 @@ from synmt.evaluation.significance import (
     paired_bootstrap,
     paired_t_test,
     swapped_differences,
+    welch_test,
 )
 from synmt.files import read_lines
 
@@ -182,7 +183,7 @@ def test_the_mean_of_drawn_seeds_varies_as_that_of_new_seeds_would(seeds):
     every = [np.mean(one) for one in product(values, repeat=seeds - 1)]
     assert np.var(every) == pytest.approx(expected)
     scores = np.tile(values, (20_000, 1))
-    found = draw_seeds(scores, np.random.default_rng(1))
+    found = resample_seeds(scores, np.random.default_rng(1))
     assert found.var() == pytest.approx(expected, rel=0.05)
     assert found.mean() == pytest.approx(values.mean(), abs=0.05)
 
@@ -204,7 +205,7 @@ def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
 
     truth, base, _ = nc11
     _, results = PairedTest([("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000)()
-    (one,) = compare_systems([[score(make_metric("bleu"), base, truth)]], Plan())
+    (one,) = compare_scores([[score(make_metric("bleu"), base, truth)]], SignificancePlan())
     assert (one.high - one.low) / 2 == pytest.approx(results["BLEU"][0].ci, rel=0.01)
     assert one.low < one.value < one.high
 
@@ -213,10 +214,12 @@ def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
 def test_a_system_against_itself_differs_by_nothing_in_every_test(name):
     metric = make_metric(name)
     seeds = [score(metric, lines, REFERENCES) for lines in (FIRST, SECOND)]
-    _, one = compare_systems([seeds, seeds], Plan(tuple(TESTS), 200, 200))
+    _, one = compare_scores([seeds, seeds], SignificancePlan(tuple(TESTS), 200, 200))
     assert one.difference == 0
     assert one.p_values == dict.fromkeys(TESTS, 1.0)
-    _, alone = compare_systems([seeds[:1], seeds[:1]], Plan(("bootstrap", "randomization", "t", "ks"), 200, 200))
+    _, alone = compare_scores(
+        [seeds[:1], seeds[:1]], SignificancePlan(("bootstrap", "randomization", "t", "ks"), 200, 200)
+    )
     assert set(alone.p_values.values()) == {1.0}
     assert alone.comparison is not None
     assert (alone.comparison.low, alone.comparison.high) == (0, 0)
@@ -225,11 +228,11 @@ def test_a_system_against_itself_differs_by_nothing_in_every_test(name):
 def test_seeds_of_one_system_only_cannot_be_tested_and_no_more_is_made_of_them():
     metric = make_metric("chrf")
     one, other = (score(metric, lines, REFERENCES) for lines in (FIRST, SECOND))
-    first, second = compare_systems([[one], [one, other]], Plan(resamples=100, swaps=100))
+    first, second = compare_scores([[one], [one, other]], SignificancePlan(resamples=100, swaps=100))
     assert first.p_values == {}
     assert second.p_values["seeds"] is None
     assert second.value == (one.value + other.value) / 2
-    assert compare_systems([[one], [other]], Plan(resamples=9, swaps=9))[1].p_values.keys() == {
+    assert compare_scores([[one], [other]], SignificancePlan(resamples=9, swaps=9))[1].p_values.keys() == {
         "bootstrap",
         "randomization",
     }

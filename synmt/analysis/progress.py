@@ -1,31 +1,5 @@
-"""How far a long analysis has come: analyses report it, the command line draws it."""
+"""Progress of long analyses; scoring reports its progress in the same way."""
 
-from __future__ import annotations
+from synmt.evaluation.progress import Advance, Display, progress, show_progress_with
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-
-Advance = Callable[[float], None]
-"""Takes the work done since its last call, in the job's unit."""
-
-Display = Callable[[str, float | None, str], AbstractContextManager[Advance]]
-"""Shows one job, given its name, its total if known, and its unit."""
-
-
-@contextmanager
-def _hidden(what: str, total: float | None, unit: str) -> Iterator[Advance]:
-    yield lambda amount: None
-
-
-_display: Display = _hidden
-
-
-def show_progress_with(display: Display) -> None:
-    """Show the progress of all analyses with `display`, as the command line does with its bars."""
-    global _display
-    _display = display
-
-
-def progress(what: str, total: float | None, unit: str) -> AbstractContextManager[Advance]:
-    """Report a job; the block calls what it gets with the work done since the last call."""
-    return _display(what, total, unit)
+__all__ = ["Advance", "Display", "progress", "show_progress_with"]

@@ -13,6 +13,7 @@ import typer
 from synmt import __version__
 from synmt.cli import console, running
 from synmt.cli.analyze import analyze
+from synmt.cli.arguments import StrictCommand
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
@@ -27,8 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (parse, prepare, train, translate, score, analyze):
+for command in (parse, prepare, train, translate):
     app.command()(command)
+for command in (score, analyze):
+    app.command(cls=StrictCommand)(command)
 
 
 def _show_version(wanted: bool) -> None:

@@ -6,7 +6,7 @@ import logging
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,9 @@ class _Settings:
     quiet: bool = False
     debug: bool = False
 
+
+_NAME_WIDTH = 20
+"""The first column of a table is never made narrower than this."""
 
 _settings = _Settings()
 _logger = logging.getLogger("synmt")
@@ -91,19 +94,52 @@ def written(what: str, path: Path) -> Iterator[None]:
 
 
 def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: bool = False) -> None:
-    """Print a table; columns after the first are right-aligned."""
+    """Print a table that fits into the terminal; columns after the first are right-aligned.
+
+    Nothing is cut off: a cell that is too wide continues on the next line.
+    """
     if _settings.quiet and not to_stdout:
         return
     from rich.table import Table
 
-    # rich takes 80 columns for a pipe; a table that is cut there is no data
-    wide = None if (sys.stdout if to_stdout else sys.stderr).isatty() else 200
-    shown = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(columns):
-        shown.add_column(name, justify="left" if index == 0 else "right")
+    is_terminal = (sys.stdout if to_stdout else sys.stderr).isatty()
+    widths, gap = fit(columns, rows, printer(None, to_stdout=to_stdout).width if is_terminal else None)
+    drawn = Table(
+        title=title or None,
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        header_style="bold",
+    )
+    for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
+        drawn.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
     for row in rows:
-        shown.add_row(*row)
-    printer(wide, to_stdout=to_stdout).print(shown)
+        drawn.add_row(*row)
+    printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
+
+
+def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
+    """Find the width of each column of a table, and the gap between columns, so that it fits into a terminal.
+
+    Columns after the first become narrower first, but not narrower than their longest word; then the first column does.
+    If that is not enough, the table is too wide. A Chinese character is as wide as two letters.
+
+    room: the width of the terminal; None for as wide as necessary.
+    """
+    from rich.cells import cell_len
+
+    cells = [[column, *(row[index] for row in rows)] for index, column in enumerate(columns)]
+    whole = [max(cell_len(line) for cell in column for line in cell.splitlines() or [""]) for column in cells]
+    if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
+        return whole, 2
+    words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
+    widths = [whole[0], *words[1:]]
+    for gap in (2, 1):
+        left = room - sum(widths) - gap * (len(widths) - 1)
+        if left >= 0:
+            return widths, gap
+    return [max(widths[0] + left, min(widths[0], _NAME_WIDTH)), *widths[1:]], 1
 
 
 def printer(width: int | None, *, to_stdout: bool) -> Console:

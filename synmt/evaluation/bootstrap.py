@@ -1,48 +1,57 @@
-"""How far a number would move with other sentences: the same sentences drawn again, with replacement (Efron, 1979).
+"""Confidence intervals: bootstrap resamples of the sentences (Efron, 1979), and Wilson's interval of a proportion.
 
     resample r = Σ_n times[r, n] · statistics[n]
 
-times[r, n] says how often sentence n was drawn. What is compared is judged by the same resamples: they follow from the
-seed and from the number of sentences.
+times[r, n] counts how often resample r has sentence n. Resamples depend only on the seed and on the number of
+sentences, so systems that are compared are scored on the same ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from synmt.arrays import DoubleArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray
 
 SAMPLES, SEED = 1000, 12345
-"""So many resamples, from this seed, where nobody says otherwise; sacreBLEU's numbers."""
+"""Default number of resamples, and their seed: those of sacreBLEU."""
 
 _ENDS = (0.025, 0.975)
-"""Where an interval begins and ends among the resamples: it holds 95 % of them."""
+"""Quantiles at the ends of a 95 % interval."""
+
+
+class Proportion(NamedTuple):
+    """A proportion with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def resamples(sentences: int, *, samples: int = SAMPLES, seed: int = SEED) -> Iterator[DoubleArray]:
-    """Draw how often each sentence stands in each resample, some resamples at a time: (R, N)."""
+    """Count how often each sentence is in each resample, some resamples at a time: (R, N)."""
     random = np.random.default_rng(seed)
     at_once = max(1, 4_000_000 // sentences)  # 32 MB
     for start in range(0, samples, at_once):
         rows = min(at_once, samples - start)
-        drawn = random.choice(sentences, size=(rows, sentences), replace=True)  # (R, N)
-        drawn += np.arange(rows)[:, None] * sentences
-        yield np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
+        chosen = random.choice(sentences, size=(rows, sentences), replace=True)  # (R, N)
+        chosen += np.arange(rows)[:, None] * sentences
+        yield np.bincount(chosen.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
 
 
 def interval(values: DoubleArray) -> DoubleArray:
-    """Find the ends of the middle 95 % of what resamples gave, NaN aside: (R, …) -> (2, …)."""
+    """Compute the ends of the middle 95 % of the values of resamples, ignoring NaN: (R, …) -> (2, …)."""
     return np.nanquantile(values, _ENDS, axis=0)
 
 
 def ratio_intervals(
     above: DoubleArray, below: DoubleArray, *, samples: int = SAMPLES, seed: int = SEED
 ) -> list[tuple[float, float]]:
-    """Find the 95 % interval of the ratio of two sums over sentences, column by column: (N, G) both -> G intervals.
+    """Compute the 95 % interval of the ratio of two sums over sentences, for each column: (N, G) both -> G intervals.
 
-    A resample with nothing below the line says nothing.
+    Resamples whose denominator is zero are left out.
     """
     assert above.shape == below.shape, (above.shape, below.shape)
     ratios = []
@@ -51,3 +60,26 @@ def ratio_intervals(
         ratios.append(np.divide(over, under, out=np.full_like(under, np.nan), where=under > 0))  # (R, G)
     low, high = interval(np.concatenate(ratios)).tolist()  # (G,) both
     return list(zip(low, high, strict=True))
+
+
+def sum_by_sentence(values: DoubleArray | BoolArray, sentence: IntArray, sentences: int) -> DoubleArray:
+    """Sum values of words over the sentences that the words belong to: (M, G), (M,) -> (N, G)."""
+    sums = np.zeros((sentences, values.shape[1]))
+    np.add.at(sums, sentence, values.astype(np.float64))
+    return sums
+
+
+def proportions(flags: BoolArray, sentence: IntArray, sentences: int) -> list[Proportion]:
+    """Compute the proportion of words with each flag, with intervals over sentences: (M, G), (M,) -> G proportions."""
+    right = sum_by_sentence(flags, sentence, sentences)  # (N, G)
+    words = sum_by_sentence(np.ones_like(flags), sentence, sentences)  # (N, G)
+    intervals = ratio_intervals(right, words)
+    return [Proportion(value, *ends) for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)]
+
+
+def wilson(hits: int, trials: int) -> Proportion:
+    """Compute a proportion of independent trials with Wilson's interval (1927)."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(hits, trials).proportion_ci(method="wilson")
+    return Proportion(hits / trials, float(ends.low), float(ends.high))

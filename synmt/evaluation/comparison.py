@@ -1,159 +1,138 @@
-"""How systems stand by one metric: score, interval, and each further system against the first."""
+"""Compare systems by one metric or more: scores, confidence intervals, and each system against the first.
+
+from synmt.evaluation import compare_systems
+
+comparison = compare_systems(["base.de", "pascal.de"], "reference.de", metrics=["bleu"])
+base, pascal = comparison.results["bleu"]
+print(pascal.value, pascal.low, pascal.high, pascal.p_values["bootstrap"])
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
-import numpy as np
+from synmt.errors import UsageError
+from synmt.evaluation.bootstrap import SEED
+from synmt.evaluation.cache import cached_score
+from synmt.evaluation.metrics import Metric, Score, check_texts, make_metric
+from synmt.evaluation.progress import progress
+from synmt.evaluation.results import SignificancePlan, SystemResult, check_tests, compare_scores
+from synmt.evaluation.systems import ScoringInputs, Text, read_systems, systems_from_lines, warn_about_texts
 
-from synmt.arrays import DoubleArray
-from synmt.errors import UsageError, did_you_mean
-from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
-from synmt.evaluation.metrics import Metric, Score
-from synmt.evaluation.seeds import Spread, draw_seeds, seeded_bootstrap, spread, welch_test
-from synmt.evaluation.significance import (
-    SWAPS,
-    Comparison,
-    approximate_randomization,
-    bootstrap_scores,
-    kolmogorov_smirnov,
-    paired_t_test,
-)
 
-TESTS = {
-    "bootstrap": "paired bootstrap (Koehn, 2004)",
-    "randomization": "approximate randomisation (Riezler & Maxwell, 2005)",
-    "t": "paired t-test of the segments' scores",
-    "ks": "Kolmogorov-Smirnov test of the segments' scores",
-    "seeds": "Welch's t-test of the seeds' scores",
-}
-"""Every test of significance by its name; all are two-sided."""
+@dataclass(frozen=True, kw_only=True)
+class ScoreOptions:
+    """What is scored and how; None means as the first run's recipe says, else as `MetricOptions` does.
+
+    test_set: of runs; None for `test`, else the first run's first by name.
+    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    tokenize, lowercase, comet_model, beer_folder: see `MetricOptions`.
+    """
+
+    test_set: str | None = None
+    group_seeds: bool = False
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    comet_model: str | None = None
+    beer_folder: Path | None = None
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Which tests are made, and how often is drawn.
+class SystemComparison:
+    """Scores and results of all systems.
 
-    tests: names in TESTS; None for bootstrap and randomisation, and seeds where any system has several.
-    resamples, swaps: how often the bootstrap and the randomisation draw.
+    scores, results: for each metric, by its name, a list with an entry for each system; of `scores` each entry is a
+        list with a score for each seed.
     """
 
-    tests: tuple[str, ...] | None = None
-    resamples: int = SAMPLES
-    swaps: int = SWAPS
-    seed: int = SEED
+    inputs: ScoringInputs
+    scores: dict[str, list[list[Score]]]
+    results: dict[str, list[SystemResult]]
+    plan: SignificancePlan
 
 
-@dataclass(frozen=True)
-class SystemResult:
-    """What a system reaches by one metric.
+def compare_systems(
+    systems: Sequence[str | Path] | Sequence[Sequence[str]],
+    references: str | Path | Sequence[str] | None = None,
+    *,
+    sources: str | Path | Sequence[str] | None = None,
+    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    tests: Sequence[str] | None = None,
+    samples: int | None = None,
+    seed: int = SEED,
+    options: ScoreOptions | None = None,
+) -> SystemComparison:
+    """Score systems by each metric, and compare each with the first.
 
-    seeds: a score for each seed; their mean is the system's.
-    low, high: the 95 % interval of the system's score on other sentences, and with other seeds.
-    difference: to the first system; None for the first itself.
-    comparison: by the bootstrap, where that was asked for.
-    p_values: of each test; None where a test has nothing to go by.
+    systems: files of translations, run folders, or patterns whose matches are seeds of one system; or lists of lines.
+    references, sources: a file, or a list of lines; by default those of the first run.
+    metrics: names in `metrics.METRICS`.
+    tests: names in TESTS; by default bootstrap and randomisation, and seeds where a system has several.
+    samples: number of resamples and of random permutations; by default 1,000 and 10,000.
+
+    Raises SynmtError if texts cannot be read or do not belong together, UsageError for an unknown metric or test.
     """
-
-    seeds: list[Score]
-    low: float
-    high: float
-    difference: float | None = None
-    comparison: Comparison | None = None
-    p_values: dict[str, float | None] = field(default_factory=dict)
-
-    @property
-    def metric(self) -> Metric:
-        """What all of it was scored by."""
-        return self.seeds[0].metric
-
-    @property
-    def spread(self) -> Spread:
-        """How the scores of the seeds lie."""
-        return spread([score.value for score in self.seeds])
-
-    @property
-    def value(self) -> float:
-        """The system's score."""
-        return self.spread.mean
-
-    @property
-    def details(self) -> dict[str, float]:
-        """What the score is made of, averaged over the seeds."""
-        found = [score.details for score in self.seeds]
-        return {name: sum(one[name] for one in found) / len(found) for name in found[0]}
+    options = options or ScoreOptions()
+    inputs = _read_inputs(systems, references, sources, options)
+    plan = SignificancePlan(None if tests is None else check_tests(tests, [len(one.seeds) for one in inputs.systems]))
+    plan = replace(plan, resamples=samples or plan.resamples, swaps=samples or plan.swaps, seed=seed)
+    scores = _score_all(inputs, _make_metrics(inputs, metrics, options))
+    with progress("comparing", len(scores), "metrics") as advance:
+        results = {}
+        for name, of_systems in scores.items():
+            results[name] = compare_scores(of_systems, plan)
+            advance(1)
+    return SystemComparison(inputs, scores, results, plan)
 
 
-def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
-    """Refuse tests that do not exist or cannot be made with so many seeds of each system."""
-    for name in names:
-        if name not in TESTS:
-            raise UsageError(
-                f"there is no test '{name}'",
-                where="--tests",
-                allowed=f"Tests: {', '.join(TESTS)}",
-                do=did_you_mean(name, TESTS),
+def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOptions) -> ScoringInputs:
+    if not systems:
+        raise UsageError("there are no translations to score")
+    paths = [isinstance(text, (str, Path)) for text in (*systems, references, sources) if text is not None]
+    if not any(paths) and references is not None:
+        return systems_from_lines(systems, references, sources)
+    if not all(paths):
+        what = "the reference is missing" if references is None else "some texts are paths, and others lists of lines"
+        raise UsageError(what, do="Give systems, references and sources in the same form")
+    reference, source = (None if one is None else Path(one) for one in (references, sources))
+    return read_systems(
+        [Path(one) for one in systems],
+        reference=reference,
+        source=source,
+        test=options.test_set,
+        group_seeds=options.group_seeds,
+    )
+
+
+def _make_metrics(inputs: ScoringInputs, names: Sequence[str], options: ScoreOptions) -> dict[str, Metric]:
+    """Make the metrics; fail before anything is scored if a metric needs a source and there is none."""
+    chosen = {name: getattr(options, name) for name in ("tokenize", "lowercase", "comet_model", "beer_folder")}
+    metric_options = replace(
+        inputs.metric_options, **{name: value for name, value in chosen.items() if value is not None}
+    )
+    metrics = {name: make_metric(name, metric_options) for name in names}
+    for metric in metrics.values():
+        check_texts(metric, inputs.reference.lines, inputs.reference.lines, inputs.source)
+    warn_about_texts(inputs, names, metric_options.tokenize)
+    return metrics
+
+
+def _score_all(inputs: ScoringInputs, metrics: Mapping[str, Metric]) -> dict[str, list[list[Score]]]:
+    """Score every text by every metric: for each metric a list of systems, of each a list of seeds."""
+    with progress("scoring", sum(1 for _ in inputs.texts) * len(metrics), "scores") as advance:
+
+        def score(metric: Metric, text: Text) -> Score:
+            source = inputs.source if metric.reads_source else None
+            result = cached_score(
+                metric, text.lines, inputs.reference.lines, sources=source, folder=text.statistics_folder
             )
-    if "seeds" in names and min(seeds[0], max(seeds[1:], default=0)) < 2:
-        raise UsageError(
-            "the test of seeds needs two or more seeds of the first system and of another",
-            where="--tests",
-            do="Give a quoted pattern such as 'base.*' for each, or the files and --seeds",
-        )
-    return tuple(names)
+            advance(1)
+            return result
 
-
-def compare_systems(systems: Sequence[Sequence[Score]], plan: Plan) -> list[SystemResult]:
-    """Judge systems by one metric, each by the scores of its seeds; the first is what others are compared with."""
-    drawn = [_resampled(seeds, plan) for seeds in systems]
-    return [
-        _standing(seeds, scores, systems[0], drawn[0], plan) if position else _alone(seeds, scores, plan)
-        for position, (seeds, scores) in enumerate(zip(systems, drawn, strict=True))
-    ]
-
-
-def _resampled(seeds: Sequence[Score], plan: Plan) -> DoubleArray:
-    statistics = [score.statistics for score in seeds]
-    return bootstrap_scores(statistics, seeds[0].metric.aggregate, samples=plan.resamples, seed=plan.seed)
-
-
-def _alone(seeds: Sequence[Score], scores: DoubleArray, plan: Plan) -> SystemResult:
-    low, high = interval(draw_seeds(scores, np.random.default_rng(plan.seed)))
-    return SystemResult(list(seeds), float(low), float(high))
-
-
-def _standing(
-    seeds: Sequence[Score], scores: DoubleArray, base: Sequence[Score], base_scores: DoubleArray, plan: Plan
-) -> SystemResult:
-    alone = _alone(seeds, scores, plan)
-    difference = alone.value - spread([score.value for score in base]).mean
-    tests = plan.tests
-    if tests is None:
-        tests = ("bootstrap", "randomization", *(["seeds"] if len(seeds) > 1 or len(base) > 1 else []))
-    comparison = None
-    if "bootstrap" in tests:
-        comparison = seeded_bootstrap(base_scores, scores, difference, seed=plan.seed)
-    p_values = {name: _p(name, base, seeds, plan) for name in tests if name != "bootstrap"}
-    if comparison:
-        p_values = {"bootstrap": comparison.p_value, **p_values}
-    return SystemResult(alone.seeds, alone.low, alone.high, difference, comparison, p_values)
-
-
-def _p(test: str, base: Sequence[Score], system: Sequence[Score], plan: Plan) -> float | None:
-    """Find the p-value of a test that needs no resamples of the bootstrap."""
-    metric = base[0].metric
-    if test == "randomization":
-        first, second = ([score.statistics for score in seeds] for seeds in (base, system))
-        return approximate_randomization(first, second, metric.aggregate, samples=plan.swaps, seed=plan.seed)
-    if test == "seeds":
-        if min(len(base), len(system)) < 2:
-            return None
-        return welch_test([score.value for score in base], [score.value for score in system])
-    make = {"t": paired_t_test, "ks": kolmogorov_smirnov}[test]
-    return make(segment_means(base), segment_means(system))
-
-
-def segment_means(seeds: Sequence[Score]) -> DoubleArray:
-    """Score each segment by itself, averaged over the seeds: (N,)."""
-    return np.mean([score.metric.segment_scores(score.statistics) for score in seeds], axis=0)
+        return {
+            name: [[score(metric, text) for text in system.seeds] for system in inputs.systems]
+            for name, metric in metrics.items()
+        }

@@ -1,27 +1,44 @@
-"""Systems that were trained several times, from several seeds.
+"""Several seeds of one system: which runs they are, how far their scores vary, and what the seeds do to a difference.
 
-The score of such a system is the mean over its seeds, each scored by itself. A difference between two systems may come
-from the sentences that were tested, or from the luck of a training (Clark et al., 2011, "Better hypothesis testing for
-statistical machine translation"): here both are drawn anew together, or the training alone is judged.
+The score of such a system is the mean over its seeds, each scored separately. A difference between two systems may come
+from the tested sentences, or from the luck of the training runs (Clark et al., 2011, "Better hypothesis testing for
+statistical machine translation"): `seeded_bootstrap` resamples both together, and `significance.welch_test` looks at
+the training runs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from synmt.arrays import DoubleArray
+from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import SEED
-from synmt.evaluation.significance import Comparison, compare, t_p_value
+from synmt.evaluation.significance import Comparison, compare
+
+_SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
+
+_MAY_DIFFER = {
+    "name",
+    "evaluation",
+    "decoding.batch_size",
+    *(f"training.{key}" for key in ("seed", "device", "compile", "log_every", "keep")),
+    *(f"{parser}.{key}" for parser in ("parser", "target_parser") for key in ("seed", "workers", "device")),
+}
+"""Recipe keys in which seeds of one system may differ."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How the scores of a system's seeds lie.
+    """Mean and variation of the scores of a system's seeds.
 
-    deviation: standard deviation, with n - 1 below the line; 0 for a single seed.
+    deviation: standard deviation, with n - 1 in the denominator; 0 for a single seed.
     """
 
     mean: float
@@ -37,44 +54,88 @@ def spread(scores: Sequence[float]) -> Spread:
     return Spread(float(values.mean()), deviation, float(values.min()), float(values.max()))
 
 
-def welch_test(base: Sequence[float], system: Sequence[float]) -> float:
-    """Find the two-sided p-value of the difference of two systems' mean scores over their seeds (Welch, 1947).
-
-        t = (mean(b) - mean(a)) / √(v_a + v_b),  v = deviation² / n
-        degrees of freedom = (v_a + v_b)² / (v_a² / (n_a - 1) + v_b² / (n_b - 1))
-
-    The sentences are taken as they are: it tells what training again would change, not what another test set would.
-    """
-    assert min(len(base), len(system)) > 1, (len(base), len(system))
-    one, other = spread(base), spread(system)
-    v_a, v_b = one.deviation**2 / len(base), other.deviation**2 / len(system)
-    below = v_a**2 / (len(base) - 1) + v_b**2 / (len(system) - 1)
-    freedom = (v_a + v_b) ** 2 / below if below > 0 else 1.0
-    return t_p_value(other.mean - one.mean, (v_a + v_b) ** 0.5, freedom)
-
-
 def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *, seed: int = SEED) -> Comparison:
     """Compare two systems by the scores of their seeds on the same resamples of sentences: (R, n_a) and (R, n_b).
 
-    Each resample draws sentences, the same ones for all, and then seeds for each system. With one seed each it is
-    the paired bootstrap (Koehn, 2004). Two or three seeds are few to draw from: its p-value is then too small, and
-    Welch's test, which knows how few there are, is to be read beside it.
+    Each resample has the same sentences for all systems, and resampled seeds of each system. With one seed each it is
+    the paired bootstrap (Koehn, 2004). With two or three seeds its p-value is too small: read Welch's test too, which
+    takes the number of seeds into account.
 
     observed: the difference of the means over the seeds, on all sentences.
     """
     random = np.random.default_rng(seed)
-    before, after = draw_seeds(base, random), draw_seeds(system, random)  # (R,) both
+    before, after = resample_seeds(base, random), resample_seeds(system, random)  # (R,) both
     return compare(observed, after - before)
 
 
-def draw_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleArray:
-    """Draw seeds for each resample, with replacement, and average their scores: (R, n) -> (R,).
+def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleArray:
+    """Choose seeds for each resample, with replacement, and average their scores: (R, n) -> (R,).
 
-    One seed fewer is drawn than there are (McCarthy & Snowden, 1985): the mean then varies by deviation² / n, as
-    the mean of n new seeds would. Drawing n gives (n - 1) / n of that, half of it for two seeds.
+    Only n - 1 seeds are chosen (McCarthy & Snowden, 1985): the mean then varies by deviation² / n, like the mean of
+    n new seeds. Choosing n seeds gives (n - 1) / n of that, which is half of it for two seeds.
     """
-    resamples, seeds = scores.shape
+    samples, seeds = scores.shape
     if seeds == 1:
         return scores[:, 0]
-    drawn = random.integers(seeds, size=(resamples, seeds - 1))  # (R, n-1)
-    return np.take_along_axis(scores, drawn, axis=1).mean(1)  # (R,)
+    chosen = random.integers(seeds, size=(samples, seeds - 1))  # (R, n-1)
+    return np.take_along_axis(scores, chosen, axis=1).mean(1)  # (R,)
+
+
+def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
+    """Group paths that differ only in their seeds, in the order of each group's first path: (name, paths) of each."""
+    groups: dict[str, list[Path]] = {}
+    for path in paths:
+        members = groups.setdefault(_without_seed(path), [])
+        if path in members:
+            raise UsageError("the same seed of a system is given twice", where=str(path), do="Leave one out")
+        members.append(path)
+    return [(name if len(members) > 1 else str(members[0]), members) for name, members in groups.items()]
+
+
+def _without_seed(path: Path) -> str:
+    """Remove the part of a path that names the seed; without such a part, remove the suffix, apart from `.gz`."""
+    name, count = _SEED_IN_NAME.subn("", str(path))
+    return name if count else os.path.splitext(str(path).removesuffix(".gz"))[0]
+
+
+def check_one_system(runs: Sequence[Path]) -> None:
+    """Raise a UsageError if the recipes of run folders differ in more than the seed."""
+    from synmt.recipe.load import recipe_values
+    from synmt.run import find_run
+
+    if len(runs) < 2:
+        return
+    first, *others = ((run, recipe_values(find_run(run).recipe())) for run in runs)
+    for run, values in others:
+        for key, before, after in recipe_differences(first[1], values):
+            raise UsageError(
+                f"not a seed of the same system as {first[0]}: {key} is {after} here, {before} there",
+                where=str(run),
+                do="Name runs whose recipes differ in `name` and `training.seed` only. To score other translations as "
+                "seeds, give them as files, such as 'runs/*/tests/test/hypothesis.txt'",
+            )
+
+
+def recipe_differences(first: Any, other: Any, key: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield each key in which two recipes describe different systems, with both values as text."""
+    if key in _MAY_DIFFER or first == other:
+        return
+    parts = list(_pair_parts(first, other))
+    for name, before, after in parts:
+        yield from recipe_differences(before, after, f"{key}.{name}" if key else str(name))
+    if not parts:
+        yield key, _as_text(first), _as_text(other)
+
+
+def _pair_parts(first: Any, other: Any) -> Iterator[tuple[Any, Any, Any]]:
+    if isinstance(first, Mapping) and isinstance(other, Mapping):
+        yield from ((name, first.get(name), other.get(name)) for name in dict.fromkeys([*first, *other]))
+    elif isinstance(first, list) and isinstance(other, list) and len(first) == len(other):
+        yield from ((index, *pair) for index, pair in enumerate(zip(first, other, strict=True)))
+
+
+def _as_text(value: Any) -> str:
+    """Write a value; variants by their names only, as their options would make the message too long."""
+    if isinstance(value, list):
+        return f"[{', '.join(_as_text(one) for one in value)}]"
+    return str(value["name"]) if isinstance(value, Mapping) and "name" in value else repr(value)

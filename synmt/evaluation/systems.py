@@ -1,206 +1,231 @@
-"""Systems to score: files, run folders, patterns that stand for several seeds, and what they are scored against."""
+"""The systems to score and their reference: files, run folders, and patterns that match the seeds of a system."""
 
 from __future__ import annotations
 
 import glob
+import logging
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.evaluation.metrics import MetricOptions, read_aligned
+from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run
-from synmt.evaluation.same_system import check_one_system
+from synmt.evaluation.seeds import check_one_system, group_by_seed
 
-_SEED = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
+_logger = logging.getLogger(__name__)
+
+_FEW = 30
+"""With fewer sentences than this, a bootstrap interval is far too narrow; with one sentence it has no width."""
+
+_SPLIT_AT_SPACES, _FOR_UNSPACED = ("13a", "intl", "none"), "zh, ja-mecab, ko-mecab or char"
+"""BLEU tokenisations that find no words in text without spaces, and those for languages written without them."""
+
+_METRICS_OF_WORDS = ("chrf++", "ter", "ribes")
+"""Metrics that always split words at spaces."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """Translations of the test set, line by line.
+    """Lines of the test set.
 
-    name: what a person calls it: the run's or the file's.
-    kept: where its statistics are kept; None for a file.
+    name: the run's or the file's.
+    statistics_folder: where the run stores the statistics of these translations; None for a file.
     """
 
     name: str
     lines: list[str]
-    kept: Path | None = None
+    statistics_folder: Path | None = None
 
 
 @dataclass(frozen=True)
 class System:
-    """What is compared: one text, or one for each seed that the system was trained from."""
+    """A system to compare: one text, or one for each training seed."""
 
     name: str
     seeds: list[Text]
 
 
 @dataclass(frozen=True)
-class Contest:
+class ScoringInputs:
     """Systems with the reference that all of them are scored against.
 
-    source: None where none was given and no run has it.
-    scoring: as the recipe of the first run says.
+    source: None if it was not given and no run has it.
+    metric_options: those of the first run's recipe, else the defaults.
     """
 
     systems: list[System]
     reference: Text
     source: list[str] | None = None
-    scoring: MetricOptions = field(default_factory=MetricOptions)
+    metric_options: MetricOptions = field(default_factory=MetricOptions)
+
+    @property
+    def texts(self) -> Iterator[Text]:
+        """All translations, system by system, seed by seed."""
+        return (text for system in self.systems for text in system.seeds)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a text lies; of a run also what is known of the test set."""
+class _Location:
+    """The file of a system's translations; of a run also what is known of the test set."""
 
-    given: Path
+    path: Path
     hypotheses: Path
     run: Outputs | None = None
 
-    def beside(self, name: str) -> Path:
-        """Name another file, or folder, of the run's test set."""
-        return self.hypotheses.with_name(name)
-
 
 def read_systems(
-    given: Sequence[Path],
+    paths: Sequence[Path],
     *,
     reference: Path | None = None,
     source: Path | None = None,
     test: str | None = None,
     group_seeds: bool = False,
-    remark: Callable[[str], None] = lambda text: None,
-) -> Contest:
-    """Read what was given: `-`, files, run folders, and patterns of them, each pattern one system.
+) -> ScoringInputs:
+    """Read systems from `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of a system.
 
-    reference, source: files; else those of the first run.
-    test: the runs' test set; else `test`, or the first run's first by name.
-    group_seeds: whether paths that differ only in a seed, or behind their last dot, are one system.
-    remark: told what a pattern, or the name of several seeds, stands for.
+    reference, source: files; by default those of the first run.
+    test: the test set of the runs; by default `test`, else the first run's first by name.
+    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+
+    The log names the paths that a pattern matches, or that were grouped by their seeds.
     """
-    _check_there(given)
-    groups = [(str(path), _matching(path)) for path in given]
+    _check_existence(paths)
+    groups = [(str(path), _match(path)) for path in paths]
     if group_seeds:
-        groups = _by_seed([path for _, paths in groups for path in paths])
-    for name, paths in groups:
-        if [name] != [str(path) for path in paths]:
-            remark(f"{_spoken(name)}: {_counted(paths)}")
-        check_one_system([path for path in paths if path.is_dir()])
-    places = _find([path for _, paths in groups for path in paths], test)
-    runs = [place for place in places if place.run]
+        groups = group_by_seed([path for _, members in groups for path in members])
+    for name, members in groups:
+        if [name] != [str(path) for path in members]:
+            names = ", ".join(_printable(path.name) for path in members)
+            _logger.info(f"{_printable(name)}: {len(members)} seed{'s' * (len(members) > 1)}: {names}")
+        check_one_system([path for path in members if path.is_dir()])
+    locations = _locate([path for _, members in groups for path in members], test)
+    runs = [(one.path, one.run) for one in locations if one.run]
     if test and not runs:
-        raise UsageError("no run was given that could have a test set", where="--test", do="Leave it out")
+        raise UsageError("none of the systems is a run, so none has test sets", where="--test", do="Leave it out")
     if reference is None:
-        reference = _reference_of(runs)
+        reference = _find_reference(runs)
     if source is None and runs:
-        source = runs[0].beside("source.txt")
-    paths = [reference, *(place.hypotheses for place in places)]
-    first, *texts = read_aligned([*paths, *([source] if source else [])])
-    # the source, where there is one, stands last
-    lines = iter(list(zip(places, texts, strict=False)))
-    systems = _name_systems([(name, [next(lines) for _ in members]) for name, members in groups])
-    scoring = runs[0].run.scoring if runs and runs[0].run else MetricOptions()
-    return Contest(systems, Text(_spoken(reference), first), texts[-1] if source else None, scoring)
+        source = _test_folder(*runs[0]) / "source.txt"
+    first, *texts = read_aligned([reference, *(one.hypotheses for one in locations), *([source] if source else [])])
+    read = iter([_make_text(one, lines) for one, lines in zip(locations, texts, strict=False)])
+    systems = _name_systems([(name, [next(read) for _ in members]) for name, members in groups])
+    options = runs[0][1].scoring if runs else MetricOptions()
+    return ScoringInputs(systems, Text(_printable(reference), first), texts[-1] if source else None, options)
 
 
-def _matching(path: Path) -> list[Path]:
-    """Find what a pattern stands for; whatever exists under its own name is no pattern."""
+def systems_from_lines(
+    systems: Sequence[Sequence[str]], reference: Sequence[str], source: Sequence[str] | None = None
+) -> ScoringInputs:
+    """Take systems that are in memory, one seed of each; they are named `system 1`, `system 2`, …"""
+    names = (f"system {number}" for number in range(1, len(systems) + 1))
+    return ScoringInputs(
+        [System(name, [Text(name, list(lines))]) for name, lines in zip(names, systems, strict=True)],
+        Text("reference", list(reference)),
+        None if source is None else list(source),
+    )
+
+
+def warn_about_texts(inputs: ScoringInputs, metrics: Sequence[str], tokenize: str) -> None:
+    """Warn of texts that the metrics cannot score well: few, empty or tokenised lines, words without spaces.
+
+    metrics: names in `metrics.METRICS`.
+    tokenize: the tokenisation of BLEU.
+    """
+    reference = inputs.reference
+    if len(reference.lines) < _FEW:
+        _logger.warning(f"with fewer than {_FEW} sentences, intervals and p-values are unreliable")
+    bleu = any(name.startswith("bleu") for name in metrics)
+    if looks_unspaced(reference.lines):
+        if bleu and tokenize in _SPLIT_AT_SPACES:
+            _logger.warning(f"{reference.name} has no spaces between words; BLEU needs `--tokenize` {_FOR_UNSPACED}")
+        if words := [name for name in metrics if name in _METRICS_OF_WORDS]:
+            _logger.warning(f"{reference.name} has no spaces between words; {', '.join(words)} would need them")
+    for text in (reference, *inputs.texts):
+        if bleu and tokenize != "none" and looks_tokenized(text.lines):
+            _logger.warning(f"{text.name} looks tokenised; BLEU expects plain text, or `--tokenize none`")
+        empty = sum(not line.strip() for line in text.lines)
+        if empty and text is not reference:
+            _logger.warning(f"{text.name}: {empty:,} of {len(text.lines):,} translations are empty")
+
+
+def _match(path: Path) -> list[Path]:
+    """List the paths that match a pattern; a path that exists is not a pattern."""
     if not glob.has_magic(str(path)) or path.exists():
         return [path]
-    found = sorted(Path(name) for name in glob.glob(str(path)))
-    if not found:
-        raise SynmtError("no file and no run folder fits the pattern", where=str(path))
-    return found
+    matches = sorted(Path(name) for name in glob.glob(str(path)))
+    if not matches:
+        raise SynmtError("no file and no run folder matches the pattern", where=str(path))
+    return matches
 
 
-def _check_there(given: Sequence[Path]) -> None:
-    """Refuse what does not exist, before anything is said of references."""
+def _check_existence(paths: Sequence[Path]) -> None:
+    """Report missing systems first, before a missing reference."""
     missing = [
         SynmtError(
-            "there is no such file or run folder",
-            where=_spoken(path),
-            do=did_you_mean(_spoken(path.name), map(_spoken, sorted(path.parent.glob("*")))),
+            "no such file or run folder",
+            where=_printable(path),
+            do=did_you_mean(_printable(path.name), map(_printable, sorted(path.parent.glob("*")))),
         )
-        for path in given
+        for path in paths
         if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()
     ]
     if missing:
         raise all_in_one(missing)
 
 
-def _counted(paths: Sequence[Path]) -> str:
-    names = ", ".join(_spoken(path.name) for path in paths)
-    return f"{len(paths)} seeds: {names}" if len(paths) > 1 else f"1 seed: {names}"
-
-
-def _by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
-    """Group the seeds of each system, in the order of their first."""
-    groups: dict[str, list[Path]] = {}
-    for path in paths:
-        members = groups.setdefault(_without_seed(path), [])
-        if path in members:
-            raise UsageError("is given twice as a seed of one system", where=str(path), do="Leave one out")
-        members.append(path)
-    return [(name if len(found) > 1 else str(found[0]), found) for name, found in groups.items()]
-
-
-def _without_seed(path: Path) -> str:
-    """Take out the part that names the seed; else what is behind the last dot, that of `.gz` aside."""
-    name, found = _SEED.subn("", str(path))
-    return name if found else os.path.splitext(str(path).removesuffix(".gz"))[0]
-
-
-def _find(paths: Sequence[Path], test: str | None) -> list[_Place]:
-    """Find where the text of each path lies; all runs have the test set of the first."""
-    places = []
+def _locate(paths: Sequence[Path], test: str | None) -> list[_Location]:
+    """Find the translations of each path; all runs use the test set of the first run."""
+    locations = []
     for path in paths:
         if path.is_dir():
             outputs = from_run(path, test)
             test = outputs.test
-            places.append(_Place(path, path / "tests" / test / "hypothesis.txt", outputs))
+            locations.append(_Location(path, _test_folder(path, outputs) / "hypothesis.txt", outputs))
         else:
-            places.append(_Place(path, path))
-    return places
+            locations.append(_Location(path, path))
+    return locations
 
 
-def _reference_of(runs: Sequence[_Place]) -> Path:
+def _test_folder(run: Path, outputs: Outputs) -> Path:
+    return run / "tests" / outputs.test
+
+
+def _find_reference(runs: Sequence[tuple[Path, Outputs]]) -> Path:
     """Find the reference that all runs share."""
     if not runs:
-        raise UsageError("there is nothing to score against", do="Give the references: `-r FILE`")
-    first = runs[0]
+        raise UsageError("the reference is missing", do="Give it with `-r FILE`")
+    (first, outputs), *others = runs
     wrong = [
         SynmtError(
-            f"the references of its test set are not those of {first.given}",
-            where=str(place.given),
-            do="Score runs that were tested on the same sentences, or give the references: `-r FILE`",
+            f"its test set has other references than that of {first}",
+            where=str(path),
+            do="Score runs that were tested on the same sentences, or give the reference with `-r FILE`",
         )
-        for place in runs
-        if place.run and first.run and place.run.reference != first.run.reference
+        for path, other in others
+        if other.reference != outputs.reference
     ]
     if wrong:
         raise all_in_one(wrong)
-    return first.beside("reference.txt")
+    return _test_folder(first, outputs) / "reference.txt"
 
 
-def _name_systems(groups: Sequence[tuple[str, list[tuple[_Place, list[str]]]]]) -> list[System]:
-    """Name each system by its last part, or by all of what was given where two would be named alike."""
-    short = [_spoken(Path(name).name) for name, _ in groups]
-    alike = len(set(short)) < len(short)
+def _make_text(location: _Location, lines: list[str]) -> Text:
+    folder = location.hypotheses.with_name("segments") if location.run else None
+    return Text(_printable(location.path), lines, folder)
+
+
+def _name_systems(groups: Sequence[tuple[str, list[Text]]]) -> list[System]:
+    """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
+    short = [_printable(Path(name).name) for name, _ in groups]
+    ambiguous = len(set(short)) < len(short)
     return [
-        System(
-            _spoken(name) if alike else brief,
-            [
-                Text(_spoken(place.given), text, place.beside("segments") if place.run else None)
-                for place, text in texts
-            ],
-        )
+        System(_printable(name) if ambiguous else brief, texts)
         for brief, (name, texts) in zip(short, groups, strict=True)
     ]
 
 
-def _spoken(path: Path | str) -> str:
-    # a file may have a name that is not UTF-8; output is
+def _printable(path: Path | str) -> str:
+    # a file name may not be UTF-8, but the output is
     return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")

@@ -1,44 +1,44 @@
-"""How often a model finds the right translation likelier than wrong ones (Sennrich, 2017).
+"""How often a model prefers a right translation to wrong ones (Sennrich, 2017).
 
-    a contrast is won if log P(correct | source) > log P(incorrect | source) for every incorrect one
+    a contrast is won if log P(correct | source) > log P(incorrect | source) for every incorrect translation
 
-The log-probability is the sum over all pieces and EOS. A tie is lost, and counted. The interval of an accuracy is
-Wilson's (1927). Models are compared by the contrasts that only one of them has won: p is that of McNemar's exact test,
-and the interval comes from resamples of the sources, each with all its contrasts.
+The log-probability is the sum over all pieces and EOS. Ties count as lost. Accuracies have Wilson's interval (1927).
+Two models are compared by the contrasts that only one of them wins, with McNemar's exact test; the interval of the
+difference comes from resamples of the sources, each with all its contrasts.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binomtest
 
-from synmt.arrays import BoolArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals
+from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence, wilson
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet
+from synmt.evaluation.progress import progress
 from synmt.evaluation.significance import Comparison
 from synmt.syntax.parse import Parse
 
 MOST_GROUPS = 40
-"""A grouping with more groups has no table: it tells every contrast from the others."""
+"""A grouping with more groups than this has no table: it probably numbers the contrasts."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What a model says about one contrast.
+    """The probabilities that a model gives to the translations of one contrast.
 
     log_probability, pieces: of the right translation.
     incorrect: the same of each wrong one.
-    cut: whether one of them, or the source, was too long for the model and scored in part.
-    unknown: whether one of them has pieces that the vocabulary has no name for.
+    cut: whether the source or a translation was too long for the model and scored in part.
+    unknown: whether a translation has pieces that are not in the vocabulary.
     """
 
     log_probability: float
@@ -49,23 +49,23 @@ class Decision:
 
     @property
     def won(self) -> bool:
-        """Tell whether the right one is likelier than all others."""
+        """Tell whether the right translation has a higher probability than all others."""
         return all(self.log_probability > other for other, _ in self.incorrect)
 
     @property
     def tied(self) -> bool:
-        """Tell whether only ties keep it from being won."""
+        """Tell whether the contrast is lost only because of equal probabilities."""
         return not self.won and all(self.log_probability >= other for other, _ in self.incorrect)
 
     @property
     def won_by_piece(self) -> bool:
-        """Tell whether the right one is likelier on the average of its pieces."""
+        """Tell whether the right translation has the highest mean log-probability per piece."""
         return all(self.log_probability / self.pieces > other / pieces for other, pieces in self.incorrect)
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many contrasts a model has won, with the 95 % interval of the share."""
+    """The number of contrasts that a model wins, and their proportion with its 95 % interval."""
 
     won: int
     ties: int
@@ -76,8 +76,8 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One group of contrasts: a result for each model, and how each further model differs from the first."""
+class ContrastRow:
+    """One group of contrasts: the accuracy of each model, and the difference of each further model from the first."""
 
     group: str
     pairs: int
@@ -86,37 +86,39 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ContrastTable:
     """The rows of one grouping."""
 
     by: str
-    rows: list[Row]
+    rows: list[ContrastRow]
 
 
 def decide(
-    translator: Translator,
-    given: ContrastSet,
-    trees: Sequence[Parse] | None = None,
-    advance: Callable[[float], None] = lambda amount: None,
+    translator: Translator, contrast_set: ContrastSet, trees: Sequence[Parse] | None = None, *, name: str = "the model"
 ) -> list[Decision]:
-    """Let a model judge all contrasts of a set; each different source is read once, unless trees are given."""
-    keys = [given.sources[one.source] if trees is None else one.source for one in given.contrasts]
-    # all sources where trees stand beside them, so that they stay side by side
-    wanted: dict[Any, dict[str, None]] = {} if trees is None else {index: {} for index in range(len(given.sources))}
-    for key, one in zip(keys, given.contrasts, strict=True):
-        wanted.setdefault(key, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
-    pairs = ((given.sources[key] if isinstance(key, int) else key, tuple(texts)) for key, texts in wanted.items())
-    found = {}
-    for key, scores in zip(wanted, score_alternatives(translator, pairs, trees), strict=True):
-        found[key] = {score.target: score for score in scores}
-        # a window comes out at once
-        if len(found) % translator.window == 0:
-            advance(translator.window)
-    advance(len(found) % translator.window)
-    return [_decision(found[key], one) for key, one in zip(keys, given.contrasts, strict=True)]
+    """Score the translations of every contrast by a model.
+
+    Sources that occur several times are read once, unless each has its own tree.
+
+    trees: of the sources; by default the model's parser makes them.
+    name: of the model, for the progress.
+    """
+    sources, contrasts = contrast_set.sources, contrast_set.contrasts
+    keys = [sources[one.source] if trees is None else one.source for one in contrasts]
+    # with trees: all sources, also those without contrasts, so that they stay aligned with the trees
+    targets: dict[Any, dict[str, None]] = {} if trees is None else {index: {} for index in range(len(sources))}
+    for key, one in zip(keys, contrasts, strict=True):
+        targets.setdefault(key, {}).update(dict.fromkeys((one.correct, *one.incorrect)))
+    pairs = ((sources[key] if isinstance(key, int) else key, tuple(texts)) for key, texts in targets.items())
+    scores = {}
+    with progress(f"scoring by {name}", len(targets), "sources") as advance:
+        for key, of_source in zip(targets, score_alternatives(translator, pairs, trees), strict=True):
+            scores[key] = {score.target: score for score in of_source}
+            advance(1)
+    return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
 
 
-def _decision(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
+def _decide(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
     chosen = [scores[text] for text in (contrast.correct, *contrast.incorrect)]
     if not all(one.pieces for one in chosen):
         raise SynmtError("the source has no piece that the model could read", where=contrast.where)
@@ -127,36 +129,48 @@ def _decision(scores: dict[str, PairScore], contrast: Contrast) -> Decision:
 
 def groupings(contrasts: Sequence[Contrast]) -> dict[str, list[str]]:
     """List the groups of each grouping, numbers in their order."""
-    found: dict[str, dict[str, None]] = {}
+    groups: dict[str, dict[str, None]] = {}
     for contrast in contrasts:
         for name, group in contrast.groups.items():
-            found.setdefault(name, {})[group] = None
-    return {name: sorted(groups, key=_order) for name, groups in found.items()}
+            groups.setdefault(name, {})[group] = None
+    return {name: sorted(members, key=_order) for name, members in groups.items()}
 
 
-def total(contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], **bootstrap: int) -> Row:
-    """Judge all contrasts together."""
-    return _rows(contrasts, models, ["all"], np.ones((len(contrasts), 1), np.bool_), **bootstrap)[0]
+def _order(group: str) -> tuple[bool, float, bool, str]:
+    """Sort numbers first, by size; `>15` follows 15."""
+    number = group.lstrip(">").split(" ")[0].replace(",", "")
+    is_number = number.isdecimal()
+    return not is_number, float(number) if is_number else 0.0, group.startswith(">"), group
 
 
-def tabulate(contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], **bootstrap: int) -> Iterator[Table]:
-    """Judge the contrasts of each group; `samples` and `seed` are those of the resamples."""
+def total(
+    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
+) -> ContrastRow:
+    """Count all contrasts together; models has the decisions of each."""
+    everything = np.ones((len(contrasts), 1), np.bool_)
+    return _make_rows(contrasts, models, ["all"], everything, samples=samples, seed=seed)[0]
+
+
+def tabulate(
+    contrasts: Sequence[Contrast], models: Sequence[Sequence[Decision]], *, samples: int = SAMPLES, seed: int = SEED
+) -> Iterator[ContrastTable]:
+    """Count the contrasts of each group; models has the decisions of each."""
     for name, groups in groupings(contrasts).items():
         if len(groups) <= MOST_GROUPS:
             members = np.array([[one.groups.get(name) == group for group in groups] for one in contrasts])  # (N, G)
-            yield Table(name, _rows(contrasts, models, groups, members, **bootstrap))
+            yield ContrastTable(name, _make_rows(contrasts, models, groups, members, samples=samples, seed=seed))
 
 
-def _rows(
+def _make_rows(
     contrasts: Sequence[Contrast],
     models: Sequence[Sequence[Decision]],
     groups: Sequence[str],
     members: BoolArray,
     *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-) -> list[Row]:
-    """Judge G groups, whose members are (N, G)."""
+    samples: int,
+    seed: int,
+) -> list[ContrastRow]:
+    """Count the contrasts of G groups, whose members are (N, G)."""
     flags = [np.array([(one.won, one.tied, one.won_by_piece) for one in decisions]) for decisions in models]  # (N, 3)
     sources = np.array([one.source for one in contrasts])  # (N,)
     intervals = [
@@ -164,7 +178,7 @@ def _rows(
         for one in flags[1:]
     ]
     return [
-        Row(
+        ContrastRow(
             group,
             int(members[:, column].sum()),
             [_accuracy(one[members[:, column]]) for one in flags],
@@ -178,52 +192,30 @@ def _rows(
 
 
 def _accuracy(flags: BoolArray) -> Accuracy:
-    """Count what is won, tied and won by piece: (M, 3)."""
+    """Count the contrasts that are won, tied and won by piece: (M, 3)."""
     won, ties, by_piece = flags.sum(0).tolist()
-    ends = binomtest(won, len(flags)).proportion_ci(method="wilson")
-    return Accuracy(won, ties, won / len(flags), float(ends.low), float(ends.high), by_piece / len(flags))
+    return Accuracy(won, ties, *wilson(won, len(flags)), by_piece / len(flags))
 
 
 def _compare(first: BoolArray, other: BoolArray, ends: tuple[float, float]) -> Comparison:
-    """Compare what two models have won, (M,) both."""
+    """Compare the contrasts that two models win, (M,) both."""
     gained, lost = int((other & ~first).sum()), int((first & ~other).sum())
     p_value = float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
     return Comparison((gained - lost) / len(first), *ends, p_value)
 
 
 def _intervals(
-    differences: npt.NDArray[np.float64],
-    sources: npt.NDArray[np.int64],
-    members: BoolArray,
-    *,
-    samples: int,
-    seed: int,
+    differences: DoubleArray, sources: IntArray, members: BoolArray, *, samples: int, seed: int
 ) -> list[tuple[float, float]]:
     """Resample the sources: differences (N,), sources (N,) and members (N, G) -> G intervals.
 
-    A group that no resample has may differ by anything: its interval is [-1, 1].
+    A group that is in no resample has the widest interval, [-1, 1].
     """
     places, rows = np.unique(sources, return_inverse=True)
-    above, below = (np.zeros((len(places), members.shape[1])) for _ in range(2))  # (S, G) both
-    np.add.at(above, rows, differences[:, None] * members)
-    np.add.at(below, rows, members.astype(np.float64))
+    above = sum_by_sentence(differences[:, None] * members, rows, len(places))  # (S, G)
+    below = sum_by_sentence(members, rows, len(places))  # (S, G)
     with warnings.catch_warnings():
-        # numpy says so where a group is in no resample
+        # numpy warns of groups that are in no resample
         warnings.simplefilter("ignore", RuntimeWarning)
-        found = ratio_intervals(above, below, samples=samples, seed=seed)
-    return [(-1.0, 1.0) if np.isnan(low) else (low, high) for low, high in found]
-
-
-def _order(group: str) -> tuple[bool, float, bool, str]:
-    """Put numbers first, by size, and what is above a number behind it."""
-    number = group.lstrip(">").split(" ")[0].replace(",", "")
-    known = number.isdecimal()
-    return not known, float(number) if known else 0.0, group.startswith(">"), group
-
-
-def as_json(row: Row, names: Sequence[str]) -> dict[str, Any]:
-    """Write a row as plain values."""
-    models = [{"model": name, **asdict(result)} for name, result in zip(names, row.results, strict=True)]
-    for values, comparison in zip(models[1:], row.comparisons, strict=True):
-        values["comparison"] = asdict(comparison)
-    return {"group": row.group, "pairs": row.pairs, "models": models}
+        intervals = ratio_intervals(above, below, samples=samples, seed=seed)
+    return [(-1.0, 1.0) if np.isnan(low) else (low, high) for low, high in intervals]

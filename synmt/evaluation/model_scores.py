@@ -1,0 +1,122 @@
+"""The probabilities that a model gives to translations in files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError
+from synmt.evaluation.report import Rows
+from synmt.files import count_lines, read_lines
+from synmt.run import find_run
+from synmt.syntax.conllu import read_parses
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """How to load a model.
+
+    checkpoint: final, best, last or average.
+    batch_size: sentences in a batch; None for the recipe's.
+    """
+
+    checkpoint: str = "final"
+    batch_size: int | None = None
+    device: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(ModelOptions):
+    """Which translations to score by which model.
+
+    model: a run folder.
+    source, target: line n of both belong together.
+    parses: a CoNLL-U file with trees of the source; by default the model's parser makes them.
+    """
+
+    model: Path
+    source: Path
+    target: Path
+    parses: Path | None = None
+
+
+def load_model(run: Path, options: ModelOptions) -> Translator:
+    """Load the model of a run."""
+    decoding = {} if options.batch_size is None else {"batch_size": options.batch_size}
+    return Translator.load(
+        find_run(run), device=options.device, which=options.checkpoint, remark=_logger.warning, **decoding
+    )
+
+
+def score_files(options: PairOptions) -> Iterator[PairScore]:
+    """Score the translations of a file line by line; warn of lines that are too long to be scored in full."""
+    translator = load_model(options.model, options)
+    _check_lines(options.source, options.target)
+    lines, trees = read_lines(options.source), None
+    if options.parses is not None and translator.reads_trees:
+        lines, again = tee(lines)
+        trees = read_parses(options.parses, again)
+    elif options.parses is not None:
+        _logger.info("the model reads no trees: --parses makes no difference")
+    for score in score_pairs(translator, lines, read_lines(options.target), trees):
+        for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
+            if dropped:
+                _logger.warning(
+                    f"the {side} of line {score.line} has {translator.max_pieces + dropped} pieces; the model takes "
+                    f"{translator.max_pieces} (filters.max_pieces), so the last {dropped} are not scored"
+                )
+        yield score
+
+
+def _check_lines(source: Path, target: Path) -> None:
+    """Raise an error for files of different lengths before anything is scored; a pipe cannot be counted."""
+    if not (source.is_file() and target.is_file()):
+        return
+    counts = count_lines(source), count_lines(target)
+    if counts[0] != counts[1]:
+        raise SynmtError(
+            f"{counts[1]:,} lines, but {source} has {counts[0]:,}",
+            where=str(target),
+            do="Line n of both must belong together",
+        )
+
+
+def pair_json(score: PairScore) -> dict[str, Any]:
+    """Write the score of one pair as plain values."""
+    values = {
+        "line": score.line,
+        "source": score.source,
+        "target": score.target,
+        "log_probability": score.log_probability,
+        "pieces": score.pieces,
+        "perplexity": finite(score.perplexity),
+        "tokens": [asdict(token) for token in score.tokens],
+    }
+    dropped = {"source": score.source_dropped, "target": score.target_dropped}
+    return values | {"dropped": dropped} if any(dropped.values()) else values
+
+
+def warn_about_pairs(totals: Totals) -> None:
+    """Warn of pairs that the totals leave out, and of unknown pieces."""
+    if totals.left_out:
+        _logger.warning(f"{totals.left_out:,} pairs are not in the summary: the source is empty, or the target was cut")
+    if totals.unknown:
+        _logger.warning(f"{totals.unknown:,} pieces of the targets are not in the vocabulary, and scored as unknown")
+
+
+def summary_rows(totals: Totals) -> Rows:
+    """Make the rows of a table of the mean log-probability and of the perplexities."""
+    units = totals.units.items()
+    return [
+        ["summary", "number", "value"],
+        ["log-probability by sentence", f"{totals.pairs:,}", f"{totals.mean:.3f}"],
+        *([f"perplexity by {unit}", f"{count:,}", f"{totals.perplexity(unit):.3f}"] for unit, count in units),
+    ]

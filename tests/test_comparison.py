@@ -1,0 +1,98 @@
+"""`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import sacrebleu
+
+from synmt import evaluation
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation import progress as progress_module
+from synmt.evaluation.comparison import ScoreOptions
+from synmt.evaluation.metrics import make_metric
+from synmt.evaluation.report import to_json
+from synmt.evaluation.significance import paired_bootstrap
+
+REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja."]
+FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein."]
+SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
+
+
+def test_lines_in_memory_are_scored_and_compared_with_the_first():
+    comparison = evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=100)
+    base, system = comparison.results["bleu"]
+    assert system.value == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
+    assert system.difference == system.value - base.value
+    metric = make_metric("bleu")
+    first, second = (metric.statistics(lines, REFERENCES) for lines in (FIRST, SECOND))
+    assert system.comparison == paired_bootstrap(first, second, metric.aggregate, samples=100)
+    assert system.p_values.keys() == {"bootstrap", "randomization"}
+    assert (base.difference, base.comparison, base.p_values) == (None, None, {})
+    assert list(comparison.results) == ["bleu", "ter"]
+
+
+def test_files_give_the_same_numbers_as_lines(tmp_path):
+    for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST), ("two.de", SECOND)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    options = {"metrics": ["chrf"], "tests": ["t", "bootstrap"], "samples": 50, "seed": 3}
+    of_lines = evaluation.compare_systems([FIRST, SECOND], REFERENCES, **options)
+    of_files = evaluation.compare_systems(
+        [tmp_path / "one.de", str(tmp_path / "two.de")], tmp_path / "ref.de", **options
+    )
+    for one, other in zip(of_lines.results["chrf"], of_files.results["chrf"], strict=True):
+        assert (one.value, one.low, one.high, one.p_values) == (other.value, other.low, other.high, other.p_values)
+    assert [system["system"] for system in to_json(of_lines)["systems"]] == ["system 1", "system 2"]
+    assert [system["system"] for system in to_json(of_files)["systems"]] == ["one.de", "two.de"]
+
+
+def test_options_of_metrics_replace_the_defaults_only_where_they_are_given():
+    options = ScoreOptions(lowercase=True)
+    [result] = evaluation.compare_systems([FIRST], REFERENCES, metrics=["bleu"], options=options).results["bleu"]
+    assert "case:lc|eff:no|tok:13a" in result.metric.signature
+
+
+def test_progress_counts_every_score_and_metric(monkeypatch):
+    jobs = []
+
+    class Job:
+        def __init__(self, what, total, unit):
+            self.values = [what, total, unit, 0]
+            jobs.append(self.values)
+
+        def __enter__(self):
+            return self.advance
+
+        def __exit__(self, *error):
+            return None
+
+        def advance(self, amount):
+            self.values[3] += amount
+
+    monkeypatch.setattr(progress_module, "_display", Job)
+    evaluation.compare_systems([FIRST, SECOND], REFERENCES, metrics=["bleu", "ter"], samples=10)
+    assert jobs == [["scoring", 4, "scores", 4], ["comparing", 2, "metrics", 2]]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path):
+    (tmp_path / "one.de").write_text("Ja.\n")
+    with pytest.raises(UsageError, match="some texts are paths, and others lists of lines"):
+        evaluation.compare_systems([tmp_path / "one.de"], REFERENCES)
+    with pytest.raises(UsageError, match="the reference is missing"):
+        evaluation.compare_systems([FIRST])
+    with pytest.raises(SynmtError, match="2 translations cannot be scored by 3 references"):
+        evaluation.compare_systems([FIRST, SECOND[:2]], REFERENCES)
+    with pytest.raises(UsageError, match="there are no translations to score"):
+        evaluation.compare_systems([], REFERENCES)
+    with pytest.raises(UsageError, match="no test 'bootstap'"):
+        evaluation.compare_systems([FIRST, SECOND], REFERENCES, tests=["bootstap"])
+
+
+def test_importing_the_package_imports_neither_numpy_nor_sacrebleu():
+    script = "import sys\nfrom synmt import evaluation\nprint({'numpy', 'sacrebleu', 'torch'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+    with pytest.raises(AttributeError, match="has no attribute 'compare'"):
+        evaluation.compare  # noqa: B018
