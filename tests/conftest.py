@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests out of the cache of whoever runs them."""
+    """Keep the tests out of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -22,17 +22,17 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Find the real corpora: `SYNMT_DATA`, else shared/data beside the project."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("SYNMT_DATA") or beside)
-    if not folder.is_dir():
-        pytest.skip(f"needs the real data, and {folder} is no folder; set SYNMT_DATA")
+    """Find the real corpora in the folder that `SYNMT_DATA` names; skip the test if it is not set."""
+    if not os.environ.get("SYNMT_DATA"):
+        pytest.skip("needs real corpora: set SYNMT_DATA to their folder (CONTRIBUTING.md lists them)")
+    folder = Path(os.environ["SYNMT_DATA"])
+    assert folder.is_dir(), f"SYNMT_DATA={folder} is not a folder"
     return folder
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder with the tiny corpus, without a network and with a cache of its own."""
+    """Make a folder with the tiny corpus; the network is off and the cache is empty."""
     # imports torch, which most tests do without
     from tiny import write_corpus
 
