@@ -11,6 +11,41 @@ import pytest
 # before torch is loaded, here and in the commands that tests start: two test processes share two cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+JOURNEYS = (
+    # files: commands, training runs, Stanza's pipeline
+    *("test_cli_", "test_console", "test_journey", "test_systems", "test_old_formats", "test_chosen_run"),
+    *(
+        "test_training",
+        "test_tasks",
+        "test_target_trees",
+        "test_variant_page",
+        "test_one_file",
+        "test_api_page",
+        "test_readme",
+    ),
+    *(
+        "test_parsers",
+        "test_parsing",
+        "test_parse_cache",
+        "test_arcs.py",
+        "test_translator",
+        "test_forced",
+        "test_robustness",
+    ),
+    *("test_way_through", "test_one_way_through"),
+    # tests: other processes, compilation, all sentences of the controlled corpus
+    *("::test_help_imports", "_killed_", "compile", "::test_every_tree_has_one_root"),
+)
+"""Parts of the names of tests that take long; all tests that read real corpora are journeys too."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test as `unit` or `journey`."""
+    for item in items:
+        reads_corpora = "data_folder" in getattr(item, "fixturenames", ())
+        is_journey = reads_corpora or any(part in item.nodeid for part in JOURNEYS)
+        item.add_marker("journey" if is_journey else "unit")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

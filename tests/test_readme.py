@@ -1,4 +1,4 @@
-"""The pages a newcomer reads: links lead somewhere, the recipe is the file's text, the walk through one sentence is true."""
+"""The pages that newcomers read: links work, the recipe is the text of its file, the walk through a sentence is true."""
 
 import ast
 import re
