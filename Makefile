@@ -27,7 +27,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m unit
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m unit
 
 $(VENV)/.torch:
 	@echo "Setting up $(VENV) ..."

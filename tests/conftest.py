@@ -33,8 +33,13 @@ JOURNEYS = (
         "test_robustness",
     ),
     *("test_way_through", "test_one_way_through"),
-    # tests: other processes, compilation, all sentences of the controlled corpus
-    *("::test_help_imports", "_killed_", "compile", "::test_every_tree_has_one_root"),
+    # tests: other processes, compilation, large enumerations
+    *("::test_help_imports", "_killed_", "compile", "::test_every_tree_has_one_root", "equation_on_random_trees"),
+    *(
+        "wide_enough_finds_what_enumeration_finds",
+        "for_all_functions_of_the_word_vocabulary",
+        "go_together_as_in_plain",
+    ),
 )
 """Parts of the names of tests that take long; all tests that read real corpora are journeys too."""
 
