@@ -11,37 +11,16 @@ import pytest
 # before torch is loaded, here and in the commands that tests start: two test processes share two cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-JOURNEYS = (
-    # files: commands, training runs, Stanza's pipeline
-    *("test_cli_", "test_console", "test_journey", "test_systems", "test_old_formats", "test_chosen_run"),
-    *(
-        "test_training",
-        "test_tasks",
-        "test_target_trees",
-        "test_variant_page",
-        "test_one_file",
-        "test_api_page",
-        "test_readme",
-    ),
-    *(
-        "test_parsers",
-        "test_parsing",
-        "test_parse_cache",
-        "test_arcs.py",
-        "test_translator",
-        "test_forced",
-        "test_robustness",
-    ),
-    *("test_way_through", "test_one_way_through"),
-    # tests: other processes, compilation, large enumerations
-    *("::test_help_imports", "_killed_", "compile", "::test_every_tree_has_one_root", "equation_on_random_trees"),
-    *(
-        "wide_enough_finds_what_enumeration_finds",
-        "for_all_functions_of_the_word_vocabulary",
-        "go_together_as_in_plain",
-    ),
-)
-"""Parts of the names of tests that take long; all tests that read real corpora are journeys too."""
+JOURNEYS = """
+    test_cli_ test_console test_journey test_systems test_old_formats test_chosen_run test_way_through test_one_way_through
+    test_training test_tasks test_target_trees test_variant_page test_one_file test_api_page test_readme
+    test_parsers test_parsing test_parse_cache test_arcs.py test_translator test_forced test_robustness
+    ::test_help_imports _killed_ compile ::test_every_tree_has_one_root equation_on_random_trees
+    wide_enough_finds_what_enumeration_finds for_all_functions_of_the_word_vocabulary go_together_as_in_plain
+""".split()
+"""Parts of the names of journeys: files with commands, training runs and Stanza's pipeline, then tests that start processes,
+compile models or enumerate much. Tests that read real corpora are journeys too.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
