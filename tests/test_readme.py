@@ -1,4 +1,4 @@
-"""The pages that newcomers read: links work, the recipe is the text of its file, the walk through a sentence is true."""
+"""The README and the page on architecture: the recipe is its file's text, the walk through a sentence true."""
 
 import ast
 import re
@@ -9,26 +9,32 @@ import pytest
 import torch
 from shipped import ROOT
 from small import MONKEY, MONKEY_WORD_OF
+from test_architecture import ORDER
 
 from synmt.model.variants.pascal import gaussian
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.signals import parent_middle
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_link_leads_to_a_file(page):
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
-    assert not [link for link in links if not (page.parent / link).exists()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_file_that_a_page_names_exists(page):
     names = re.findall(r"`((?:synmt|tests|benchmarks|recipes|docs)/[\w/.-]+)`", page.read_text(encoding="utf-8"))
     assert not [name for name in names if "NAME" not in name and not (ROOT / name).exists()]
+
+
+def test_every_file_that_the_architecture_names_exists():
+    names = re.findall(r"`([a-z_]+/[\w/]*(?:\.\w+)?)`", ARCHITECTURE)
+    assert not [name for name in names if not any((folder / name).exists() for folder in (ROOT, ROOT / "synmt"))]
+
+
+def test_the_packages_are_those_whose_order_is_tested():
+    table = ARCHITECTURE[ARCHITECTURE.index("| package |") :]
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", table, flags=re.MULTILINE)
+    assert [tuple(re.findall(r"\w+", row)) for row in rows] == list(ORDER)
 
 
 def test_the_recipe_on_the_page_is_the_text_of_its_file():
