@@ -1,20 +1,20 @@
 # make quickstart   set up, then parse, prepare, train, translate, score and analyse what ships with the project
-# make test         set up, then check the style and run the tests
-# make check        the types too (pyright)
+# make test         set up, then check style and types and run all tests
+# make unit         set up, then run the unit tests only (a minute on two cores)
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
-# the release to fall back on where PyTorch's own index of CPU builds is out of reach; any torch >= 2.6 that is there is kept
+# An installed torch >= 2.6 is kept. This release is the fallback where PyTorch's index of CPU builds cannot be reached.
 TORCH ?= torch==2.13.0
 CPU_BUILDS := https://download.pytorch.org/whl/cpu
 
-.PHONY: quickstart test check clean
+.PHONY: quickstart test unit clean
 
 quickstart: $(VENV)/.plot
 	@$(BIN)/python -m synmt train recipes/quickstart.yaml
-	@echo; echo "A sentence of your own, parsed and translated:"
+	@echo; echo "A new sentence, parsed and translated:"
 	@echo "The boy next to the girls sees the dog." | tee /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
 	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png
 	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors --where 'split!=length'
@@ -23,10 +23,11 @@ quickstart: $(VENV)/.plot
 test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
-check: test
-	$(BIN)/pyright
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m unit
 
 $(VENV)/.torch:
 	@echo "Setting up $(VENV) ..."

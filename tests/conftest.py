@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,32 @@ import pytest
 # before torch is loaded, here and in the commands that tests start: two test processes share two cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+JOURNEYS = re.compile(
+    # files with commands, training runs and Stanza's pipeline
+    r"/test_(cli_|console|journey|systems|old_formats|chosen_run|way_through|one_|training|tasks|target_trees|variant_page"
+    r"|api_page|readme|pars(ers|ing|e_cache)\b|arcs\b|translator|forced|robustness)"
+    # tests that start processes, compile models or enumerate much
+    r"|::test_(help_imports|every_tree_has_one_root)|_killed_|compile|equation_on_random_trees|wide_enough_finds"
+    r"|for_all_functions_of_the_word_vocabulary|go_together_as_in_plain"
+)
+"""What the names of journeys contain; tests that read real corpora are journeys too."""
+
+
+CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
+"""Folders with the real corpora that tests read, inside `SYNMT_DATA`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test as `unit` or `journey`."""
+    for item in items:
+        reads_corpora = "data_folder" in getattr(item, "fixturenames", ())
+        is_journey = reads_corpora or JOURNEYS.search(item.nodeid)
+        item.add_marker("journey" if is_journey else "unit")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the tests out of the cache of whoever runs them."""
+    """Keep the tests out of the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -22,17 +45,19 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """Find the real corpora: `SYNMT_DATA`, else shared/data beside the project."""
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("SYNMT_DATA") or beside)
-    if not folder.is_dir():
-        pytest.skip(f"needs the real data, and {folder} is no folder; set SYNMT_DATA")
+    """Find the real corpora in the folder that `SYNMT_DATA` names; skip the test if it does not have all of them."""
+    folder = Path(os.environ.get("SYNMT_DATA") or "SYNMT_DATA")
+    missing = [name for name in CORPORA if not (folder / name).is_dir()]
+    if missing:
+        pytest.skip(
+            f"set SYNMT_DATA to a folder with {', '.join(CORPORA)} (CONTRIBUTING.md); missing: {', '.join(missing)}"
+        )
     return folder
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder with the tiny corpus, without a network and with a cache of its own."""
+    """Make a folder with the tiny corpus; the network is off and the cache is empty."""
     # imports torch, which most tests do without
     from tiny import write_corpus
 

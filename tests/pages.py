@@ -1,4 +1,4 @@
-"""Reading the web pages that synmt writes."""
+"""A parser for the web pages that synmt writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EMPTY_ELEMENTS = {"meta", "img"}
 
 
 class Reader(HTMLParser):
-    """Reads a page, and insists that what opens closes in order."""
+    """Parses a page, and checks that all elements are closed in order."""
 
     def __init__(self, page):
         super().__init__()

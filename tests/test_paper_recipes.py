@@ -110,7 +110,7 @@ def test_the_bases_of_the_deps_san_paper_have_its_settings():
         assert (base.decoding.beam_size, base.decoding.length_penalty) == (5, 0.6)
 
 
-WEIGHTS = {  # millions, as the paper cuts them off behind the second decimal
+WEIGHTS = {  # in millions; the paper truncates them after the second decimal
     **{f"iwslt14-deen-{system}": 74.85 for system in ("base", "pascal", "deps-san", "deps-san-rs", "deps-san-wink")},
     "iwslt14-deen-localness-fixed": 74.87,
     "iwslt14-deen-localness-layer": 74.88,
@@ -194,7 +194,7 @@ def test_aspec_is_trained_as_in_the_paper():
     assert (settings.betas, settings.epsilon, settings.best, settings.use) == ((0.9, 0.98), 1e-9, "bleu", "best")
     assert (base.decoding.beam_size, base.decoding.length_penalty) == (4, 0.6)
     words = recipe("aspec-jaen-words-base").vocabulary
-    # every line is counted: a word seen 5 times may stand in any of them
+    # every line is counted: a word seen 5 times may be in any of them
     assert words.min_frequency == 5
     assert words.training_lines >= 2 * 1_198_149
 
