@@ -11,7 +11,7 @@ from synmt.analysis.progress import progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
     from synmt.evaluation.outputs import Outputs
@@ -93,13 +93,13 @@ def parse_texts(
     target: Sequence[str] | None,
     *,
     named: bool,
-) -> Texts:
+) -> ParsedText:
     """Parse one side; the model reads these trees too where it reads any, unless another parser was named."""
-    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.forward_passes import ParsedText
 
     parses = parse_lines(parser, source if target is None else target)
     own = not named and side == "source" and translator.parser_identity is not None
-    return Texts(side, source, target, parses, parses if own and translator.reads_trees else None)
+    return ParsedText(side, source, target, parses, parses if own and translator.reads_trees else None)
 
 
 def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run that says so") -> None:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
+from synmt.arrays import Side
 from synmt.model.attention import Memory, Terms
 from synmt.syntax.signals import Signal
 
@@ -66,6 +67,9 @@ class Variant(nn.Module):
 
     reads: tuple[Signal, ...] = ()
     learns: tuple[Signal, ...] = ()
+
+    sides: tuple[Side, ...] = ("source", "target")
+    """The sides on which a recipe may place it."""
 
     loss_weight: float = 1.0
     """Of the auxiliary loss; the recipe sets it."""

@@ -1,42 +1,44 @@
-"""What is shown of a model's trees: how well those of each source agree with gold, and what chains reach."""
+"""Attachment accuracy of all trees induced from a model, and of branching baselines."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from synmt.analysis.trees.attachment import Attachment, branchings, compare
-from synmt.analysis.trees.induced import ModelTrees, Texts, TreeSource
+from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.trees.attachment import Attachment, branching_baselines, compare_trees
+from synmt.analysis.trees.induced import InducedTrees
+from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import Side
 from synmt.errors import SynmtError
 
 
 @dataclass(frozen=True)
-class Gold:
-    """Whose the trees are that those of the model are compared with.
+class GoldTrees:
+    """The origin of the trees that the model is compared with.
 
-    test: the test set that they are of; empty where a treebank brings its own sentences.
-    treebank: the file of given trees; empty where a parser made them.
-    parser: what made them otherwise.
-    read: how the model itself reads them; empty where it does not.
+    test: name of the test set; empty for the sentences of a treebank.
+    treebank: name of the file with the trees; empty for trees of a parser.
+    parser: name of the parser; empty for a file.
+    note: how the model itself reads these trees; empty if it does not.
     """
 
     test: str = ""
     treebank: str = ""
     parser: str = ""
-    read: str = ""
+    note: str = ""
 
     def __str__(self) -> str:
         name = f"gold, {self.treebank}" if self.treebank else f"test set {self.test}, parsed by {self.parser}"
-        return name + self.read
+        return name + self.note
 
 
 @dataclass(frozen=True, eq=False)
 class TreeRow:
-    """One row of the table: what was compared with gold.
+    """Trees compared with gold.
 
-    source: where the trees were read off; None for a chain.
-    choices: how often a word gives most weight to its parent; None for a chain.
+    source: where the trees were read from; None for a branching baseline.
+    choices: attachment of the word with the highest weight; None for a branching baseline.
     """
 
     name: str
@@ -46,18 +48,18 @@ class TreeRow:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeReport:
-    """All that is shown of the trees of one model.
+class TreeResults:
+    """The attachment accuracy of a model's trees.
 
-    sentences: those that were compared.
-    too_long, empty: sentences left out.
-    rows: those of the model, then the chains.
-    best: the number of the row with the highest DA among the model's.
+    sentences: number of sentences compared.
+    too_long, empty: number of sentences left out.
+    rows: the sources of the model, then the baselines.
+    best: number of the model's row with the highest DA.
     """
 
     system: str
     side: Side
-    gold: Gold
+    gold: GoldTrees
     sentences: int
     too_long: int
     empty: int
@@ -66,46 +68,51 @@ class TreeReport:
 
     @property
     def words(self) -> int:
-        """How many words count."""
+        """Number of words that count."""
         return self.rows[0].attachment.words
 
+    @property
+    def baselines(self) -> list[TreeRow]:
+        """The rows of the branching baselines."""
+        return [row for row in self.rows if row.source is None]
 
-def report_trees(trees: ModelTrees, texts: Texts, *, system: str, gold: Gold) -> TreeReport:
-    """Compare all trees that were read off a model with gold ones, and the chains too."""
-    parses = [texts.gold[index] for index in trees.kept]
+
+def compare_induced(trees: InducedTrees, text: ParsedText, *, system: str, gold: GoldTrees) -> TreeResults:
+    """Compare the trees induced from a model, and the branching baselines, with the gold trees of the text."""
+    parses = [text.gold[index] for index in trees.lines]
     if not parses:
-        raise SynmtError("no sentence is left to read trees off: all are empty, or longer than the model takes")
+        raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
     rows = [
-        TreeRow(found.source.name, found.source, compare(found.trees, parses), compare(found.choices, parses))
-        for found in trees.found
+        TreeRow(one.source.name, one.source, compare_trees(one.trees, parses), compare_trees(one.choices, parses))
+        for one in trees.by_source
     ]
     if not rows[0].attachment.words:
         raise SynmtError("all words are punctuation, which does not count", where=str(gold))
-    return TreeReport(
+    return TreeResults(
         system=system,
-        side=texts.side,
+        side=text.side,
         gold=gold,
         sentences=len(parses),
         too_long=trees.too_long,
-        empty=len(texts.source) - len(parses) - trees.too_long,
-        rows=rows + [TreeRow(name, None, attachment) for name, attachment in branchings(parses)],
+        empty=len(text.source) - len(parses) - trees.too_long,
+        rows=rows + [TreeRow(name, None, attachment) for name, attachment in branching_baselines(parses)],
         best=max(range(len(rows)), key=lambda row: rows[row].attachment.da.value),
     )
 
 
-def as_json(report: TreeReport) -> dict[str, Any]:
-    """Write a report as plain values; shares are from 0 to 1, and what is missing is None."""
+def results_as_json(results: TreeResults) -> dict[str, Any]:
+    """Convert results to plain values; shares are from 0 to 1, and missing values None."""
     return {
-        "system": report.system,
-        "side": report.side,
-        "test": report.gold.test or None,
-        "gold": str(report.gold),
-        "parser": report.gold.parser or None,
-        "sentences": report.sentences,
-        "left_out": {"too_long": report.too_long, "empty": report.empty},
-        "words": report.words,
-        "best": report.rows[report.best].name,
-        "rows": [_row_as_json(row) for row in report.rows],
+        "system": results.system,
+        "side": results.side,
+        "test": results.gold.test or None,
+        "gold": str(results.gold),
+        "parser": results.gold.parser or None,
+        "sentences": results.sentences,
+        "left_out": {"too_long": results.too_long, "empty": results.empty},
+        "words": results.words,
+        "best": results.rows[results.best].name,
+        "rows": [_row_as_json(row) for row in results.rows],
     }
 
 

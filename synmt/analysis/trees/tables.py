@@ -1,87 +1,78 @@
-"""How `synmt analyze --trees` shows its results: on a terminal, or on a page."""
+"""Tables of induced trees, for a terminal and for a web page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from synmt.cli import console
+from synmt.analysis.html import paragraph, table
+from synmt.analysis.report import TextTable
+from synmt.analysis.trees.results import TreeResults, TreeRow
 
-if TYPE_CHECKING:
-    from synmt.analysis.trees.attachment import Attachment
-    from synmt.analysis.trees.report import TreeReport, TreeRow
-
-_COLUMNS = ["trees", "DA", "", "UA", "", "top choice"]
-_RELATIONS = 12
-"""So many relations, the most frequent ones, stand in the table for people."""
+_MOST_RELATIONS = 12
+"""Number of relations in the terminal's table, the most frequent ones."""
 
 
-def print_tables(report: TreeReport) -> None:
-    """Print how well each tree agrees with gold, and the best one of the model by relation."""
-    print(f"{report.system}: trees of the {report.side}; {report.gold}")
-    print(f"{_counted(report)}; in percent, [95 %]\n")
-    console.table("", _COLUMNS, _rows(report), to_stdout=True)
-    print("", *_legend(report), "", sep="\n")
-    columns, relations = _by_relation(report)
-    console.table("", columns, relations[:_RELATIONS], to_stdout=True)
-    if len(relations) > _RELATIONS:
-        print(f"\nthe {_RELATIONS} most frequent of {len(relations)} relations; all with --json")
+def results_as_text(results: TreeResults) -> Iterator[str | TextTable]:
+    """Yield the accuracy of all trees, and the accuracy of the best ones by relation."""
+    yield f"{results.system}: trees of the {results.side}; {results.gold}"
+    yield f"{_counts(results)}; in percent, [95 %]\n"
+    yield _accuracy_table(results)
+    yield from ("", *_legend(results), "")
+    relations = _relation_table(results)
+    yield TextTable(relations.columns, relations.rows[:_MOST_RELATIONS])
+    if len(relations.rows) > _MOST_RELATIONS:
+        yield f"\nthe {_MOST_RELATIONS} most frequent of {len(relations.rows)} relations; all with --json"
 
 
-def tables_as_html(report: TreeReport) -> str:
-    """Write the same for a page, with every relation."""
-    from synmt.analysis.html import paragraph, table
-
-    columns, relations = _by_relation(report)
+def results_as_html(results: TreeResults) -> str:
+    """Write the same tables as HTML, with every relation."""
+    accuracy, relations = _accuracy_table(results), _relation_table(results)
     return (
-        paragraph(f"{report.system}; compared with {report.gold}.")
-        + table(_COLUMNS, _rows(report), caption=f"{_counted(report)}; in percent, with 95 % intervals")
-        + "".join(paragraph(line, faint=True) for line in _legend(report))
-        + table(columns, relations, caption="Words with the right parent, by relation, in percent")
+        paragraph(f"{results.system}; compared with {results.gold}.")
+        + table(accuracy.columns, accuracy.rows, caption=f"{_counts(results)}; in percent, with 95 % intervals")
+        + "".join(paragraph(line, faint=True) for line in _legend(results))
+        + table(relations.columns, relations.rows, caption="Directed attachment accuracy by relation, in percent")
     )
 
 
-def _counted(report: TreeReport) -> str:
-    return f"{report.words:,} words without punctuation in {report.sentences:,} sentences"
+def _counts(results: TreeResults) -> str:
+    return f"{results.words:,} words without punctuation in {results.sentences:,} sentences"
 
 
-def _several(report: TreeReport) -> bool:
-    return sum(row.source is not None for row in report.rows) > 1
+def _has_choice(results: TreeResults) -> bool:
+    """Tell whether the best row was selected from several."""
+    return len(results.rows) > 1 + len(results.baselines)
 
 
-def _rows(report: TreeReport) -> list[list[str]]:
-    several = _several(report)
-    return [_cells(row, best=several and number == report.best) for number, row in enumerate(report.rows)]
-
-
-def _by_relation(report: TreeReport) -> tuple[list[str], list[list[str]]]:
-    best, chains = report.rows[report.best], [row for row in report.rows if row.source is None]
-    shown = [best, *chains]
-    columns = ["DA by relation", "words", *(row.name for row in shown)]
-    return columns, _relations([row.attachment for row in shown])
-
-
-def _legend(report: TreeReport) -> Iterator[str]:
-    yield "DA, UA: words whose parent is right, with and without direction"
-    yield "top choice: words that give most weight to their parent"
-    yield "left, right branching: every word hangs on the next one, on the previous one"
+def _legend(results: TreeResults) -> Iterator[str]:
+    yield "DA, UA: directed and undirected attachment accuracy"
+    yield "top choice: words whose highest weight is on their parent"
+    yield "left, right branching: the parent is always the next, the previous word"
     yield "words are surface tokens: a multi-word token counts once"
-    if report.gold.parser:
-        yield f"right is what a parser says, and parsers err: {report.gold.parser}"
-    if _several(report):
-        yield "best: chosen on these very sentences, so expect less on others"
+    if results.gold.parser:
+        yield f"gold trees come from a parser, which makes errors: {results.gold.parser}"
+    if _has_choice(results):
+        yield "best: selected on these sentences; expect a lower accuracy on others"
 
 
-def _cells(row: TreeRow, *, best: bool) -> list[str]:
+def _accuracy_table(results: TreeResults) -> TextTable:
+    best = results.best if _has_choice(results) else None
+    rows = [_accuracy_cells(row, best=number == best) for number, row in enumerate(results.rows)]
+    return TextTable(["trees", "DA", "", "UA", "", "top choice"], rows)
+
+
+def _accuracy_cells(row: TreeRow, *, best: bool) -> list[str]:
     cells = [row.name + ", best" * best]
     for share in (row.attachment.da, row.attachment.ua):
         cells += [f"{100 * share.value:.1f}", f"[{100 * share.low:.1f}, {100 * share.high:.1f}]"]
     return [*cells, f"{100 * row.choices.da.value:.1f}" if row.choices else "-"]
 
 
-def _relations(shown: list[Attachment]) -> list[list[str]]:
-    tables = [attachment.by_relation() for attachment in shown]
-    return [
-        [name, f"{words:,}", *(f"{100 * table[name][1]:.1f}" for table in tables)]
-        for name, (words, *_) in tables[0].items()
+def _relation_table(results: TreeResults) -> TextTable:
+    compared = [results.rows[results.best], *results.baselines]
+    by_relation = [row.attachment.by_relation() for row in compared]
+    rows = [
+        [name, f"{words:,}", *(f"{100 * relations[name][1]:.1f}" for relations in by_relation)]
+        for name, (words, *_) in by_relation[0].items()
     ]
+    return TextTable(["DA by relation", "words", *(row.name for row in compared)], rows)

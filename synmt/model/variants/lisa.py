@@ -30,6 +30,7 @@ class Lisa(Variant):
     """Let a head attend to dependency parents that it learns to find, with queries and keys of its own."""
 
     learns = (PARENT_FIRST, WORD)
+    sides = ("source",)
     default_heads = 1
 
     def __init__(self, place: Place) -> None:

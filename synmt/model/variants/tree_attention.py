@@ -30,6 +30,7 @@ class TreeAttention(Variant):
     """
 
     gives_trees = True
+    sides = ("source",)
     default_heads = 1
 
     def __init__(self, place: Place, *, hard: bool = False, punctuation: bool = False) -> None:
