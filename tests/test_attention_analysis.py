@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
+from synmt.analysis.attention.plot import COLOURS
+from synmt.analysis.attention.table import About, best_offset, report_attention
 
 from synmt.analysis.attention.heads import Head, heads_of
 from synmt.analysis.attention.map_plot import LEAST_BIAS, check_legible, draw_maps, limits, spell
 from synmt.analysis.attention.maps import AttentionMap, read_map
-from synmt.analysis.attention.plot import COLOURS
 from synmt.analysis.attention.statistics import (
     NOWHERE,
     ModelLooks,
@@ -26,7 +27,6 @@ from synmt.analysis.attention.statistics import (
     measure_heads,
     owners_of,
 )
-from synmt.analysis.attention.table import About, best_offset, report_attention
 from synmt.analysis.trees.induced import Texts
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.attention.plot import colour_map, frame, write_values
 from synmt.analysis.plots import save_figure
-from synmt.analysis.trees.drawing import columns
+from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
 from synmt.syntax.whitespace import without_breaks
@@ -105,7 +105,7 @@ class _Sheet:
 
 def _longest(labels: list[str]) -> float:
     """Estimate the length of the longest label, in widths of an m."""
-    return 0.62 * max(map(columns, spell(labels)))
+    return 0.62 * max(map(display_width, spell(labels)))
 
 
 def spell(pieces: list[str]) -> list[str]:

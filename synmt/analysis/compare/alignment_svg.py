@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from synmt.analysis.svg import svg_document, svg_text
-from synmt.analysis.trees.drawing import columns
+from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
 
 LEAST = 0.1
@@ -96,4 +96,4 @@ def _centres(words: Sequence[str], width: float) -> list[float]:
 
 
 def _width(word: str) -> float:
-    return _LETTER * columns(word)
+    return _LETTER * display_width(word)

@@ -43,6 +43,8 @@ class LatentTree(Variant):
     punctuation: whether punctuation may be a parent.
     """
 
+    sides = ("source",)
+
     def __init__(
         self,
         place: Place,
