@@ -1,10 +1,10 @@
-"""What is shown of attention heads: entropies, agreement with parents, and what fixed offsets reach on the same words.
+"""Attention heads over a whole text: entropy, agreement with parents, and baselines that use a fixed offset.
 
     agreement of a head = words whose choice is their parent / words
-    agreement of offset k = words whose parent stands k words further / words
+    agreement of offset k = words whose parent is k words away / words
 
-The best offset is the one that reaches most, over all words or over those of one relation; like the best head, it is
-chosen on these very words. To look at oneself, the offset 0, never agrees: a root, which has no parent, does not count.
+The best offset has the highest agreement over all words, or over the words of one relation; like the best head, it is
+selected on the evaluated words. The offset 0 never agrees: roots, which have no other parent, do not count.
 """
 
 from __future__ import annotations
@@ -16,56 +16,54 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.analysis.attention.heads import Head, Place
-from synmt.analysis.attention.statistics import NOWHERE, HeadStatistics, ModelLooks
-from synmt.analysis.trees.attachment import Share
+from synmt.analysis.attention.heads import AttentionKind, Head
+from synmt.analysis.attention.statistics import NO_CHOICE, AttentionStatistics, HeadStatistics
+from synmt.analysis.trees.attachment import Share, word_shares
 from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import ratio_intervals
 
 
 @dataclass(frozen=True)
-class About:
-    """What the report is about.
+class AttentionContext:
+    """The attention that was measured, and the text.
 
     system, test: names of the run and of its test set.
-    text: what was read, such as `source` or `reference`.
-    parser: what made the trees, and whether the model reads them; empty where no trees were needed.
+    text: what the lines are, such as `source` or `reference`.
+    parser: origin of the trees, and how the model reads them; empty for cross-attention.
     """
 
     system: str
     test: str
-    place: Place
+    kind: AttentionKind
     text: str
     parser: str = ""
 
 
 @dataclass(frozen=True)
 class HeadRow:
-    """One head.
+    """Statistics of one head.
 
-    bits: mean entropy over pieces; None where all rows are empty.
-    share: mean of the entropy as a share of the largest possible, log2 of the pieces in sight, 0 to 1; None where there
-        was never a choice.
-    elsewhere: mean weight on no word.
-    parent: agreement; None where no words count, as for all that follows.
-    weight: mean weight on the parent.
-    usual: where its choices stand most often, in words from the word that looks, and their share; None where it never
-        chooses.
+    bits: mean entropy over pieces; None if no piece has weights.
+    relative_bits: mean of the entropy divided by its maximum, log2 of the visible pieces, 0 to 1; None if every piece
+        sees only one piece.
+    no_word: mean weight on no word.
+    parent: agreement with parents; None if no words count, as for the two below.
+    parent_weight: mean weight on the parent.
+    usual_offset: the most frequent offset of the choices, in words, and its share; None without choices.
     """
 
     head: Head
     bits: float | None
-    share: float | None
-    elsewhere: float
+    relative_bits: float | None
+    no_word: float
     parent: Share | None
-    weight: float | None
-    usual: tuple[int, float] | None
+    parent_weight: float | None
+    usual_offset: tuple[int, float] | None
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """What looking at a fixed offset reaches."""
+class OffsetBaseline:
+    """The agreement of a fixed offset."""
 
     name: str
     offset: int
@@ -74,10 +72,10 @@ class Baseline:
 
 @dataclass(frozen=True)
 class RelationRow:
-    """One relation.
+    """Agreement for the words of one relation.
 
-    offset, by_offset: its own best offset, and what it reaches.
-    best: the number of the head that agrees most often.
+    offset, by_offset: the best offset for the relation, and its agreement.
+    best: number of the head with the highest agreement.
     heads: agreement of each head, 0 to 1.
     """
 
@@ -90,16 +88,17 @@ class RelationRow:
 
 
 @dataclass(frozen=True)
-class AttentionReport:
-    """All numbers of one analysis.
+class AttentionSummary:
+    """Statistics of all heads over a text.
 
-    words: those that count.
-    visible: their share of all words that are neither punctuation nor roots; None without any.
-    best: the number of the row that agrees most often; None where no words count.
+    words: number of words that count.
+    visible: share of the words with a visible parent among all that are neither punctuation nor roots; None without
+        any.
+    best: number of the row with the highest agreement; None if no words count.
     relations: the most frequent first.
     """
 
-    about: About
+    context: AttentionContext
     sentences: int
     too_long: int
     empty: int
@@ -108,100 +107,99 @@ class AttentionReport:
     visible: float | None
     rows: list[HeadRow]
     best: int | None
-    baselines: list[Baseline]
+    baselines: list[OffsetBaseline]
     relations: list[RelationRow]
+
+    def ranked(self) -> list[HeadRow]:
+        """Sort heads by agreement with parents, or by entropy for cross-attention."""
+        return sorted(
+            self.rows, key=lambda row: -row.parent.value if row.parent else np.inf if row.bits is None else row.bits
+        )
+
+    def variants(self) -> list[str]:
+        """List the variants that own heads."""
+        return sorted({row.head.variant for row in self.rows} - {""})
 
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """All sentences end to end; the fields are those of `HeadStatistics`, and `sentence` (M,) the one of each word."""
+    """The `HeadStatistics` of all sentences, concatenated; `sentence` (M,) is the number of each word's sentence."""
 
     entropy: DoubleArray
     visible: IntArray
-    elsewhere: DoubleArray
+    no_word: DoubleArray
     relations: npt.NDArray[np.str_]
     parents: IntArray
     choices: IntArray
-    weights: DoubleArray
+    parent_weights: DoubleArray
     sentence: IntArray
     sentences: int
 
 
-def report_attention(found: ModelLooks, about: About, *, lines: int) -> AttentionReport:
-    """Sum up what heads look at; `lines` is how many sentences there were."""
-    if not found.kept:
-        raise SynmtError("no sentence is left to look at: all are empty, or longer than the model takes")
-    joined = _join(found.looks)
-    words, hidden = len(joined.parents), sum(one.hidden for one in found.looks)
-    if about.place != "cross" and not words:
-        raise SynmtError("no word has a parent in sight: all are punctuation, roots or before their parents")
-    right = joined.choices == joined.parents  # (S, M)
-    baselines = _baselines(joined) if words else []
-    flags = np.stack([*right, *(joined.parents == one for _, one in baselines)]) if words else right  # (S + 4, M)
-    shares = _shares(flags, joined)
-    heads = len(found.heads)
-    return AttentionReport(
-        about=about,
-        sentences=len(found.kept),
-        too_long=found.too_long,
-        empty=lines - len(found.kept) - found.too_long,
+def summarize(statistics: AttentionStatistics, context: AttentionContext, *, lines: int) -> AttentionSummary:
+    """Summarize statistics of heads over a text of so many lines."""
+    if not statistics.lines:
+        raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
+    joined = _join(statistics.sentences)
+    words, hidden = len(joined.parents), sum(one.hidden for one in statistics.sentences)
+    if context.kind != "cross" and not words:
+        raise SynmtError("no word has a visible parent: all are punctuation, roots or to the left of their parents")
+    agrees = joined.choices == joined.parents  # (S, M)
+    offsets = _baseline_offsets(joined.parents) if words else []
+    flags = np.stack([*agrees, *(joined.parents == offset for _, offset in offsets)]) if words else agrees  # (S + 4, M)
+    shares = word_shares(flags, joined.sentence, joined.sentences) if words else []
+    heads = len(statistics.heads)
+    return AttentionSummary(
+        context=context,
+        sentences=len(statistics.lines),
+        too_long=statistics.too_long,
+        empty=lines - len(statistics.lines) - statistics.too_long,
         pieces=len(joined.visible),
         words=words,
         visible=words / (words + hidden) if words else None,
-        rows=[_row(head, number, joined, shares) for number, head in enumerate(found.heads)],
-        best=int(right.mean(1).argmax()) if words else None,
-        baselines=[Baseline(*one, share) for one, share in zip(baselines, shares[heads:], strict=True)],
-        relations=_relations(joined, right),
+        rows=[_row(head, number, joined, shares) for number, head in enumerate(statistics.heads)],
+        best=int(agrees.mean(1).argmax()) if words else None,
+        baselines=[OffsetBaseline(*offset, share) for offset, share in zip(offsets, shares[heads:], strict=True)],
+        relations=_relation_rows(joined, agrees),
     )
 
 
-def _join(looks: Sequence[HeadStatistics]) -> _Joined:
-    def side_by_side(name: str) -> Any:
-        return np.concatenate([getattr(one, name) for one in looks], axis=-1)
+def _join(sentences: Sequence[HeadStatistics]) -> _Joined:
+    def concatenated(name: str) -> Any:
+        return np.concatenate([getattr(one, name) for one in sentences], axis=-1)
 
     names = [field.name for field in fields(_Joined) if field.name not in ("sentence", "sentences")]
-    sentence = np.repeat(np.arange(len(looks)), [len(one.parents) for one in looks])  # (M,)
-    return _Joined(sentence=sentence, sentences=len(looks), **{name: side_by_side(name) for name in names})
+    sentence = np.repeat(np.arange(len(sentences)), [len(one.parents) for one in sentences])  # (M,)
+    return _Joined(sentence=sentence, sentences=len(sentences), **{name: concatenated(name) for name in names})
 
 
-def _baselines(joined: _Joined) -> list[tuple[str, int]]:
-    """Name the offsets to compare with: the word before, after (where it can be seen), itself, and the best one."""
-    nexts = [("next word", 1)] * bool((joined.parents > 0).any())
-    named = [("previous word", -1), *nexts, ("itself", 0)]
-    best = best_offset(joined.parents)
+def _baseline_offsets(parents: IntArray) -> list[tuple[str, int]]:
+    """Name the baseline offsets: the previous word, the next one (if it is visible), the word itself, the best one."""
+    next_word = [("next word", 1)] * bool((parents > 0).any())
+    named = [("previous word", -1), *next_word, ("itself", 0)]
+    best = best_offset(parents)
     if best not in dict(named).values():
         return [*named, ("best offset", best)]
     return [(name + ", best offset" * (offset == best), offset) for name, offset in named]
 
 
-def best_offset(parents: IntArray) -> int:
-    """Find the step that leads to the most parents, the shorter one of two as good: (M,)."""
-    steps, counts = np.unique(parents, return_counts=True)
+def best_offset(offsets: IntArray) -> int:
+    """Find the most frequent offset (M,); of two with the same count, the shorter one."""
+    steps, counts = np.unique(offsets, return_counts=True)
     return int(min(zip(-counts, abs(steps), steps, strict=True))[2])
-
-
-def _shares(flags: npt.NDArray[np.bool_], joined: _Joined) -> list[Share]:
-    """Give the share of each row of flags (R, M) with its interval over sentences; none where there are no words."""
-    if not len(joined.parents):
-        return []
-    right = np.zeros((joined.sentences, len(flags)))  # (N, R)
-    np.add.at(right, joined.sentence, flags.T)
-    words = np.bincount(joined.sentence, minlength=joined.sentences).astype(np.float64)  # (N,)
-    intervals = ratio_intervals(right, np.repeat(words[:, None], len(flags), 1))
-    return [Share(value, *ends) for value, ends in zip(flags.mean(1).tolist(), intervals, strict=True)]
 
 
 def _row(head: Head, number: int, joined: _Joined, shares: list[Share]) -> HeadRow:
     bits = joined.entropy[number]  # (P,)
-    choice = joined.visible > 1  # (P,)
+    several = joined.visible > 1  # (P,)
     return HeadRow(
         head=head,
         bits=_mean(bits),
-        share=_mean(bits[choice] / np.log2(joined.visible[choice])),
-        elsewhere=float(joined.elsewhere[number].mean()),
+        relative_bits=_mean(bits[several] / np.log2(joined.visible[several])),
+        no_word=float(joined.no_word[number].mean()),
         parent=shares[number] if shares else None,
-        weight=float(joined.weights[number].mean()) if shares else None,
-        usual=_usual(joined.choices[number]) if shares else None,
+        parent_weight=float(joined.parent_weights[number].mean()) if shares else None,
+        usual_offset=_usual_offset(joined.choices[number]) if shares else None,
     )
 
 
@@ -210,22 +208,21 @@ def _mean(values: DoubleArray) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _usual(choices: IntArray) -> tuple[int, float] | None:
-    real = choices[choices != NOWHERE]
-    if not len(real):
+def _usual_offset(choices: IntArray) -> tuple[int, float] | None:
+    made = choices[choices != NO_CHOICE]
+    if not len(made):
         return None
-    usual = best_offset(real)
+    usual = best_offset(made)
     return usual, float((choices == usual).mean())
 
 
-def _relations(joined: _Joined, right: npt.NDArray[np.bool_]) -> list[RelationRow]:
+def _relation_rows(joined: _Joined, agrees: npt.NDArray[np.bool_]) -> list[RelationRow]:
     names, members, counts = np.unique(joined.relations, return_inverse=True, return_counts=True)
     rows = []
     for number in sorted(range(len(names)), key=lambda number: (-counts[number], names[number])):
         chosen = members == number  # (M,)
-        parents, agreed = joined.parents[chosen], right[:, chosen].mean(1)  # (m,), (S,)
+        parents, heads = joined.parents[chosen], agrees[:, chosen].mean(1)  # (m,), (S,)
         offset = best_offset(parents)
-        by_offset, best = float((parents == offset).mean()), int(agreed.argmax())
-        name, words = str(names[number]), int(counts[number])
-        rows.append(RelationRow(name, words, offset, by_offset, best, agreed.tolist()))
+        by_offset, best = float((parents == offset).mean()), int(heads.argmax())
+        rows.append(RelationRow(str(names[number]), int(counts[number]), offset, by_offset, best, heads.tolist()))
     return rows
