@@ -139,9 +139,9 @@ def test_what_cannot_be_compared_is_refused(runs, files, tmp_path):
     references = ["--references", files["references"]]
     short = write_lines(tmp_path / "short", GERMAN[:2])
     for arguments, message in (
-        ((files["a"], files["b"]), "translations need their references"),
+        ((files["a"], files["b"]), "translations in files need references"),
         ((files["a"], tmp_path / "gone", *references), "gone: no such file or run folder. Give two runs, or two files"),
-        ((*runs, *references), "references and source belong to files"),
+        ((*runs, *references), "a run has its own source and references"),
         ((files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
         ((*runs, "--test", "x"), "the run has no test set 'x'"),
         ((files["a"], short, *references), "2 lines, but a has 4"),
@@ -259,7 +259,7 @@ def test_trees_and_alignments_are_made_only_where_they_are_shown(runs, tmp_path,
     def refuse(*arguments):
         raise SynmtError("nothing is to be parsed")
 
-    monkeypatch.setattr("synmt.cli.analyze_compare.find_words", refuse)
+    monkeypatch.setattr("synmt.analysis.compare.report.find_words", refuse)
     assert analyze("--compare", *runs)[0] == 0
     # what fails for the page fails before anything is printed
     for shown in (["--json"], ["--html", tmp_path / "page.html"]):

@@ -1,27 +1,29 @@
-"""`synmt analyze --compare`: the sentences that two systems translate most differently."""
+"""Which sentences do two systems translate most differently?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from synmt.analysis.compare.page import comparison_as_html
+from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystems, rank_differences, ranking_metric
+from synmt.analysis.compare.word_difference import bracketed, classify_words
+from synmt.analysis.compare.words import WordDetails, find_words
 from synmt.analysis.inputs import read_test
+from synmt.analysis.options import CompareOptions
+from synmt.analysis.report import AnalysisReport
 from synmt.analysis.scoring import scored, scoring
-from synmt.cli.compared_words import Words, find_words
-from synmt.cli.finding import AnalysisReport
 from synmt.errors import UsageError
-
-if TYPE_CHECKING:
-    from synmt.analysis.compare.sentences import Compared, ComparedSentence
-    from synmt.analysis.html import Section
-    from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.metrics import make_metric
+from synmt.evaluation.outputs import Outputs, baseline_of, from_files
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Two systems' translations of the same sentences, and the run folder of each that is one."""
+    """Translations of the same sentences by two systems, with their run folders; None for files."""
 
     a: Outputs
     b: Outputs
@@ -29,74 +31,58 @@ class _Pair:
     run_b: Path | None
 
 
-def analyze_compare(
-    *,
-    compare: tuple[Path, Path],
-    test: str | None,
-    references: Path | None,
-    source: Path | None,
-    metric: str,
-    tokenize: str | None,
-    lowercase: bool | None,
-    parser: str | None,
-    top: int,
-) -> AnalysisReport:
+def analyze_compare(options: CompareOptions) -> AnalysisReport:
     """Find the sentences that two systems translate most differently."""
-    from synmt.analysis.compare.sentences import rank_differences, ranking_metric
-    from synmt.evaluation.metrics import make_metric
-
-    pair = _read_pair(*compare, test, references, source)
-    options = scoring(pair.a, tokenize, lowercase)
-    chosen, ranking = make_metric(metric, options), ranking_metric(metric, options)
-    scores, ranks = ((scored(one, pair.a, pair.run_a), scored(one, pair.b, pair.run_b)) for one in (chosen, ranking))
-    compared = rank_differences(pair.a, pair.b, scores, ranks, top=top)
+    pair = _read_pair(options)
+    scoring_options = scoring(pair.a, options.tokenize, options.lowercase)
+    metrics = make_metric(options.metric, scoring_options), ranking_metric(options.metric, scoring_options)
+    scores, ranks = ((scored(one, pair.a, pair.run_a), scored(one, pair.b, pair.run_b)) for one in metrics)
+    compared = rank_differences(pair.a, pair.b, scores, ranks, top=options.top)
     runs = (pair.run_a, pair.run_b)
 
-    @cache  # trees and alignments take long, and the text shows none
-    def words() -> Words:
-        return find_words(compared.sentences, runs, source, parser)
+    @cache  # parsing and aligning take long, and the text needs neither
+    def details() -> WordDetails:
+        return find_words(compared.sentences, runs, options.source, options.parser)
 
     return AnalysisReport(
         f"{compared.a} and {compared.b}",
-        lambda: _values(compared, words()),
-        lambda: _show(compared),
-        lambda: [_section(compared, words())],
-        tuple(run for run in runs if run),
+        to_json=lambda: _to_json(compared, details()),
+        to_text=lambda: _to_text(compared),
+        to_html=lambda: [comparison_as_html(compared, details())],
+        runs=tuple(run for run in runs if run),
     )
 
 
-def _read_pair(a: Path, b: Path, test: str | None, references: Path | None, source: Path | None) -> _Pair:
+def _read_pair(options: CompareOptions) -> _Pair:
     """Read two runs, two files, or one of each."""
-    from synmt.evaluation.outputs import baseline_of, from_files
-
+    a, b = options.compare
     missing = [str(path) for path in (a, b) if not path.exists() and str(path) != "-"]
     if missing:
         raise UsageError("no such file or run folder", where=missing[0], do="Give two runs, or two files")
-    runs = [path if path.is_dir() else None for path in (a, b)]
-    if not any(runs):
-        if references is None:
-            raise UsageError("translations need their references", do="Give them as `--references`")
-        if test:
-            raise UsageError("files belong to no test set", where="--test", do="Leave it out")
-        first = from_files(a, references, source)
-        return _named_apart(_Pair(first, baseline_of(first, b), None, None), a, b)
-    if references or source:
-        raise UsageError("references and source belong to files", do="Leave them out: a run brings its own")
-    if runs[0] is None:
-        second = read_test(b, test)
-        return _named_apart(_Pair(baseline_of(second, a), second, None, b), a, b)
-    first = read_test(a, test)
-    return _named_apart(_Pair(first, baseline_of(first, b), a, runs[1]), a, b)
+    run_a, run_b = (path if path.is_dir() else None for path in (a, b))
+    files_only = run_a is None and run_b is None
+    if files_only and options.references is None:
+        raise UsageError("translations in files need references", do="Add `--references FILE`")
+    if files_only and options.test:
+        raise UsageError("files belong to no test set", where="--test", do="Leave it out")
+    if not files_only and (options.references or options.source):
+        raise UsageError("a run has its own source and references", do="Leave out `--references` and `--source`")
+    if run_a is None and run_b is not None:
+        second = read_test(b, options.test)
+        first = baseline_of(second, a)
+    else:
+        first = (
+            from_files(a, options.references, options.source)
+            if options.references is not None
+            else read_test(a, options.test)
+        )
+        second = baseline_of(first, b)
+    if first.system == second.system:
+        first, second = replace(first, system=str(a)), replace(second, system=str(b))
+    return _Pair(first, second, run_a, run_b)
 
 
-def _named_apart(pair: _Pair, a: Path, b: Path) -> _Pair:
-    """Call systems by their paths where their names are the same."""
-    if pair.a.system != pair.b.system:
-        return pair
-    return replace(pair, a=replace(pair.a, system=str(a)), b=replace(pair.b, system=str(b)))
-
-
-def _values(compared: Compared, words: Words) -> dict[str, Any]:
+def _to_json(compared: ComparedSystems, details: WordDetails) -> dict[str, Any]:
     return {
         "a": compared.a,
         "b": compared.b,
@@ -112,46 +98,36 @@ def _values(compared: Compared, words: Words) -> dict[str, Any]:
         "wins": compared.wins,
         "ties": compared.ties,
         "losses": compared.losses,
-        "parser": words.about.parser or None,
-        "sentences": [asdict(one) | words.values(one) for one in compared.sentences],
+        "parser": details.parser or None,
+        "sentences": [asdict(one) | details.as_json(one.line) for one in compared.sentences],
     }
 
 
-def _show(compared: Compared) -> None:
-    found, a, b = compared.difference, compared.a, compared.b
+def _to_text(compared: ComparedSystems) -> Iterator[str]:
+    found = compared.difference
     test = f", test set {compared.test}" if compared.test else ""
-    print(f"A: {a}\nB: {b}{test}\n")
-    print(
+    yield f"A: {compared.a}\nB: {compared.b}{test}\n"
+    yield (
         f"{compared.metric.title}: {compared.score_a:.2f} → {compared.score_b:.2f}, {found.difference:+.2f} "
         f"({found.low:+.2f} to {found.high:+.2f}, p = {found.p_value:.3f})"
     )
     counts = f"better in {compared.wins:,}, equal in {compared.ties:,}, worse in {compared.losses:,}"
-    print(f"{compared.ranking.title} of single sentences: B {counts}")
-    for heading, some in (("B gains most", compared.gaining), ("B loses most", compared.losing)):
-        if some:
-            print(f"\n{heading}, by {compared.ranking.title}")
-        for one in some:
-            print("\n" + "\n".join(_lines(one)))
-    print("\n[…]: words that the other translation has not")
+    yield f"{compared.ranking.title} of single sentences: B {counts}"
+    for heading, sentences in (("B gains most", compared.gaining), ("B loses most", compared.losing)):
+        if sentences:
+            yield f"\n{heading}, by {compared.ranking.title}"
+        for one in sentences:
+            yield from ("", *_sentence_lines(one))
+    yield "\n[…]: words that the other translation does not have"
     metrics = {f"{one.title}|{one.signature}": one for one in (compared.metric, compared.ranking)}
     for name, metric in metrics.items():
-        print(name + ("" if metric.higher_is_better else "; lower is better"))
+        yield name + ("" if metric.higher_is_better else "; lower is better")
 
 
-def _lines(one: ComparedSentence) -> list[str]:
-    from synmt.analysis.compare.word_difference import bracketed, kinds
-
-    return [
-        f"line {one.line:,}   {one.score_a:.1f} → {one.score_b:.1f}   {one.gain:+.1f}",
-        *([f"  source     {one.source}"] if one.source else []),
-        f"  reference  {one.reference}",
-        f"  A          {bracketed(one.a, kinds(one.a, one.b, one.reference))}",
-        f"  B          {bracketed(one.b, kinds(one.b, one.a, one.reference))}",
-    ]
-
-
-def _section(compared: Compared, words: Words) -> Section:
-    from synmt.analysis.compare.page import make_section
-
-    gaining, losing = ([words.shown(one) for one in some] for some in (compared.gaining, compared.losing))
-    return make_section(compared, gaining, losing, words.about)
+def _sentence_lines(one: ComparedSentence) -> Iterator[str]:
+    yield f"line {one.line:,}   {one.score_a:.1f} → {one.score_b:.1f}   {one.gain:+.1f}"
+    if one.source:
+        yield f"  source     {one.source}"
+    yield f"  reference  {one.reference}"
+    yield f"  A          {bracketed(one.a, classify_words(one.a, one.b, one.reference))}"
+    yield f"  B          {bracketed(one.b, classify_words(one.b, one.a, one.reference))}"
