@@ -238,7 +238,7 @@ def test_other_test_sets_are_named(project):
     ("name", "arguments", "code", "said"),
     [
         ("lisa", ["--side", "sources"], 2, "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
-        ("lisa", ["--plot", "x.svg"], 2, "there is no sentence to draw. Add the number of sentences, `--draw N`"),
+        ("lisa", ["--plot", "x.svg"], 2, "`--plot` needs a number of sentences. Add `--draw N`"),
         ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Ending: .svg"),
         ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` has its own sentences"),
         ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` has its own trees"),

@@ -68,7 +68,7 @@ def check_content(what: str) -> None:
 def read_map(
     translator: Translator, heads: Sequence[Head], text: AttentionText, content: MapContent, number: int
 ) -> AttentionMap:
-    """Run the model over sentence `number`; a model that reads trees reads those of its own parser."""
+    """Run the model over sentence `number`; its own parser makes the trees that it reads."""
     line, written = _choose_sentence(text, number)
     [passed] = run_forward(translator, [line], None if written is None else [written], what=CAPTURED[text.kind])
     if passed.sentences[0].dropped:

@@ -137,7 +137,7 @@ class _Joined:
 
 
 def summarize(statistics: AttentionStatistics, context: AttentionContext, *, lines: int) -> AttentionSummary:
-    """Summarize statistics of heads over a text of so many lines."""
+    """Summarize statistics of heads over a text; `lines` is the number of its lines."""
     if not statistics.lines:
         raise SynmtError("there are no sentences to measure: all are empty, or longer than the model takes")
     joined = _join(statistics.sentences)

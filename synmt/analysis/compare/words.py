@@ -161,7 +161,7 @@ def word_attention(
     """Compute the attention of target words to source words with teacher forcing: (V, W) for each pair of lines.
 
     source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
-    A model that reads trees reads those of its own parser. The result for an empty line is None.
+    The model's own parser makes the trees that it reads. The result for an empty line is None.
     """
     found: list[DoubleArray | None] = [None] * len(sources)
     for passed in run_forward(translator, sources, targets, what=("cross",)):

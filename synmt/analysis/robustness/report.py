@@ -1,36 +1,47 @@
-"""`synmt analyze --robustness`: the test set translated again under damaged trees, controls and other parsers'."""
+"""What do damaged trees do to translations? Translate the test set again with other trees."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot
+from synmt.analysis.options import RobustnessOptions
+from synmt.analysis.plots import check_plot
+from synmt.analysis.progress import progress
+from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.robustness.conditions import (
+    ReadTrees,
+    check_translator,
+    make_conditions,
+    parse_shares,
+    read_trees,
+)
+from synmt.analysis.robustness.plot import draw_robustness, save_robustness_plot
+from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.analysis.scoring import scoring
-from synmt.cli import console
-from synmt.cli.finding import AnalysisReport
+from synmt.decode.translator import Translator
+from synmt.evaluation.metrics import Metric, make_metric
+from synmt.evaluation.outputs import Outputs
+from synmt.parsing.parser import StanzaParser
+from synmt.run import find_run
+from synmt.syntax.conllu import read_parses
+from synmt.syntax.parse import Parse
 
-if TYPE_CHECKING:
-    from synmt.analysis.html import Section
-    from synmt.analysis.robustness.translations import Condition, Outcome, TestTrees
-    from synmt.decode.translator import Translator
-    from synmt.evaluation.metrics import Metric
-    from synmt.evaluation.outputs import Outputs
-    from synmt.parsing.parser import StanzaParser
-    from synmt.syntax.parse import Parse
-
-_COLUMNS = ["trees", "UAS", "score", "difference", "95 %", "p", "changed"]
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class _Report:
-    """All that is shown.
+class _Results:
+    """The outcomes of all conditions.
 
-    parser: the name of what made the own trees, or of the file that they are from.
-    control: the name of the recipe's control that they are under; empty where there is none.
-    differing: translations under the own trees that are not those which the run has kept.
+    parser: name of the parser, or of the file, of the own trees.
+    control: name of the recipe's control; empty without one.
+    differing: number of translations under the own trees that differ from those stored in the run.
     """
 
     outputs: Outputs
@@ -42,201 +53,145 @@ class _Report:
     with_arcs: bool
     differing: int
 
+    @property
+    def title(self) -> str:
+        return f"{self.outputs.system}, test set {self.outputs.test}"
 
-def analyze_robustness(
-    *,
-    run: Path | None,
-    test: str | None,
-    metric: str,
-    tokenize: str | None,
-    lowercase: bool | None,
-    parser: str | None,
-    parses: Path | None,
-    shares: str,
-    seed: int,
-    plot: Path | None,
-) -> AnalysisReport:
-    """Find how translations suffer from damaged trees."""
-    if plot:
-        from synmt.analysis.plots import check_plot
 
-        check_plot(plot)
-    from synmt.analysis.robustness.translations import check_translator, conditions, parse_shares
-    from synmt.decode.translator import Translator
-    from synmt.evaluation.metrics import make_metric
-    from synmt.run import find_run
-
-    wanted = parse_shares(shares)
-    opened = find_run(run)
-    outputs = read_test(opened.folder, test)
-    chosen = make_metric(metric, scoring(outputs, tokenize, lowercase))
-    translator = Translator.load(opened, remark=console.warn)
-    check_translator(translator, str(opened.folder), given=parses is not None)
-    # a parser that cannot be had is better known before anything is parsed
-    other = find_parser(opened.recipe(), "source", parser, to="parse") if parser else None
-    own, name = _own_trees(translator, outputs, parses)
-    made = list(conditions(own, wanted, seed=seed, others=_others(translator, own, name, other)))
+def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
+    """Translate the test set of a run with damaged trees, with other parsers' trees and without a parser."""
+    if options.plot:
+        check_plot(options.plot)
+    shares = parse_shares(options.shares)
+    run = find_run(options.run)
+    outputs = read_test(run.folder, options.test)
+    metric = make_metric(options.metric, scoring(outputs, options.tokenize, options.lowercase))
+    translator = Translator.load(run)
+    check_translator(translator, str(run.folder), has_trees=options.parses is not None)
+    # a missing parser should be reported before the test set is parsed
+    other = find_parser(run.recipe(), "source", options.parser, to="parse") if options.parser else None
+    own, name = _read_own_trees(translator, outputs, options.parses)
+    conditions = list(
+        make_conditions(own, shares, seed=options.seed, others=_other_trees(translator, own, name, other))
+    )
     if own.with_arcs:
-        console.remark("the model reads probabilities of arcs: those of the own trees are the parser's, others certain")
-    outcomes = _measured(translator, own, made, chosen, outputs)
-    differing = sum(one != other for one, other in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
+        _logger.info("the model reads arc probabilities: own trees have those of the parser, other arcs are certain")
+    with progress("translating", len(outputs.source) * (len(conditions) + 1), "lines") as advance:
+        outcomes = list(measure(translator, own, conditions, metric, outputs.reference, advance))
+    differing = sum(one != stored for one, stored in zip(outcomes[0].translations, outputs.hypothesis, strict=True))
     if differing:
-        count = len(outputs.hypothesis)
-        console.warn(f"{differing:,} of {count:,} translations under the own trees are not those kept in the run")
-    report = _Report(outputs, chosen, outcomes, name, own.control.name, seed, own.with_arcs, differing)
-    if plot:
-        _draw(report, plot)
+        count = f"{differing:,} of {len(outputs.hypothesis):,}"
+        _logger.warning("%s translations with the own trees differ from those stored in the run", count)
+    results = _Results(outputs, metric, outcomes, name, own.control.name, options.seed, own.with_arcs, differing)
+    if plot := options.plot:
+        save_plot(plot, lambda: save_robustness_plot(outcomes, metric, plot, system=results.title))
     return AnalysisReport(
         outputs.system,
-        lambda: _values(report),
-        lambda: _show(report),
-        lambda: [_section(report)],
-        (opened.folder,),
+        to_json=lambda: _to_json(results),
+        to_text=lambda: _to_text(results),
+        to_html=lambda: [_to_html(results)],
+        runs=(run.folder,),
     )
 
 
-def _own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[TestTrees, str]:
-    """Read the trees of the test set, or parse it, and name whose they are."""
-    from synmt.analysis.robustness.translations import read_trees
-    from synmt.syntax.conllu import read_parses
-
+def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ReadTrees, str]:
+    """Parse the test set, or read its trees from a file, and name the parser or the file."""
     lines = outputs.source
     if parses is None:
         return read_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(translator.parser)
-    given = list(read_parses(parses, lines))
-    # refuses trees without the probabilities that a model reads
-    translator.trees(lines, given)
-    return read_trees(translator, lines, given), parses.name
+    trees = list(read_parses(parses, lines))
+    # raises an error for trees without the arc probabilities that the model reads
+    translator.trees(lines, trees)
+    return read_trees(translator, lines, trees), parses.name
 
 
-def _others(
-    translator: Translator, own: TestTrees, name: str, parser: StanzaParser | None
+def _other_trees(
+    translator: Translator, own: ReadTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
-    """Take the trees without the recipe's control, if it has one, and those of another parser, if there is one."""
-    from synmt.analysis.robustness.translations import read_trees
-
-    found = [] if own.control.idle else [(_unchanged(name), own.uncontrolled)]
+    """Name the trees without the control of the recipe, and the trees of another parser, if there are any."""
+    others = [] if own.control.idle else [(_without_control(name), own.uncontrolled)]
     if parser is not None:
         parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
-        # a control would put the same random trees in the place of every parser's
-        found.append((name_parser(parser), read_trees(translator, own.lines, parses).uncontrolled))
-    return found
+        # a control would replace the trees of every parser by the same random trees
+        others.append((name_parser(parser), read_trees(translator, own.lines, parses).uncontrolled))
+    return others
 
 
-def _unchanged(parser: str) -> str:
+def _without_control(parser: str) -> str:
     return f"{parser}, unchanged"
 
 
-def _measured(
-    translator: Translator, own: TestTrees, made: list[Condition], metric: Metric, outputs: Outputs
-) -> list[Outcome]:
-    from synmt.analysis.robustness.translations import measure
-
-    lines = len(outputs.source) * (len(made) + 1)
-    with console.progress("translating", lines, "lines") as advance:
-        return list(measure(translator, own, made, metric, outputs.reference, advance))
-
-
-def _draw(report: _Report, plot: Path) -> None:
-    from synmt.analysis.robustness.plot import save_robustness_plot
-
-    title = _title(report.outputs)
-    save_plot(plot, lambda: save_robustness_plot(report.outcomes, report.metric, plot, system=title))
-
-
-def _title(outputs: Outputs) -> str:
-    return f"{outputs.system}, test set {outputs.test}"
-
-
-def _values(report: _Report) -> dict[str, Any]:
-    from dataclasses import asdict
-
+def _to_json(results: _Results) -> dict[str, Any]:
+    names = ("name", "kind", "share", "uas", "score", "against_own", "changed")
     return {
-        "system": report.outputs.system,
-        "test": report.outputs.test,
-        "sentences": len(report.outputs.source),
-        "metric": report.metric.title,
-        "signature": report.metric.signature,
-        "higher_is_better": report.metric.higher_is_better,
-        "parser": report.parser,
-        "control": report.control or None,
-        "seed": report.seed,
-        "probabilities_of_arcs": report.with_arcs,
-        "not_as_in_the_run": report.differing,
-        "conditions": [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "share": one.share,
-                "uas": one.uas,
-                "score": one.score,
-                "against_own": asdict(one.against_own) if one.against_own else None,
-                "changed": one.changed,
-            }
-            for one in report.outcomes
-        ],
+        "system": results.outputs.system,
+        "test": results.outputs.test,
+        "sentences": len(results.outputs.source),
+        "metric": results.metric.title,
+        "signature": results.metric.signature,
+        "higher_is_better": results.metric.higher_is_better,
+        "parser": results.parser,
+        "control": results.control or None,
+        "seed": results.seed,
+        "probabilities_of_arcs": results.with_arcs,
+        "not_as_in_the_run": results.differing,
+        "conditions": [{name: values[name] for name in names} for values in map(asdict, results.outcomes)],
     }
 
 
-def _rows(outcomes: Sequence[Outcome]) -> list[list[str]]:
-    rows = []
-    for one in outcomes:
-        cells = [one.name, f"{one.uas:.1%}", f"{one.score:.2f}"]
-        if one.against_own:
-            compared = one.against_own
-            cells += [f"{compared.difference:+.2f}", f"{compared.low:+.2f} to {compared.high:+.2f}"]
-            cells += [f"{compared.p_value:.3f}", f"{one.changed:.1%}"]
-        else:
-            cells += ["-"] * 4
-        rows.append(cells)
-    return rows
+def _score_table(results: _Results) -> TextTable:
+    columns = ["trees", "UAS", results.metric.title, "difference", "95 %", "p", "changed"]
+    return TextTable(columns, list(map(_score_cells, results.outcomes)))
 
 
-def _columns(report: _Report) -> list[str]:
-    return [report.metric.title if name == "score" else name for name in _COLUMNS]
+def _score_cells(one: Outcome) -> list[str]:
+    cells, compared = [one.name, f"{one.uas:.1%}", f"{one.score:.2f}"], one.against_own
+    if compared is None:
+        return [*cells, *["-"] * 4]
+    interval = f"{compared.low:+.2f} to {compared.high:+.2f}"
+    return [*cells, f"{compared.difference:+.2f}", interval, f"{compared.p_value:.3f}", f"{one.changed:.1%}"]
 
 
-def _notes(report: _Report) -> list[str]:
-    lower = "" if report.metric.higher_is_better else f"; {report.metric.title}: lower is better"
-    notes = [
-        f"own: the trees that the model reads: {report.control} trees in place of those by {report.parser}, which have "
-        f"the row '{_unchanged(report.parser)}'"
-        if report.control
-        else f"own: the trees that the model reads, by {report.parser}",
-        "rewired: so many words, drawn at random and never the root, have another parent; left, right: every word "
-        "hangs on the one after or before it; random: any tree; shuffled: the same tree on shuffled words; flat: every "
-        "word hangs on the first, as in a line that no parser can read",
-        "UAS: words that keep the parent of the own trees; difference: to the score under the own trees, with its 95 % "
-        f"interval and p-value by paired bootstrap{lower}",
-        "changed: translations that are another text than under the own trees",
-    ]
-    if report.with_arcs:
-        notes.append("arcs: the own trees, and another parser's, come with probabilities; all other arcs are certain")
-    return notes
+def _notes(results: _Results) -> Iterator[str]:
+    if results.control:
+        instead = f"{results.control} trees instead of those by {results.parser}"
+        yield f"own: trees that the model reads, {instead}; the row '{_without_control(results.parser)}' has the latter"
+    else:
+        yield f"own: trees that the model reads, by {results.parser}"
+    yield (
+        "rewired: this percentage of words, sampled at random without the root, has a different parent; left, right: "
+        "the parent is always the next, the previous word; random: a random tree; shuffled: the same tree over "
+        "shuffled words; flat: the parent is always the first word, as in lines that cannot be parsed"
+    )
+    lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
+    yield (
+        "UAS: words with the same parent as in the own trees; difference: to the score with the own trees, with 95 % "
+        f"interval and p-value by paired bootstrap{lower}"
+    )
+    yield "changed: translations that differ from those with the own trees"
+    if results.with_arcs:
+        yield "arcs: own trees and another parser's have arc probabilities; the arcs of all other trees are certain"
 
 
-def _show(report: _Report) -> None:
-    print(f"{_title(report.outputs)}: {len(report.outputs.source):,} sentences under other trees, seed {report.seed}\n")
-    console.table("", _columns(report), _rows(report.outcomes), to_stdout=True)
-    print("\n" + "\n".join(_notes(report)))
-    print(f"\n{report.metric.title}|{report.metric.signature}")
+def _to_text(results: _Results) -> Iterator[str | TextTable]:
+    yield f"{results.title}: {len(results.outputs.source):,} sentences with other trees, seed {results.seed}\n"
+    yield _score_table(results)
+    yield from ("", *_notes(results))
+    yield f"\n{results.metric.title}|{results.metric.signature}"
 
 
-def _section(report: _Report) -> Section:
-    from synmt.analysis.html import Section, figure, paragraph, table
-    from synmt.analysis.robustness.plot import draw_robustness
-
-    outputs, metric = report.outputs, report.metric
-    about = (
-        f"{_title(outputs)}: {len(outputs.source):,} sentences, translated by the same model under other trees. "
-        "How far the score falls with them shows how far the model relies on its trees."
+def _to_html(results: _Results) -> Section:
+    metric, scores = results.metric, _score_table(results)
+    introduction = (
+        f"{results.title}: {len(results.outputs.source):,} sentences, translated by the same model with other trees. "
+        "The more the score falls, the more the model relies on its trees."
     )
     caption = (
-        f"{metric.title} against the share of words with another parent; bars: 95 % intervals of the difference to the "
-        "own trees, whose score is the dashed line"
+        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference to the own "
+        "trees, whose score is the dashed line"
     )
-    body = paragraph(about)
-    body += table(_columns(report), _rows(report.outcomes), caption=f"{metric.title} by trees, seed {report.seed}")
-    body += figure(lambda: draw_robustness(report.outcomes, metric, system=_title(outputs)), caption=caption)
-    body += "".join(paragraph(note, faint=True) for note in [*_notes(report), f"{metric.title}|{metric.signature}"])
-    return Section("Robustness to other trees", body)
+    body = paragraph(introduction)
+    body += table(scores.columns, scores.rows, caption=f"{metric.title} by trees, seed {results.seed}")
+    body += figure(lambda: draw_robustness(results.outcomes, metric, system=results.title), caption=caption)
+    notes = [*_notes(results), f"{metric.title}|{metric.signature}"]
+    return Section("Robustness to other trees", body + "".join(paragraph(note, faint=True) for note in notes))

@@ -71,7 +71,7 @@ def _check_options(options: TreeOptions) -> None:
     if options.test and options.gold and options.side == "source":
         raise UsageError("`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`")
     if plot and not options.draw:
-        raise UsageError("there is no sentence to draw", where=str(plot), do="Add the number of sentences, `--draw N`")
+        raise UsageError("`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`")
     if plot and plot.suffix.lower() != ".svg":
         raise UsageError("trees are drawn as SVG", where=str(plot), allowed="Ending: .svg")
     if options.parser and options.gold:
