@@ -12,10 +12,9 @@ from synmt.analysis.compare.page import comparison_as_html
 from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystems, rank_differences, ranking_metric
 from synmt.analysis.compare.word_difference import bracketed, classify_words
 from synmt.analysis.compare.words import WordDetails, find_words
-from synmt.analysis.inputs import read_test
+from synmt.analysis.inputs import read_test, score_outputs, scoring_options
 from synmt.analysis.options import CompareOptions
 from synmt.analysis.report import AnalysisReport
-from synmt.analysis.scoring import scored, scoring
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs, baseline_of, from_files
@@ -34,9 +33,11 @@ class _Pair:
 def analyze_compare(options: CompareOptions) -> AnalysisReport:
     """Find the sentences that two systems translate most differently."""
     pair = _read_pair(options)
-    scoring_options = scoring(pair.a, options.tokenize, options.lowercase)
-    metrics = make_metric(options.metric, scoring_options), ranking_metric(options.metric, scoring_options)
-    scores, ranks = ((scored(one, pair.a, pair.run_a), scored(one, pair.b, pair.run_b)) for one in metrics)
+    settings = scoring_options(pair.a, options.tokenize, options.lowercase)
+    metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
+    scores, ranks = (
+        (score_outputs(one, pair.a, pair.run_a), score_outputs(one, pair.b, pair.run_b)) for one in metrics
+    )
     compared = rank_differences(pair.a, pair.b, scores, ranks, top=options.top)
     runs = (pair.run_a, pair.run_b)
 

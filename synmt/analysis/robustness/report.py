@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.analysis.html import Section, figure, paragraph, table
-from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot
+from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.progress import progress
@@ -23,7 +23,6 @@ from synmt.analysis.robustness.conditions import (
 )
 from synmt.analysis.robustness.plot import draw_robustness, save_robustness_plot
 from synmt.analysis.robustness.translations import Outcome, measure
-from synmt.analysis.scoring import scoring
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs
@@ -65,7 +64,7 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     shares = parse_shares(options.shares)
     run = find_run(options.run)
     outputs = read_test(run.folder, options.test)
-    metric = make_metric(options.metric, scoring(outputs, options.tokenize, options.lowercase))
+    metric = make_metric(options.metric, scoring_options(outputs, options.tokenize, options.lowercase))
     translator = Translator.load(run)
     check_translator(translator, str(run.folder), has_trees=options.parses is not None)
     # a missing parser should be reported before the test set is parsed
