@@ -11,30 +11,30 @@ import pytest
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.analysis.attention.heads import Head, heads_of
+from synmt.analysis.attention.agreement_plot import COLOURS
+from synmt.analysis.attention.heads import LSTM_ATTENTION, Head, heads_of
 from synmt.analysis.attention.map_plot import LEAST_BIAS, check_legible, draw_maps, limits, spell
-from synmt.analysis.attention.maps import AttentionMap, read_map
-from synmt.analysis.attention.plot import COLOURS
+from synmt.analysis.attention.maps import AttentionMap, AttentionText, read_map
 from synmt.analysis.attention.statistics import (
-    NOWHERE,
-    ModelLooks,
-    collapse,
-    counted,
+    NO_CHOICE,
+    AttentionStatistics,
+    counted_words,
     entropies,
-    look_across,
-    look_at_words,
+    measure_cross_heads,
     measure_heads,
-    owners_of,
+    measure_self_heads,
+    position_owners,
+    word_level_weights,
 )
-from synmt.analysis.attention.table import About, best_offset, report_attention
-from synmt.analysis.trees.induced import Texts
+from synmt.analysis.attention.summary import AttentionContext, best_offset, summarize
+from synmt.analysis.forward_passes import ParsedText
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse
 
 OWNERS = np.append(MONKEY_WORD_OF, -1)
 """▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parents are monkey, eats, itself, banana, eats."""
-ABOUT = About("system", "test", "source", "source")
+CONTEXT = AttentionContext("system", "test", "source", "source")
 
 
 def looking_at(parents, owners=OWNERS):
@@ -46,17 +46,19 @@ def looking_at(parents, owners=OWNERS):
 
 
 def report(*looks, heads=1):
-    found = ModelLooks([Head(1, number + 1) for number in range(heads)], list(range(len(looks))), list(looks), 0)
-    return report_attention(found, ABOUT, lines=len(looks))
+    found = AttentionStatistics(
+        [Head(1, number + 1) for number in range(heads)], list(range(len(looks))), list(looks), 0
+    )
+    return summarize(found, CONTEXT, lines=len(looks))
 
 
 def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
-    found = report(look_at_words(looking_at(MONKEY.parents), OWNERS, MONKEY, causal=False))
+    found = report(measure_self_heads(looking_at(MONKEY.parents), OWNERS, MONKEY, causal=False))
     [row] = found.rows
-    assert (row.parent.value, row.weight, row.bits, row.share, row.elsewhere) == (1, 1, 0, 0, 0)
+    assert (row.parent.value, row.parent_weight, row.bits, row.relative_bits, row.no_word) == (1, 1, 0, 0, 0)
     # of five words the root does not count; The and a stand one before their parent, banana two after it
     assert (found.words, found.visible) == (4, 1)
-    assert row.usual == (1, 0.75)
+    assert row.usual_offset == (1, 0.75)
     assert [(one.name, one.offset, one.parent.value) for one in found.baselines] == [
         ("previous word", -1, 0),
         ("next word, best offset", 1, 0.75),
@@ -66,26 +68,26 @@ def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
 
 def test_even_weights_have_the_entropy_of_all_pieces_in_sight():
     even = np.full((1, 8, 8), 1 / 8)
-    [row] = report(look_at_words(even, OWNERS, MONKEY, causal=False)).rows
+    [row] = report(measure_self_heads(even, OWNERS, MONKEY, causal=False)).rows
     assert row.bits == pytest.approx(3)
-    assert row.share == pytest.approx(1)
-    assert row.elsewhere == pytest.approx(1 / 8)
+    assert row.relative_bits == pytest.approx(1)
+    assert row.no_word == pytest.approx(1 / 8)
     # The and a look at two of eight pieces, monkey and banana at one of them
-    assert row.weight == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
+    assert row.parent_weight == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
 
 
 def test_on_the_target_a_piece_sees_bos_and_what_is_before_it():
     owners = np.append(-1, MONKEY_WORD_OF)
     weights = np.tril(np.ones((8, 8)))
     weights = (weights / weights.sum(1, keepdims=True))[None]
-    looks = look_at_words(weights, owners, MONKEY, causal=True)
+    looks = measure_self_heads(weights, owners, MONKEY, causal=True)
     assert looks.visible.tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert looks.entropy[0] == pytest.approx([math.log2(count) for count in range(2, 9)])
     found = report(looks)
     # only banana has its parent to the left, two words before it: one of the seven and eight pieces in sight
     assert (found.words, found.visible) == (1, 1 / 4)
-    assert found.rows[0].weight == pytest.approx((1 / 7 + 1 / 8) / 2)
-    assert found.rows[0].share == pytest.approx(1)
+    assert found.rows[0].parent_weight == pytest.approx((1 / 7 + 1 / 8) / 2)
+    assert found.rows[0].relative_bits == pytest.approx(1)
     assert [one.name for one in found.baselines] == ["previous word", "itself", "best offset"]
 
 
@@ -118,18 +120,18 @@ def test_all_heads_at_once_equal_each_word_by_itself(causal):
         owners = np.append(-1, owners) if causal else np.append(owners, -1)
         weights = random.random((3, len(owners), len(owners))) * (random.random((3, 1, len(owners))) < 0.7) + 1e-9
         weights = np.tril(weights) if causal else weights
-        found = look_at_words(weights, owners, parse, causal=causal)
+        found = measure_self_heads(weights, owners, parse, causal=causal)
         for head in range(3):
             bits, chosen = slowly(weights[head], owners, parse, causal=causal)
             np.testing.assert_allclose(found.entropy[head], bits, atol=1e-9)
             assert found.choices[head].tolist() == [step for step, _ in chosen]
-            np.testing.assert_allclose(found.weights[head], [weight for _, weight in chosen], atol=1e-12)
+            np.testing.assert_allclose(found.parent_weights[head], [weight for _, weight in chosen], atol=1e-12)
 
 
 def test_collapsing_keeps_the_sum_of_each_row_that_words_get():
     random = np.random.default_rng(1)
     weights = random.dirichlet(np.ones(7), (2, 7))
-    words = collapse(weights, MONKEY_WORD_OF, 5)
+    words = word_level_weights(weights, MONKEY_WORD_OF, 5)
     np.testing.assert_allclose(words.sum(-1), 1)
     np.testing.assert_allclose(words[0, 1, 4], weights[0, 1:3, 5:7].sum() / 2)
 
@@ -137,13 +139,13 @@ def test_collapsing_keeps_the_sum_of_each_row_that_words_get():
 def test_rows_of_zeros_have_neither_entropy_nor_choice():
     weights = looking_at(MONKEY.parents)
     weights[0, 0] = 0
-    looks = look_at_words(weights, OWNERS, MONKEY, causal=False)
+    looks = measure_self_heads(weights, OWNERS, MONKEY, causal=False)
     assert np.isnan(looks.entropy[0]).tolist() == [True] + [False] * 6
-    assert looks.choices[0].tolist() == [NOWHERE, 1, 1, -2]
+    assert looks.choices[0].tolist() == [NO_CHOICE, 1, 1, -2]
     [row] = report(looks).rows
     assert (row.bits, row.parent.value) == (0, 0.75)
-    [nothing] = report(look_at_words(np.zeros((1, 8, 8)), OWNERS, MONKEY, causal=False)).rows
-    assert (nothing.bits, nothing.share, nothing.usual, nothing.parent.value) == (None, None, None, 0)
+    [nothing] = report(measure_self_heads(np.zeros((1, 8, 8)), OWNERS, MONKEY, causal=False)).rows
+    assert (nothing.bits, nothing.relative_bits, nothing.usual_offset, nothing.parent.value) == (None, None, None, 0)
 
 
 def test_entropy_does_not_depend_on_the_sum_of_a_row():
@@ -153,17 +155,17 @@ def test_entropy_does_not_depend_on_the_sum_of_a_row():
 
 def test_punctuation_and_roots_do_not_count():
     parse = replace(MONKEY, relations=["det", "nsubj", "root", "punct", "obj"])
-    assert counted(parse, OWNERS, causal=False)[0].tolist() == [0, 1, 4]
+    assert counted_words(parse, OWNERS, causal=False)[0].tolist() == [0, 1, 4]
     tagged = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "PUNCT"])
-    assert counted(tagged, OWNERS, causal=False)[0].tolist() == [0, 1, 3]
+    assert counted_words(tagged, OWNERS, causal=False)[0].tolist() == [0, 1, 3]
     # without the pieces of eats, monkey and banana have no parent in sight
-    places, hidden = counted(MONKEY, np.where(OWNERS == 2, -1, OWNERS), causal=False)
+    places, hidden = counted_words(MONKEY, np.where(OWNERS == 2, -1, OWNERS), causal=False)
     assert (places.tolist(), hidden) == ([0, 3], 2)
 
 
 def test_relations_name_their_best_offset_and_their_best_head():
     weights = np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])])
-    found = report(look_at_words(weights, OWNERS, MONKEY, causal=False), heads=2)
+    found = report(measure_self_heads(weights, OWNERS, MONKEY, causal=False), heads=2)
     assert [(row.relation, row.words, row.offset, row.by_offset) for row in found.relations] == [
         ("det", 2, 1, 1),
         ("nsubj", 1, 1, 1),
@@ -184,7 +186,8 @@ def test_intervals_hold_the_share_and_shrink_with_sentences():
 
     def widths(sentences):
         looks = [
-            look_at_words(random.dirichlet(np.ones(8), (1, 8)), OWNERS, MONKEY, causal=False) for _ in range(sentences)
+            measure_self_heads(random.dirichlet(np.ones(8), (1, 8)), OWNERS, MONKEY, causal=False)
+            for _ in range(sentences)
         ]
         share = report(*looks).rows[0].parent
         assert share.low <= share.value <= share.high
@@ -194,28 +197,28 @@ def test_intervals_hold_the_share_and_shrink_with_sentences():
 
 
 def test_attention_to_the_source_has_no_parents():
-    looks = look_across(np.full((2, 3, 4), 0.25))
-    found = ModelLooks([Head(1, 1), Head(1, 2)], [0], [looks], 0)
-    made = report_attention(found, replace(ABOUT, place="cross"), lines=3)
+    looks = measure_cross_heads(np.full((2, 3, 4), 0.25))
+    found = AttentionStatistics([Head(1, 1), Head(1, 2)], [0], [looks], 0)
+    made = summarize(found, replace(CONTEXT, kind="cross"), lines=3)
     assert [row.bits for row in made.rows] == [2, 2]
-    assert [row.elsewhere for row in made.rows] == [0.25, 0.25]
+    assert [row.no_word for row in made.rows] == [0.25, 0.25]
     assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
     assert made.empty == 2
     # an LSTM has no weight for EOS, and of a single piece there is no choice
-    alone = report_attention(
-        ModelLooks([Head(0, 0)], [0], [look_across(np.ones((1, 3, 1)), ends=False)], 0),
-        replace(ABOUT, place="cross"),
+    alone = summarize(
+        AttentionStatistics([LSTM_ATTENTION], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0),
+        replace(CONTEXT, kind="cross"),
         lines=1,
     )
-    assert (alone.rows[0].bits, alone.rows[0].share, alone.rows[0].elsewhere) == (0, None, 0)
+    assert (alone.rows[0].bits, alone.rows[0].relative_bits, alone.rows[0].no_word) == (0, None, 0)
 
 
 def test_nothing_to_look_at_is_an_error():
-    with pytest.raises(SynmtError, match="no sentence is left to look at"):
+    with pytest.raises(SynmtError, match="there are no sentences to measure"):
         report()
     root = replace(MONKEY, parents=np.arange(5))
-    with pytest.raises(SynmtError, match="no word has a parent in sight"):
-        report(look_at_words(looking_at(MONKEY.parents), OWNERS, root, causal=False))
+    with pytest.raises(SynmtError, match="no word has a visible parent"):
+        report(measure_self_heads(looking_at(MONKEY.parents), OWNERS, root, causal=False))
 
 
 @pytest.fixture(scope="module")
@@ -234,25 +237,25 @@ def test_sentences_look_the_same_alone_and_side_by_side(translator, place):
         some = [gold[index] for index in chosen]
         read = [flat_parse(sources[index]) for index in chosen]
         side = "source" if place == "source" else "target"
-        texts = Texts(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
+        texts = ParsedText(side, [sources[i] for i in chosen], [targets[i] for i in chosen], some, read)
         return measure_heads(translator, heads_of(translator.model, place), place, texts)
 
     together = looks(range(4))
-    assert (together.kept, together.too_long, len(together.heads)) == ([0, 1, 2], 0, 8)
-    for index in together.kept:
-        one, [alone] = together.looks[index], looks([index]).looks
+    assert (together.lines, together.too_long, len(together.heads)) == ([0, 1, 2], 0, 8)
+    for index in together.lines:
+        one, [alone] = together.sentences[index], looks([index]).sentences
         np.testing.assert_allclose(one.entropy, alone.entropy, atol=1e-4)
-        np.testing.assert_allclose(one.weights, alone.weights, atol=1e-5)
+        np.testing.assert_allclose(one.parent_weights, alone.parent_weights, atol=1e-5)
         assert one.parents.tolist() == alone.parents.tolist()
         assert one.visible.tolist() == alone.visible.tolist()
-        np.testing.assert_allclose(one.elsewhere, alone.elsewhere, atol=1e-5)
+        np.testing.assert_allclose(one.no_word, alone.no_word, atol=1e-5)
 
 
 def test_task_tags_are_no_words(translator):
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
-    texts = Texts("source", ["The monkey eats a banana"], None, [MONKEY])
+    texts = ParsedText("source", ["The monkey eats a banana"], None, [MONKEY])
     sentence = SimpleNamespace(index=0, source=spans)
-    assert owners_of(SimpleNamespace(task="<TR>"), texts, sentence).tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]  # type: ignore[arg-type]
+    assert position_owners(SimpleNamespace(task="<TR>"), texts, sentence).tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]  # type: ignore[arg-type]
 
 
 def names(model, place, head=None):
@@ -272,14 +275,14 @@ def test_heads_are_called_as_the_recipe_calls_their_variants():
 def test_an_lstm_has_one_attention():
     model = small_model(architecture="lstm", encoder_layers=1, decoder_layers=1)
     assert names(model, "cross") == ["attention"]
-    with pytest.raises(UsageError, match="no heads to choose from"):
+    with pytest.raises(UsageError, match="without heads"):
         names(model, "cross", "1.1")
 
 
 def read(translator, place, what, number=1, head=None, source=TEXT[:3], target=TEXT[3:]):
     heads = heads_of(translator.model, place, head)
     given = None if place == "source" else target
-    return read_map(translator, heads, place, what, number, source=source, target=given, text="source")
+    return read_map(translator, heads, AttentionText(place, "source", source, given), what, number)
 
 
 def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
@@ -318,7 +321,7 @@ def test_a_head_without_an_edit_says_which_heads_have_one(translator):
     ("number", "source", "said"),
     [
         (4, TEXT[:3], r"--sentence 4: the test set has no such sentence. Sentences 1 to 3"),
-        (1, [" ", *TEXT[:2]], r"--sentence 1: this sentence is empty on a side that is read"),
+        (1, [" ", *TEXT[:2]], r"--sentence 1: the source or the target of this sentence is empty"),
     ],
 )
 def test_a_sentence_that_cannot_be_shown_is_an_error(translator, number, source, said):
@@ -332,9 +335,9 @@ def test_the_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
     [(head, panel)] = shown.panels.items()
     assert head.name == "attention"
     np.testing.assert_allclose(panel[:, :-1].sum(1), 1, atol=1e-5)
-    texts = Texts("target", TEXT[:3], TEXT[3:], [])
+    texts = ParsedText("target", TEXT[:3], TEXT[3:], [])
     found = measure_heads(translator, [head], "cross", texts)
-    assert found.looks[0].visible[0] == len(shown.columns) - 1
+    assert found.sentences[0].visible[0] == len(shown.columns) - 1
     translator.max_pieces = 12
     with pytest.raises(UsageError, match=r"--sentence 2: this sentence has more pieces than the model takes, 12"):
         read(translator, "cross", "cross", 2)
@@ -375,10 +378,10 @@ def test_pieces_are_spelled_without_marks_where_words_have_blanks():
 
 def test_long_sentences_are_refused_sooner_for_many_heads():
     check_legible(shown_map(60, 4))
-    with pytest.raises(UsageError, match=r"60 pieces are too many to be read in 8 heat maps .* or one head by `--head"):
+    with pytest.raises(UsageError, match=r"60 pieces are too many for 8 heat maps .* or one head with `--head"):
         check_legible(shown_map(60, 8))
     check_legible(shown_map(90, 1))
-    with pytest.raises(UsageError, match=r"120 pieces are too many to be read in a map\. Choose a shorter sentence\."):
+    with pytest.raises(UsageError, match=r"120 pieces are too many for a heat map\. Choose a shorter sentence\."):
         check_legible(shown_map(120, 1))
 
 

@@ -102,7 +102,7 @@ def test_many_heads_are_laid_out_by_layer_and_the_best_stand_in_the_table(projec
     assert ["parent", "1", "2", "3", "4"] in rows
     assert next(row for row in rows if row[:2] == ["layer", "1"])[2].endswith("*")
     assert "*: heads of pascal" in shown
-    assert "\nthe 12 that agree most of 20 heads; all with --json or --html\n" in shown
+    assert "\nthe 12 heads with the highest agreement, of 20; all with --json or --html\n" in shown
     assert sum(row[:1] == ["head"] for row in rows) == 1 + 12
     assert max(map(len, shown.splitlines()[2:])) <= 100
 
@@ -148,12 +148,12 @@ def test_plots_and_pages_are_written(project):
     assert "sentence 1, source" in (project / "factor.svg").read_text(encoding="utf-8")
     output(project, "pascal", "--html", "page.html")
     page = (project / "page.html").read_text(encoding="utf-8")
-    assert "What attention of the source looks at" in page
+    assert "Self-attention of the source</h2>" in page
     assert page.count("<img ") == 2
     assert "Framed: heads of pascal." in page
     # on a terminal these are two lines
     assert (
-        '<p class="faint">mostly at: where the highest weight stands most often, and in how many percent; in words: '
+        '<p class="faint">mostly at: most frequent offset of the highest weight, and its percentage; -1: previous word'
         in page
     )
     output(project, "lstm", "--html", "page.html")
@@ -170,13 +170,13 @@ def test_plots_and_pages_are_written(project):
             "heat maps do not show 'factors'. They show weights, factor, bias, cross. Did",
         ),
         ("pascal", ["--head", "9.1"], "the source has no layer 9. Layers 1 to 2"),
-        ("pascal", ["--head", "best"], "'best' is no head"),
+        ("pascal", ["--head", "best"], "'best' is not a head"),
         ("pascal", ["--sentence", "5"], "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
-        ("pascal", ["--sentence", "4"], "--sentence 4: this sentence is empty on a side that is read"),
+        ("pascal", ["--sentence", "4"], "--sentence 4: the source or the target of this sentence is empty"),
         ("pascal", ["--what", "bias"], "no head of the source has a bias to show"),
         ("pascal", ["--plot", "x.gif"], "x.gif: this ending names no picture format"),
-        ("lstm", ["--what", "bias"], "an LSTM has no self-attention, and so no bias in it"),
-        ("lstm", ["--head", "1.1"], "an LSTM has one attention to the source, and no heads to choose from"),
+        ("lstm", ["--what", "bias"], "an LSTM has no self-attention, and so no bias"),
+        ("lstm", ["--head", "1.1"], "an LSTM has a single attention to the source, without heads"),
         ("lost", [], "its run does not say which parser makes them"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import synmt
 
-from synmt.analysis.robustness.translations import read_trees
+from synmt.analysis.robustness.conditions import read_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
@@ -139,9 +139,9 @@ def test_what_cannot_be_compared_is_refused(runs, files, tmp_path):
     references = ["--references", files["references"]]
     short = write_lines(tmp_path / "short", GERMAN[:2])
     for arguments, message in (
-        ((files["a"], files["b"]), "translations need their references"),
+        ((files["a"], files["b"]), "translations in files need references"),
         ((files["a"], tmp_path / "gone", *references), "gone: no such file or run folder. Give two runs, or two files"),
-        ((*runs, *references), "references and source belong to files"),
+        ((*runs, *references), "a run has its own source and references"),
         ((files["a"], files["b"], *references, "--test", "x"), "--test: files belong to no test set"),
         ((*runs, "--test", "x"), "the run has no test set 'x'"),
         ((files["a"], short, *references), "2 lines, but a has 4"),
@@ -172,7 +172,7 @@ def test_the_same_model_is_translated_under_other_trees(runs, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert "Robustness to other trees" in text
     assert "100 % rewired" in text
-    assert "Words with another parent" in plot.read_text(encoding="utf-8")
+    assert "Words with a different parent" in plot.read_text(encoding="utf-8")
 
 
 def test_a_table_for_people_says_how_to_read_it(runs):
@@ -185,8 +185,8 @@ def test_a_table_for_people_says_how_to_read_it(runs):
     finally:
         path.write_bytes(kept)
     assert code == 0
-    assert "1 of 4 translations under the own trees are not those kept in the run" in said
-    assert printed.startswith("reader, test set test: 4 sentences under other trees, seed 1\n")
+    assert "1 of 4 translations with the own trees differ from those stored in the run" in said
+    assert printed.startswith("reader, test set test: 4 sentences with other trees, seed 1\n")
     assert "rewired" not in printed.split("\n\n")[1]
     assert "TER: lower is better" in printed
 
@@ -194,8 +194,8 @@ def test_a_table_for_people_says_how_to_read_it(runs):
 @pytest.mark.parametrize(
     ("which", "arguments", "message"),
     [
-        (0, (), "the model reads no trees, so that other trees change nothing"),
-        (1, ("--shares", "2"), "--shares: '2' are no shares"),
+        (0, (), "the model reads no trees, so other trees change nothing"),
+        (1, ("--shares", "2"), "--shares: '2' is not a list of shares"),
         (1, ("--plot", "x.txt"), "this ending names no picture format"),
         (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
     ],
@@ -214,11 +214,11 @@ def test_a_model_of_probabilities_is_told_the_same_trees_for_certain(tmp_path, m
     run = write_run(tmp_path / "udd", None, variant)
     code, printed, said = analyze("--robustness", "--run", run, "--shares", "0", "--parser", "compact", "--json")
     assert code == 0, said
-    assert "the model reads probabilities of arcs" in said
+    assert "the model reads arc probabilities" in said
     found = json.loads(printed)
     assert (found["probabilities_of_arcs"], found["not_as_in_the_run"]) == (True, 0)
     own, certain, *_, again = found["conditions"]
-    assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
+    assert (certain["name"], certain["share"], certain["uas"]) == ("own, certain arcs", 0, 1)
     # another parser's trees come with probabilities; here it is the same parser
     assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)
 
@@ -238,7 +238,7 @@ def test_a_model_of_gold_trees_is_measured_under_trees_that_are_given(tmp_path, 
     (run / "run.json").write_text(json.dumps(info | {"parser": None}))
     code, _, said = analyze("--robustness", "--run", run, "--shares", "1")
     assert code == 2
-    assert "does not say which parser makes them. Give the trees of the test set by `--parses FILE.conllu`" in said
+    assert "does not record their parser. Give the trees of the test set with `--parses FILE.conllu`" in said
     given = ("--parses", tmp_path / "test.conllu")
     code, printed, said = analyze(
         "--robustness", "--run", run, "--shares", "1", *given, "--parser", "compact", "--json"
@@ -259,7 +259,7 @@ def test_trees_and_alignments_are_made_only_where_they_are_shown(runs, tmp_path,
     def refuse(*arguments):
         raise SynmtError("nothing is to be parsed")
 
-    monkeypatch.setattr("synmt.cli.analyze_compare.find_words", refuse)
+    monkeypatch.setattr("synmt.analysis.compare.report.find_words", refuse)
     assert analyze("--compare", *runs)[0] == 0
     # what fails for the page fails before anything is printed
     for shown in (["--json"], ["--html", tmp_path / "page.html"]):
@@ -341,9 +341,7 @@ def test_a_model_of_random_trees_is_measured_under_the_parsers_own_too(controlle
         kept += sum(drawn.parents == tree.parents)
     assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
     printed = analyze("--robustness", "--run", controlled, "--shares", "1")[1]
-    assert (
-        "own: the trees that the model reads: random trees in place of those by Stanza (compact, en), which " in printed
-    )
+    assert "own: trees that the model reads, random trees instead of those by Stanza (compact, en); the row " in printed
 
 
 def test_a_random_control_of_another_seed_has_a_row(controlled):

@@ -46,7 +46,7 @@ def run(tmp_path_factory):
 def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(
-        "synmt.analysis.gates.plot.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
+        "synmt.analysis.gates.report.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
     )
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
     code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)
@@ -76,7 +76,7 @@ def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypa
     assert [row.ratio for row in table.rows] == [row["ratio"] for row in report["tags"]]
     assert names == {"system": "sa"}
     assert f"plot: {plot}\npage: {page}\n" in said
-    assert "the gates are those of the references, which the model is made to write" in said
+    assert "gates are read while the model is forced to produce the references" in said
     assert "test set test; choose with --test: other" in said
 
 
@@ -92,8 +92,8 @@ def test_the_table_is_for_people(run, tmp_path):
     assert code == 0
     assert lines[0].startswith("sa, test set other: gates of ")
     assert " ".join(lines[2].split()) == "tag words share norm highest chance ratio 95 % no PUNCT"
-    assert "norm: 0 is shut, 1 is wide open" in printed
-    assert "tags: those of Stanza (compact, en)" in printed
+    assert "norm: mean norm of the gate, 0 = closed, 1 = open" in printed
+    assert "tags: Stanza (compact, en)" in printed
     assert "*: fewer than 10 words" in printed
     assert max(map(len, lines[1:])) <= 80
     assert f"page: {page} (replaced)" in said
@@ -132,7 +132,7 @@ def test_a_run_without_gates_says_which_models_have_them(tmp_path, model, varian
     code, printed, said = analyze(write_run(tmp_path / "plain", *variants, model=model))
     assert (code, printed) == (2, "")
     assert said.count("\n") == 1
-    assert "plain: this model has no gate to look at." in said
+    assert "plain: this model has no gates." in said
     assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
 
 

@@ -132,7 +132,7 @@ def test_trees_of_a_language_without_a_parser_are_asked_for(project, tmp_path, m
     assert done.returncode == 1
     assert b"stanza.download('de')" in done.stderr
     assert done.stderr.startswith(b"synmt: error: no Stanza model for 'de' to parse the target (")
-    named = b"Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees by `--gold"
+    named = b"Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees with `--gold"
     assert named in done.stderr
 
 
@@ -158,12 +158,12 @@ def test_the_target_is_parsed_by_the_folder_that_was_named(project):
 
 def test_the_columns_are_explained(project):
     shown, _ = output(project, "lisa")
-    assert "\nDA, UA: words whose parent is right, with and without direction\n" in shown
-    assert "\nright is what a parser says, and parsers err: Stanza (compact, en)\n" in shown
-    assert "chosen on these very sentences" not in shown
+    assert "\nDA, UA: directed and undirected attachment accuracy\n" in shown
+    assert "\ngold trees come from a parser, which makes errors: Stanza (compact, en)\n" in shown
+    assert "selected on these sentences" not in shown
     shown, _ = output(project, "plain", "--gold", "en.conllu", "--head", "all")
-    assert "a parser says" not in shown
-    assert "\nbest: chosen on these very sentences" in shown
+    assert "come from a parser" not in shown
+    assert "\nbest: selected on these sentences" in shown
     assert max(map(len, shown[shown.index("DA, UA") :].splitlines())) <= 80
 
 
@@ -219,14 +219,14 @@ def test_what_cannot_be_compared_is_left_out_and_counted(project):
     (project / "long.conllu").write_text(blocks[2], encoding="utf-8")
     done = run(project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"no sentence is left to read trees off" in done.stderr
+    assert b"there are no sentences to compare" in done.stderr
 
 
 def test_a_model_that_reads_trees_and_has_no_parser_reads_the_gold_ones(project):
     assert len(report(project, "pascal", "--gold", "en.conllu", "--head", "1.1")["rows"]) == 3
     done = run(project, "pascal", "--head", "1.1")
     assert done.returncode == 2
-    assert b"does not say which parser makes them. Give text and trees, by `--gold FILE.conllu`" in done.stderr
+    assert b"does not say which parser makes them. Give text and trees with `--gold FILE.conllu`" in done.stderr
 
 
 def test_other_test_sets_are_named(project):
@@ -238,12 +238,12 @@ def test_other_test_sets_are_named(project):
     ("name", "arguments", "code", "said"),
     [
         ("lisa", ["--side", "sources"], 2, "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
-        ("lisa", ["--plot", "x.svg"], 2, "nothing was asked to be drawn"),
+        ("lisa", ["--plot", "x.svg"], 2, "`--plot` needs a number of sentences. Add `--draw N`"),
         ("lisa", ["--plot", "x.png", "--draw", "1"], 2, "trees are drawn as SVG. Ending: .svg"),
-        ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` brings its own sentences"),
-        ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` brings its own trees"),
+        ("lisa", ["--gold", "en.conllu", "--test", "test"], 2, "`--gold` has its own sentences"),
+        ("lisa", ["--gold", "en.conllu", "--parser", "compact"], 2, "`--gold` has its own trees"),
         ("lisa", ["--gold", "none.conllu"], 1, "none.conllu: cannot read the file"),
-        ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: has no sentence with words"),
+        ("lisa", ["--gold", "empty.conllu"], 1, "empty.conllu: no sentence has words"),
         ("lisa", ["--gold", "dots.conllu"], 1, "all words are punctuation"),
         ("lisa", ["--head", "2.9"], 2, "there is no head 2.9. Layer 2 has heads 1 to 4"),
         ("plain", [], 2, "runs/plain: nothing in this model has learnt trees of the source"),

@@ -11,11 +11,11 @@ import sacrebleu
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.compare.aligned import word_attention
-from synmt.analysis.compare.alignment_svg import Aligned, draw_alignments
-from synmt.analysis.compare.page import About, Shown, make_section
+from synmt.analysis.compare.alignment_svg import AlignedTranslation, draw_alignments
+from synmt.analysis.compare.page import comparison_as_html
 from synmt.analysis.compare.sentences import rank_differences, ranking_metric
-from synmt.analysis.compare.word_difference import bracketed, kinds, stretches, word_spans
+from synmt.analysis.compare.word_difference import bracketed, classify_words, stretches, word_spans
+from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
 from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions, make_metric, score
@@ -99,25 +99,25 @@ def test_words_are_cut_at_punctuation_and_chinese_ones_letter_by_letter():
 
 def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
     a, b, reference = "Die Katze hinter dem Jungen.", "Die Katze hinter den Jungen!", "Die Katze hinter den Jungen."
-    assert kinds(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
-    assert kinds(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
-    assert bracketed(a, kinds(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
-    assert bracketed("x a y", kinds("x a y", "", "a")) == "[x a y]"
+    assert classify_words(a, b, reference) == ["same", "same", "same", "other", "same", "right"]
+    assert classify_words(b, a, reference) == ["same", "same", "same", "right", "same", "other"]
+    assert bracketed(a, classify_words(a, b, reference)) == "Die Katze hinter [dem] Jungen[.]"
+    assert bracketed("x a y", classify_words("x a y", "", "a")) == "[x a y]"
 
 
 def test_in_a_loop_the_reference_has_a_word_only_as_often_as_it_stands_there():
     looped, b, reference = "ein Hund Hund Hund sieht", "Katzen", "Der Hund sieht ein Haus"
     # ein stands elsewhere in the reference; of the dogs, the last one sees, as there
-    assert kinds(looped, b, reference) == ["right", "other", "other", "right", "right"]
+    assert classify_words(looped, b, reference) == ["right", "other", "other", "right", "right"]
     # the last dog is in both translations, and is all that the reference has
-    assert kinds("Hund Hund sieht", "Hund sieht", "Hund sieht") == ["other", "same", "same"]
+    assert classify_words("Hund Hund sieht", "Hund sieht", "Hund sieht") == ["other", "same", "same"]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_no_more_words_are_right_than_the_reference_has(seed):
     random = np.random.default_rng(seed)
     line, reference = (random.choice(list("abc"), size=8).tolist() for _ in range(2))
-    found = kinds(" ".join(line), "", " ".join(reference))
+    found = classify_words(" ".join(line), "", " ".join(reference))
     right = [word for word, kind in zip(line, found, strict=True) if kind == "right"]
     assert {word: right.count(word) for word in "abc"} == {
         word: min(line.count(word), reference.count(word)) for word in "abc"
@@ -128,10 +128,10 @@ def test_no_more_words_are_right_than_the_reference_has(seed):
 def test_stretches_together_are_the_line(seed):
     random = np.random.default_rng(seed)
     line, other, reference = ("".join(random.choice(list("ab ,。"), size=random.integers(0, 15))) for _ in range(3))
-    of_words = kinds(line, other, reference)
+    of_words = classify_words(line, other, reference)
     assert len(of_words) == len(word_spans(line))
     assert "".join(one.text for one in stretches(line, of_words)) == line
-    assert set(kinds(line, line, reference)) <= {"same"}
+    assert set(classify_words(line, line, reference)) <= {"same"}
 
 
 def shown(a="Affe <isst> eine", b="Affe & isst"):
@@ -139,7 +139,9 @@ def shown(a="Affe <isst> eine", b="Affe & isst"):
     one = replace(compared().gaining[0], source=source, a=a, b=b, reference="Affe isst")
     words = word_spans(a)
     weights = np.full((len(words), 6), 0.1)
-    return Shown(one, chain_of(source), word_spans(source)[:6], weights, None)
+    return replace(compared(), gaining=[one], losing=[]), SentenceWords(
+        chain_of(source), word_spans(source)[:6], weights
+    )
 
 
 def pictures(html):
@@ -149,14 +151,15 @@ def pictures(html):
 
 
 def test_the_page_escapes_what_it_shows_and_draws_what_it_knows():
-    section = make_section(compared(), [shown()], [], About("en", "de", "a & b"))
+    found, words = shown()
+    section = comparison_as_html(found, WordDetails({found.gaining[0].line: words}, "en", "de", "a & b"))
     assert '<dd lang="en" dir="auto">The monkey eats &lt;b&gt;.</dd>' in section.body
     assert '<mark class="other">&lt;</mark><mark' not in section.body
     assert '<mark class="other">&lt;</mark>isst<mark class="other">&gt; eine</mark>' in section.body
     assert "Trees of the source: a &amp; b." in section.body
     assert "second gains most over first" in section.body
     assert "loses most" not in section.body
-    assert "BLEU says little of single sentences." in section.body
+    assert "BLEU is uninformative for single sentences." in section.body
     tree, alignment = pictures(section.body)
     for picture in (tree, alignment):
         ElementTree.fromstring(picture)
@@ -166,12 +169,13 @@ def test_the_page_escapes_what_it_shows_and_draws_what_it_knows():
 
 
 def test_without_parser_run_and_source_the_page_has_the_words_alone():
-    bare = replace(shown(), tree=None, attention_a=None, sentence=compared().gaining[0])
-    body = make_section(compared(), [bare], [], About()).body
+    found = compared()
+    bare = WordDetails({one.line: replace(shown()[1], tree=None, attention_a=None) for one in found.sentences})
+    body = comparison_as_html(found, bare).body
     assert "<img" not in body
     assert "Trees" not in body
     assert "<dt>Source</dt>" not in body
-    assert "equally good" in make_section(compared(b=A), [], [], About()).body
+    assert "have equal scores" in comparison_as_html(compared(b=A), WordDetails({})).body
 
 
 def lines_of(svg):
@@ -181,12 +185,12 @@ def lines_of(svg):
 
 def test_each_word_has_one_strongest_line_and_weak_ones_are_left_out():
     weights = np.array([[0.05, 0.09], [0.6, 0.4], [0.0, 0.0]])
-    one = Aligned("x", ["a", "b", "c"], [False, True, False], weights)
+    one = AlignedTranslation("x", ["a", "b", "c"], [False, True, False], weights)
     everything, best = lines_of(draw_alignments(["s", "t"], one, one))
     # a: its strongest alone; b: both; c: none
     assert (len(everything), len(best)) == (2 * 3, 2 * 2)
     assert len(lines_of(draw_alignments(["s", "t"], None, one))[0]) == 3
-    assert lines_of(draw_alignments([], None, Aligned("x", ["a"], [False], np.zeros((1, 0))))) == ([], [])
+    assert lines_of(draw_alignments([], None, AlignedTranslation("x", ["a"], [False], np.zeros((1, 0))))) == ([], [])
 
 
 def test_a_tree_alone_stands_above_its_words_with_its_relations():

@@ -9,8 +9,8 @@ import pytest
 from small import MONKEY
 from test_attachment import with_full_stop
 
-from synmt.analysis.trees.drawing import columns, draw_arcs, draw_tree
-from synmt.analysis.trees.svg import Drawn, draw_svg
+from synmt.analysis.trees.drawing import display_width, draw_arcs, draw_tree
+from synmt.analysis.trees.svg import TreeDrawing, draw_svg
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 
@@ -98,14 +98,14 @@ def test_a_tree_of_a_long_sentence_fits_on_eighty_columns():
     for seed in range(20):
         parents = np.array(projective_tree(40, np.random.default_rng(seed)))
         gold = Parse(words, np.zeros((40, 2), int), parents, ["obl:agent"] * 40)
-        assert max(map(columns, draw_tree(parents, gold))) <= 80
+        assert max(map(display_width, draw_tree(parents, gold))) <= 80
 
 
 def test_wide_letters_and_long_words_keep_the_columns_in_line():
     words = ["猿", "é", "e\u0301", "Donaudampfschifffahrt", "a\u2028b"]
     parse = Parse(words, np.zeros((5, 2), int), np.array([1, 1, 1, 1, 1]), ["x"] * 5)
     lines = draw_tree(parse.parents, parse)
-    assert len({columns(line.split("+")[0]) for line in lines}) == 1
+    assert len({display_width(line.split("+")[0]) for line in lines}) == 1
     assert "Donaudampfschif… " in lines[3]
     assert "a b " in lines[4]
 
@@ -118,7 +118,7 @@ def test_a_tree_of_one_word_is_its_root():
 
 def drawn(*parents):
     parse = with_full_stop(MONKEY)
-    return ElementTree.fromstring(draw_svg([Drawn("sentence 1", np.array(parents), parse)], "a & b <c>"))
+    return ElementTree.fromstring(draw_svg([TreeDrawing("sentence 1", np.array(parents), parse)], "a & b <c>"))
 
 
 def of_class(svg, tag, name):
@@ -149,7 +149,7 @@ def test_everything_stands_inside_of_the_picture_and_words_do_not_touch():
         random = np.random.default_rng(seed)
         words = int(random.integers(1, 25))
         gold = Parse([f"w{'x' * (n % 9)}" for n in range(words)], np.zeros((words, 2), int), *labelled(words, random))
-        svg = ElementTree.fromstring(draw_svg([Drawn("one", random_tree(words, random), gold)] * 2, "all"))
+        svg = ElementTree.fromstring(draw_svg([TreeDrawing("one", random_tree(words, random), gold)] * 2, "all"))
         width, height = float(svg.get("width")), float(svg.get("height"))
         for element in svg.iter(SVG + "text"):
             assert 0 < float(element.get("x")) < width
@@ -172,12 +172,12 @@ def labelled(words, random):
 @pytest.mark.parametrize("odd", ["\x00", "\x1b", "\u2028", "\ufffe", "\ud800", "]]>", "&amp;"])
 def test_odd_characters_leave_the_picture_readable(odd):
     parse = Parse([odd, "x"], np.zeros((2, 2), int), np.array([1, 1]), ["dep", "root"])
-    text = draw_svg([Drawn(odd, parse.parents, parse)], odd)
+    text = draw_svg([TreeDrawing(odd, parse.parents, parse)], odd)
     assert ElementTree.fromstring(text.encode("utf-8")) is not None
 
 
 def test_the_picture_is_the_same_each_time_and_legible_on_a_dark_screen():
     parse = with_full_stop(MONKEY)
-    first, second = (draw_svg([Drawn("one", parse.parents, parse)], "all") for _ in range(2))
+    first, second = (draw_svg([TreeDrawing("one", parse.parents, parse)], "all") for _ in range(2))
     assert first == second
     assert "prefers-color-scheme: dark" in first

@@ -19,7 +19,7 @@ from synmt.analysis.gates.norms import (
     read_gates,
     word_norms,
 )
-from synmt.analysis.gates.table import COLUMNS, FEW, TagRow, as_json, highest_shares, tabulate
+from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, TagRow, gates_as_json, highest_shares, tabulate
 from synmt.cli import console
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, Words
@@ -148,8 +148,8 @@ def test_the_order_of_the_sentences_does_not_matter():
 
 
 def test_a_tag_of_few_words_stands_last_and_has_no_interval():
-    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, FEW + 1)]
-    table = tabulate([*sentences, gated([0.9, 0.1], ["INTJ", "NOUN"], FEW + 1)])
+    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
+    table = tabulate([*sentences, gated([0.9, 0.1], ["INTJ", "NOUN"], MIN_WORDS + 1)])
     assert [row.tag for row in table.rows] == ["VERB", "NOUN", "INTJ"]
     assert [row.few for row in table.rows] == [False, False, True]
     assert table.rows[2].ratio == 2
@@ -160,8 +160,8 @@ def test_a_tag_of_few_words_stands_last_and_has_no_interval():
 
 def test_a_row_has_a_cell_for_each_column():
     # the verb is the highest of ten sentences of two words, the interjection of another, which is one word
-    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, FEW + 1)]
-    verb, noun, interjection = tabulate([*sentences, gated([0.25], ["INTJ"], FEW + 1)]).rows
+    sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
+    verb, noun, interjection = tabulate([*sentences, gated([0.25], ["INTJ"], MIN_WORDS + 1)]).rows
     assert dict(zip(COLUMNS, verb.cells(), strict=True)) == {
         "tag": "VERB",
         "words": "10",
@@ -204,7 +204,7 @@ def test_punctuation_alone_has_no_second_ratio():
 
 
 def test_a_tag_that_is_never_the_highest_has_no_interval():
-    table = tabulate([gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(FEW)])
+    table = tabulate([gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(MIN_WORDS)])
     assert (row_of(table, "NOUN").ratio, row_of(table, "NOUN").interval) == (0, None)
 
 
@@ -221,7 +221,7 @@ def test_empty_lines_alone_are_an_error():
 
 def test_the_json_has_every_word():
     sentences = [gated([0.25], ["VERB"], line=1), gated([0.5, np.nan], ["NOUN", "PUNCT"], line=2)]
-    found = as_json(tabulate(sentences), ModelGates(sentences, too_long=3, empty=4))
+    found = gates_as_json(tabulate(sentences), ModelGates(sentences, too_long=3, empty=4))
     assert found["left_out"] == {"too_long": 3, "empty": 4}
     assert [line["line"] for line in found["lines"]] == [1, 2]
     assert found["lines"][1]["words"] == [
@@ -319,7 +319,7 @@ def test_a_model_with_two_sets_has_gates():
 
 @pytest.mark.parametrize("variants", [[], [{"name": "latent_tree", "sets": 1}]])
 def test_an_lstm_with_one_set_has_no_gates(variants):
-    with pytest.raises(UsageError, match=r"runs/one: this model has no gate.*latent_tree"):
+    with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
         check_gates(translator(*variants), "runs/one")
 
 

@@ -16,16 +16,16 @@ from synmt.analysis.gates.page import (
     DARK_TEXT,
     LIGHT,
     LIGHT_TEXT,
-    About,
+    GateContext,
+    gates_as_html,
     levels,
-    make_section,
 )
 from synmt.analysis.gates.plot import save_gates_plot
 from synmt.analysis.gates.table import COLUMNS, tabulate
 from synmt.analysis.html import make_page
 from synmt.syntax.parse import Parse, flat_parse
 
-ABOUT = About("sa", "test", "en", "de", "Stanza, de")
+CONTEXT = GateContext("sa", "test", "en", "de", "Stanza, de")
 
 
 def gated(target, norms, *, source="a source", line=1, parse=None):
@@ -36,8 +36,8 @@ def gated(target, norms, *, source="a source", line=1, parse=None):
     )
 
 
-def page_of(*sentences, about=ABOUT, **options):
-    return make_page("gates", [make_section(tabulate(sentences), sentences, about, **options)])
+def page_of(*sentences, context=CONTEXT, **options):
+    return make_page("gates", [gates_as_html(tabulate(sentences), sentences, context, **options)])
 
 
 @pytest.mark.parametrize(("backgrounds", "texts"), [(LIGHT, LIGHT_TEXT), (DARK, DARK_TEXT)])
@@ -63,8 +63,8 @@ def test_equal_norms_have_the_colour_of_the_lowest():
 
 
 def test_hostile_text_stays_text():
-    about = About(HOSTILE, HOSTILE, 'e"n><b>', "de", HOSTILE)
-    read = Reader(page_of(gated(HOSTILE, [0.1] * len(HOSTILE.split()), source=HOSTILE), about=about))
+    context = GateContext(HOSTILE, HOSTILE, 'e"n><b>', "de", HOSTILE)
+    read = Reader(page_of(gated(HOSTILE, [0.1] * len(HOSTILE.split()), source=HOSTILE), context=context))
     assert {"script", "b"}.isdisjoint(read.tags)
     assert read.text["p", "source"] == [HOSTILE]
     assert read.text["p", "target"] == [HOSTILE]

@@ -8,10 +8,11 @@ import torch
 from small import MONKEY, MONKEY_WORD_OF, small_model
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.analysis.forward_passes import ForwardPass, Sentence, run_forward
+from synmt.analysis.forward_passes import ForwardPass, ParsedText, SentencePass, run_forward
 from synmt.analysis.trees import induced
-from synmt.analysis.trees.attachment import compare
-from synmt.analysis.trees.induced import Texts, TreeSource, collapse, induce, tree_sources
+from synmt.analysis.trees.attachment import compare_trees
+from synmt.analysis.trees.induced import collapse, induce_trees
+from synmt.analysis.trees.sources import TreeSource, tree_sources
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
@@ -32,7 +33,7 @@ def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
     """A model that has read LINE and given it these weights of one head, (T, T) with EOS, or with BOS on the target."""
     weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
     spans = {"source": SPANS, "target": SPANS}
-    passed = ForwardPass([Sentence(0, **spans, **sentence)], SimpleNamespace(), Activations({(side, 1): weights}))
+    passed = ForwardPass([SentencePass(0, **spans, **sentence)], SimpleNamespace(), Activations({(side, 1): weights}))
     return lambda *given: iter([passed])
 
 
@@ -47,9 +48,9 @@ def chosen(signal, *, before=0, after=0):
 
 
 def read_off(weights, monkeypatch, side="source", task="", **sentence):
-    monkeypatch.setattr(induced, "passes", with_weights(weights, side=side, **sentence))
-    texts = Texts(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
-    return induce(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
+    monkeypatch.setattr(induced, "run_forward", with_weights(weights, side=side, **sentence))
+    texts = ParsedText(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
+    return induce_trees(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
 
 
 def test_collapsing_sums_over_the_pieces_of_both_words_and_takes_the_diagonal_for_the_root():
@@ -74,9 +75,9 @@ def test_a_head_that_looks_at_the_parents_gives_the_tree(monkeypatch, signal, si
     # the source ends in EOS, the target begins with BOS
     margin = {"after": 1} if side == "source" else {"before": 1}
     found = read_off(chosen(signal, **margin), monkeypatch, side)
-    assert found.kept == [0]
-    assert found.found[0].trees[0].tolist() == MONKEY.parents.tolist()
-    assert found.found[0].choices[0].tolist() == MONKEY.parents.tolist()
+    assert found.lines == [0]
+    assert found.by_source[0].trees[0].tolist() == MONKEY.parents.tolist()
+    assert found.by_source[0].choices[0].tolist() == MONKEY.parents.tolist()
 
 
 def test_the_first_choice_need_be_no_tree(monkeypatch):
@@ -84,21 +85,21 @@ def test_the_first_choice_need_be_no_tree(monkeypatch):
     weights = np.zeros((8, 8))
     weights[np.arange(6), [1, 3, 3, 4, 5, 0]] = 1
     weights[6, 6] = 0.5
-    found = read_off(weights, monkeypatch).found[0]
+    found = read_off(weights, monkeypatch).by_source[0]
     assert found.choices[0].tolist() == [1, 2, 3, 4, 0]
     assert found.trees[0].tolist() == [1, 2, 3, 4, 4]
 
 
 def test_a_word_without_weight_has_no_choice_and_still_a_place_in_the_tree(monkeypatch):
-    found = read_off(np.zeros((8, 8)), monkeypatch).found[0]
+    found = read_off(np.zeros((8, 8)), monkeypatch).by_source[0]
     assert found.choices[0].tolist() == [-1] * 5
-    assert compare(found.choices, [MONKEY]).da.value == 0
+    assert compare_trees(found.choices, [MONKEY]).da.value == 0
     assert len(found.trees[0]) == 5
 
 
 def test_a_sentence_that_the_model_reads_in_part_is_left_out_and_counted(monkeypatch):
     found = read_off(chosen(PARENT_FIRST, after=1), monkeypatch, dropped=3)
-    assert (found.kept, found.too_long, found.found[0].trees) == ([], 1, [])
+    assert (found.lines, found.too_long, found.by_source[0].trees) == ([], 1, [])
 
 
 def test_task_tags_are_no_part_of_the_words(monkeypatch):
@@ -106,13 +107,13 @@ def test_task_tags_are_no_part_of_the_words(monkeypatch):
     weights = np.zeros((8, 8))
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
-    passed = ForwardPass([Sentence(0, spans, spans[:0])], SimpleNamespace(), Activations())
+    passed = ForwardPass([SentencePass(0, spans, spans[:0])], SimpleNamespace(), Activations())
     passed.captured.attention["source", 1] = torch.tensor(weights)[None, None]
-    monkeypatch.setattr(induced, "passes", lambda *given: iter([passed]))
-    found = induce(
-        SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], Texts("source", [LINE], None, [MONKEY])
+    monkeypatch.setattr(induced, "run_forward", lambda *given: iter([passed]))
+    found = induce_trees(
+        SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], ParsedText("source", [LINE], None, [MONKEY])
     )
-    assert found.found[0].trees[0].tolist() == MONKEY.parents.tolist()
+    assert found.by_source[0].trees[0].tolist() == MONKEY.parents.tolist()
 
 
 def names(model, side="source", head=None):
@@ -140,7 +141,7 @@ def test_flat_annotations_are_read_too_and_called_what_they_are():
 
 def test_annotations_without_weights_say_what_is_missing():
     memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
-    with pytest.raises(UsageError, match="own annotates the source and does not say by which weights"):
+    with pytest.raises(UsageError, match="own annotates the source without giving the weights"):
         TreeSource("source", "own").weights(SimpleNamespace(memory=memory))  # type: ignore[arg-type]
 
 
@@ -160,10 +161,10 @@ def test_latent_trees_are_found_in_an_lstm():
         ("0.1", "the source has no layer 0. Layers 1 to 2"),
         ("2.5", "there is no head 2.5. Layer 2 has heads 1 to 4"),
         ("2.0", "there is no head 2.0. Layer 2 has heads 1 to 4"),
-        ("2", "'2' is no head. LAYER.HEAD"),
-        ("first", "'first' is no head. LAYER.HEAD"),
-        ("1.2.3", "'1.2.3' is no head"),
-        ("-1.2", "'-1.2' is no head"),
+        ("2", "'2' is not a head. LAYER.HEAD"),
+        ("first", "'first' is not a head. LAYER.HEAD"),
+        ("1.2.3", "'1.2.3' is not a head"),
+        ("-1.2", "'-1.2' is not a head"),
     ],
 )
 def test_a_head_that_is_not_there_is_refused(head, said):
@@ -176,21 +177,23 @@ def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
     said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
         tree_sources(small_model({"name": "pascal"}), "source")
-    with pytest.raises(UsageError, match="You can see those of its target by `--side target`, or read any head"):
+    with pytest.raises(UsageError, match="You can see the trees of its target with `--side target`, or read any head"):
         tree_sources(small_model({"name": "dbsa", "layers": [1], "side": "target"}), "source")
     with pytest.raises(UsageError, match="an LSTM has no attention heads"):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "source", "1.1")
     with pytest.raises(UsageError, match="has learnt trees of the source") as error:
         tree_sources(small_model(**LATENT), "source", where="runs/plain")
     assert error.value.where == "runs/plain"
-    assert error.value.do.startswith("You can train one with latent_tree (`synmt train ")
+    assert error.value.do.startswith("You can train a model with latent_tree (`synmt train ")
     assert "LAYER.HEAD" not in str(error.value)
 
 
 def test_only_variants_that_can_stand_on_the_side_are_named():
     with pytest.raises(UsageError, match=r"has learnt trees of the target\. .* them: dbsa\. You can read any head"):
         tree_sources(small_model(), "target")
-    with pytest.raises(UsageError, match="You can see those of its source by `--side source`, or name the run of a T"):
+    with pytest.raises(
+        UsageError, match="You can see the trees of its source with `--side source`, or choose a run"
+    ):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "target")
 
 
@@ -204,22 +207,22 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
     sources = ["A dog sees the two cats.", "", "The boy", TEXT[0]]
     targets = ["Ein Hund sieht die Katzen.", "Ein", "  ", TEXT[3]]
     for side, lines in (("source", sources), ("target", targets)):
-        texts = Texts(side, sources, targets, [flat_parse(line) for line in lines])
+        texts = ParsedText(side, sources, targets, [flat_parse(line) for line in lines])
         heads = tree_sources(translator.model, side, "all")
-        found = induce(translator, heads, texts)
-        assert found.kept == ([0, 2, 3] if side == "source" else [0, 3])
+        found = induce_trees(translator, heads, texts)
+        assert found.lines == ([0, 2, 3] if side == "source" else [0, 3])
         for passed in run_forward(translator, sources, targets):
             for row, sentence in enumerate(passed.sentences):
-                if sentence.index not in found.kept:
+                if sentence.index not in found.lines:
                     continue
                 spans = getattr(sentence, side)
                 owners = word_of(spans, texts.gold[sentence.index].spans)
                 first = 0 if side == "source" else 1
-                for head, one in zip(heads, found.found, strict=True):
+                for head, one in zip(heads, found.by_source, strict=True):
                     weights = passed.captured.attention[side, head.layer][row, head.head - 1].numpy()
                     part = weights[first : first + len(owners), first : first + len(owners)]
                     words = collapse(part.astype(float), owners, len(texts.gold[sentence.index]))
-                    place = found.kept.index(sentence.index)
+                    place = found.lines.index(sentence.index)
                     assert one.source == head
                     assert one.trees[place].tolist() == maximum_spanning_tree(words).tolist()
                     assert one.choices[place].tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
@@ -230,31 +233,31 @@ def test_trees_do_not_depend_on_what_stands_beside_the_sentence(folder):
     lines = [TEXT[1], TEXT[0], "The girls", TEXT[2]]
     gold = [flat_parse(line) for line in lines]
     heads = tree_sources(translator.model, "source", "all")
-    together = induce(translator, heads, Texts("source", lines, None, gold))
+    together = induce_trees(translator, heads, ParsedText("source", lines, None, gold))
     for index, line in enumerate(lines):
-        alone = induce(translator, heads, Texts("source", [line], None, [gold[index]]))
-        for one, other in zip(alone.found, together.found, strict=True):
+        alone = induce_trees(translator, heads, ParsedText("source", [line], None, [gold[index]]))
+        for one, other in zip(alone.by_source, together.by_source, strict=True):
             assert one.trees[0].tolist() == other.trees[index].tolist()
 
 
 def test_sentences_that_are_too_long_or_empty_leave_the_numbers_of_the_others_as_they_are(folder):
     translator = Translator.load(make_run(folder / "short", {"name": "lisa"}, max_pieces=12))
     lines = ["", "The dog", "The boy sees the girl " * 5, "A cat"]
-    texts = Texts("source", lines, None, [flat_parse(line) for line in lines])
-    found = induce(translator, tree_sources(translator.model, "source"), texts)
-    assert (found.kept, found.too_long) == ([1, 3], 1)
-    assert [len(tree) for tree in found.found[0].trees] == [2, 2]
+    texts = ParsedText("source", lines, None, [flat_parse(line) for line in lines])
+    found = induce_trees(translator, tree_sources(translator.model, "source"), texts)
+    assert (found.lines, found.too_long) == ([1, 3], 1)
+    assert [len(tree) for tree in found.by_source[0].trees] == [2, 2]
 
 
 def test_a_model_that_reads_trees_reads_those_that_are_given(folder):
     translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
     gold = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, ["X"] * 5, certain_arcs(MONKEY))
     other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)
-    texts = Texts("source", [LINE], None, [gold], [gold])
+    texts = ParsedText("source", [LINE], None, [gold], [gold])
     heads = tree_sources(translator.model, "source", "all")
     captured = [
         torch.cat([passed.captured.attention["source", 1] for passed in run_forward(translator, [LINE], None, [tree])])
         for tree in (gold, other)
     ]
     assert not torch.allclose(captured[0], captured[1])
-    assert len(induce(translator, heads, texts).found) == len(heads)
+    assert len(induce_trees(translator, heads, texts).by_source) == len(heads)

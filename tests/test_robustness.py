@@ -9,16 +9,15 @@ import pytest
 from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
-from synmt.analysis.robustness.translations import (
-    TestTrees,
-    attachment,
+from synmt.analysis.robustness.conditions import (
+    ReadTrees,
+    attachment_score,
     check_translator,
-    conditions,
-    measure,
+    make_conditions,
     parse_shares,
     read_trees,
-    under,
 )
+from synmt.analysis.robustness.translations import measure, under
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
@@ -53,17 +52,17 @@ def texts(translator):
 
 def outcomes_of(translator, shares, seed=1):
     own = read_trees(translator, LINES, parses())
-    made = conditions(own, shares, seed=seed)
+    made = make_conditions(own, shares, seed=seed)
     return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), GERMAN)}
 
 
 def test_attachment_counts_words_that_keep_their_parent():
     # a banana hangs on monkey instead of eats
-    assert attachment([TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]) == pytest.approx(5 / 6)
+    assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]) == pytest.approx(5 / 6)
     # the root moves to monkey: eats has another parent, and monkey too
-    assert attachment([TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]) == pytest.approx(4 / 6)
-    assert attachment([TREE, TREE], [TREE, flat_parse(MONKEY)]) == pytest.approx(6 / 12)
-    assert attachment([], []) == attachment([flat_parse("")], [flat_parse("")]) == 1
+    assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]) == pytest.approx(4 / 6)
+    assert attachment_score([TREE, TREE], [TREE, flat_parse(MONKEY)]) == pytest.approx(6 / 12)
+    assert attachment_score([], []) == attachment_score([flat_parse("")], [flat_parse("")]) == 1
 
 
 def test_words_of_another_parser_are_the_same_where_they_stand_at_the_same_place():
@@ -74,7 +73,7 @@ def test_words_of_another_parser_are_the_same_where_they_stand_at_the_same_place
         np.array([1, 2, 2, 4, 2]),
         ["det", "nsubj", "root", "det", "obj"],
     )
-    assert attachment([TREE], [other]) == pytest.approx(3 / 6)
+    assert attachment_score([TREE], [other]) == pytest.approx(3 / 6)
 
 
 @pytest.mark.parametrize("recipe", [{}, {"kind": "random", "seed": 5}, {"rewire": 0.5, "seed": 2}])
@@ -121,11 +120,11 @@ def test_the_model_translates_differently_under_some_trees(seed_and_outcomes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_larger_share_keeps_fewer_parents(seed):
-    own = TestTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
+    own = ReadTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
     shares = [0.0, 0.1, 0.5, 0.9, 1.0]
-    rewired = [one for one in conditions(own, shares, seed=seed) if one.kind == "rewired"]
+    rewired = [one for one in make_conditions(own, shares, seed=seed) if one.kind == "rewired"]
     assert [one.share for one in rewired] == shares[1:]
-    kept = [attachment(own.trees, one.trees) for one in rewired]
+    kept = [attachment_score(own.trees, one.trees) for one in rewired]
     assert kept == sorted(kept, reverse=True)
     # in the end the root keeps its place, and a word that has no other place to go to
     assert 1 / 6 <= kept[-1] < 0.4
@@ -140,12 +139,12 @@ def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certai
         np.tile(np.array([0.75, 0.25], dtype=np.float32), 6),
         ("dep",),
     )
-    own = TestTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
-    made = {one.name: one for one in conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
+    own = ReadTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
+    made = {one.name: one for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
     assert own.trees[0].arcs == arcs
-    assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
-    assert made["own, but certain"].share == 0
-    for name in ("own, but certain", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
+    assert made["own, certain arcs"].trees[0].arcs == certain_arcs(TREE)
+    assert made["own, certain arcs"].share == 0
+    for name in ("own, certain arcs", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
         [tree] = made[name].trees
         assert tree.arcs is not None
         assert tree.arcs.probabilities.tolist() == [1] * len(tree)
@@ -155,7 +154,7 @@ def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certai
 
 @pytest.mark.parametrize("text", ["", "a", "0.1,,0.2", "-0.1", "1.5", "nan", "0;1"])
 def test_what_is_no_share_is_refused(text):
-    with pytest.raises(UsageError, match="are no shares"):
+    with pytest.raises(UsageError, match="is not a list of shares"):
         parse_shares(text)
 
 
@@ -165,7 +164,7 @@ def test_shares_are_put_in_order_and_each_counts_once():
 
 @pytest.mark.parametrize(
     ("variants", "parser", "message"),
-    [([], True, "reads no trees"), ([PASCAL], False, "does not say which parser")],
+    [([], True, "reads no trees"), ([PASCAL], False, "does not record their parser")],
 )
 def test_a_model_without_trees_of_a_parser_is_refused(tmp_path, variants, parser, message):
     translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")

@@ -1,4 +1,4 @@
-"""What goes on inside a model while it reads and writes given text: attention weights, annotations, gates."""
+"""Run a model over given text and capture its activations: attention weights, annotations, gates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Side
 from synmt.data.batch import collate
 from synmt.decode.inputs import Source
 from synmt.decode.translator import Translator
@@ -17,13 +17,30 @@ from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.syntax.parse import Parse
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A pair of lines that a model has read.
+@dataclass(frozen=True, eq=False)
+class ParsedText:
+    """The lines that a model reads and writes, and trees of one side to compare the model with.
 
-    index: its place among the pairs.
-    source, target: (T, 2) which characters of the line each piece stands for, without EOS; a task tag stands for none.
-    dropped: pieces of both that were too many for the model.
+    side: the side that the trees belong to.
+    source, target: the lines; without a target only the source is read.
+    gold: one tree for each line of the side.
+    model_trees: trees of the source for a model that reads trees; None: its own parser makes them.
+    """
+
+    side: Side
+    source: Sequence[str]
+    target: Sequence[str] | None
+    gold: Sequence[Parse]
+    model_trees: Sequence[Parse] | None = None
+
+
+@dataclass(frozen=True)
+class SentencePass:
+    """One pair of lines in a forward pass.
+
+    index: the position of the pair in the text, from 0.
+    source, target: (T, 2) character span of each piece in its line, without EOS; the span of a task tag is empty.
+    dropped: number of pieces of both lines beyond the model's maximum length.
     """
 
     index: int
@@ -34,14 +51,14 @@ class Sentence:
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """One batch on its way through the model.
+    """The forward pass of one batch.
 
-    sentences: its B pairs.
-    memory: what the decoder reads of the source.
-    seen: what was watched.
+    sentences: its B pairs of lines.
+    memory: output of the encoder, as the decoder reads it.
+    captured: the captured activations.
     """
 
-    sentences: list[Sentence]
+    sentences: list[SentencePass]
     memory: Memory
     captured: Activations
 
@@ -55,30 +72,30 @@ def run_forward(
     *,
     what: Collection[ActivationKind] = ("attention", "gates"),
 ) -> Iterator[ForwardPass]:
-    """Run a model over pairs of lines, longest first, and yield what went on inside.
+    """Run a model with teacher forcing over pairs of lines, longest first, and yield one pass for each batch.
 
-    targets: what it has to write; without them only the source is read.
-    trees: of the sources, where the model reads trees; without them its own parser makes them.
-    what: is watched.
-    A pair without a visible character in its source is left out.
+    targets: the text that the decoder is forced to produce; without it only the encoder runs.
+    trees: of the sources, for a model that reads trees; without them its own parser makes them.
+    what: the activations to capture.
+    Pairs with an empty source are skipped.
     """
     model = translator.model
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
-        written = [_written(translator, one, targets) for one in chosen]
-        examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, written, strict=True)]
+        encoded = [_encode_target(translator, one, targets) for one in chosen]
+        examples = [replace(one.example, target=ids) for one, (ids, *_) in zip(chosen, encoded, strict=True)]
         batch = collate(examples, translator.reading).to(translator.device)
         with capture(model, what) as captured:
             memory, _ = model.remember(batch.source, batch.source_signals)
             if targets is not None:
                 model.decode(memory, batch.target_input, model.syntax("target", {}))
         sentences = [
-            Sentence(one.index, one.spans, spans, one.dropped + dropped)
-            for one, (_, spans, dropped) in zip(chosen, written, strict=True)
+            SentencePass(one.index, one.spans, spans, one.dropped + dropped)
+            for one, (_, spans, dropped) in zip(chosen, encoded, strict=True)
         ]
         yield ForwardPass(sentences, memory, captured)
 
 
-def _written(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:
+def _encode_target(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:
     pieces = translator.target.encode(targets[one.index] if targets is not None else "")
     longest = translator.max_pieces
     return pieces.ids[:longest], pieces.spans[:longest], max(0, len(pieces.ids) - longest)

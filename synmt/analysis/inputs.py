@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,9 +12,10 @@ from synmt.analysis.progress import progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
+    from synmt.evaluation.metrics import Metric, MetricOptions, Score
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
@@ -93,13 +95,13 @@ def parse_texts(
     target: Sequence[str] | None,
     *,
     named: bool,
-) -> Texts:
+) -> ParsedText:
     """Parse one side; the model reads these trees too where it reads any, unless another parser was named."""
-    from synmt.analysis.trees.induced import Texts
+    from synmt.analysis.forward_passes import ParsedText
 
     parses = parse_lines(parser, source if target is None else target)
     own = not named and side == "source" and translator.parser_identity is not None
-    return Texts(side, source, target, parses, parses if own and translator.reads_trees else None)
+    return ParsedText(side, source, target, parses, parses if own and translator.reads_trees else None)
 
 
 def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run that says so") -> None:
@@ -165,3 +167,21 @@ def say_left_out(*, too_long: int, empty: int) -> None:
     said = [f"{count:,} {why}" for count, why in reasons if count]
     if said:
         _logger.info(f"sentences left out: {', '.join(said)}")
+
+
+def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
+    """Choose how to score: as the user says, else as the run's recipe does."""
+    own = outputs.scoring
+    return replace(
+        own,
+        tokenize=own.tokenize if tokenize is None else tokenize,
+        lowercase=own.lowercase if lowercase is None else lowercase,
+    )
+
+
+def score_outputs(metric: Metric, outputs: Outputs, run: Path | None) -> Score:
+    """Score translations; the statistics of each sentence are cached in the folder of their run."""
+    from synmt.evaluation.cache import cached_score
+
+    folder = run / "tests" / outputs.test / "segments" if run else None
+    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

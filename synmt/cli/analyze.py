@@ -16,15 +16,36 @@ import typer
 from synmt import __version__
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.analyze_attention import analyze_attention
-from synmt.cli.analyze_compare import analyze_compare
-from synmt.cli.analyze_gates import analyze_gates
 from synmt.cli.analyze_groups import analyze_groups
-from synmt.cli.analyze_robustness import analyze_robustness
-from synmt.cli.analyze_trees import analyze_trees
 from synmt.cli.arguments import typed_options
 from synmt.cli.finding import AnalysisReport
 from synmt.errors import SynmtError, UsageError
+
+
+def _report(question: str) -> Callable[..., AnalysisReport]:
+    """Answer a question of `synmt.analysis`, with options as keywords."""
+
+    def find(**values: Any) -> AnalysisReport:
+        from importlib import import_module
+
+        from synmt.analysis import options, progress
+
+        progress.show_progress_with(console.progress)
+        record = {"trees": "Tree", "gates": "Gate", "attention": "Attention", "compare": "Compare"}
+        made = getattr(options, record.get(question, "Robustness") + "Options")(**values)
+        report = getattr(import_module(f"synmt.analysis.{question}.report"), f"analyze_{question}")(made)
+
+        def show() -> None:
+            for part in report.to_text():
+                if isinstance(part, str):
+                    print(part)
+                else:
+                    columns, rows = list(part.columns), [list(row) for row in part.rows]
+                    console.table(part.title, columns, rows, to_stdout=True)
+
+        return AnalysisReport(report.system, report.to_json, show, report.to_html, report.runs)
+
+    return find
 
 
 @dataclass(frozen=True)
@@ -65,11 +86,11 @@ _KINDS = (
             *("labels", "label", "where", "baseline", "buckets", "unit", "side", "parser", "parses", "plot"),
         ),
     ),
-    _Kind(("trees",), analyze_trees, (*_TEST, "parser", "gold", "head", "side", "draw", "plot"), figures=False),
-    _Kind(("gates",), analyze_gates, (*_TEST, "parser", "plot"), figures=False),
-    _Kind(("attention",), analyze_attention, (*_TEST, "parser", "head", "side", "sentence", "what", "plot")),
-    _Kind(("compare",), analyze_compare, ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top"), figures=False),
-    _Kind(("robustness",), analyze_robustness, (*_TEST, *_SCORED, "parser", "parses", "shares", "seed", "plot")),
+    _Kind(("trees",), _report("trees"), (*_TEST, "parser", "gold", "head", "side", "draw", "plot"), figures=False),
+    _Kind(("gates",), _report("gates"), (*_TEST, "parser", "plot"), figures=False),
+    _Kind(("attention",), _report("attention"), (*_TEST, "parser", "head", "side", "sentence", "what", "plot")),
+    _Kind(("compare",), _report("compare"), ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top"), figures=False),
+    _Kind(("robustness",), _report("robustness"), (*_TEST, *_SCORED, "parser", "parses", "shares", "seed", "plot")),
 )
 
 

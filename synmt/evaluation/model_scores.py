@@ -52,7 +52,7 @@ def load_model(run: Path, options: ModelOptions) -> Translator:
     """Load the model of a run."""
     decoding = {} if options.batch_size is None else {"batch_size": options.batch_size}
     return Translator.load(
-        find_run(run), device=options.device, which=options.checkpoint, remark=_logger.warning, **decoding
+        find_run(run), device=options.device, which=options.checkpoint, **decoding
     )
 
 

@@ -1,7 +1,7 @@
-"""Heat maps of one sentence: a grid of layers and heads, or one head at large.
+"""Heat maps of one sentence: a grid of layers and heads, or a single large one.
 
-Rows are pieces that look, or that are written from a look at the source; columns are what is looked at. All
-panels share one scale. Everything is placed in inches: cells are squares of the same size, with room for the labels.
+Rows are the pieces that attend, columns the pieces attended to. All panels share one colour scale. The layout is in
+inches: cells are squares of equal size, with space for the labels.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.attention.plot import colour_map, frame, write_values
+from synmt.analysis.attention.agreement_plot import colour_map, frame, write_values
 from synmt.analysis.plots import save_figure
-from synmt.analysis.trees.drawing import columns
+from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
 from synmt.syntax.whitespace import without_breaks
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from synmt.analysis.attention.maps import AttentionMap
 
 LEAST_BIAS = -10.0
-"""Where the scale of biases begins: already there a weight is divided by 22,000."""
+"""Lower end of the scale of biases: here a weight is already divided by 22,000."""
 
-FEW = 12
-"""So many pieces leave room for numbers in the cells of one head."""
+_MOST_NUMBERED = 12
+"""Maximum number of pieces for which the cells of a single head show their values."""
 
 _UNITS = {
     "weights": "weight, 0 to 1",
@@ -38,15 +38,15 @@ _UNITS = {
     "bias": "bias added to the score, nats",
 }
 _SMALLEST, _GAP, _TOP, _BAR = 0.085, 0.3, 0.62, 1.1
-"""Of cells in a grid, between panels, above all and to the right of all, in inches."""
+"""Inches: smallest cell of a grid, space between panels, at the top, and for the colour bar."""
 _WIDEST_GRID, _WIDEST_HEAD = 30.0, 18.0
 _LONGEST = 16
-"""Letters of a label."""
+"""Maximum number of letters of a label."""
 
 
 @dataclass(frozen=True)
 class _Sheet:
-    """Where everything stands, in inches."""
+    """The layout of a figure, in inches."""
 
     shown: AttentionMap
 
@@ -67,11 +67,11 @@ class _Sheet:
         columns = len(self.shown.columns)
         if self.several:
             return max(_SMALLEST, min(0.25, 1.5 / columns))
-        return 0.36 if max(columns, len(self.shown.rows)) <= FEW else 0.16
+        return 0.36 if max(columns, len(self.shown.rows)) <= _MOST_NUMBERED else 0.16
 
     @property
     def font(self) -> float:
-        """Size of the labels, in points."""
+        """Font size of the labels, in points."""
         return min(8.0, 60 * self.cell)
 
     @property
@@ -95,7 +95,7 @@ class _Sheet:
         return max(width, 3.4), max(height, 2.4)
 
     def place(self, head: Head) -> tuple[float, float, float, float]:
-        """Find a panel's left, bottom, width and height, as shares of the figure."""
+        """Compute the left, bottom, width and height of a panel, as fractions of the figure."""
         (wide, high), (width, height) = self.panel, self.size
         column, row = self.numbers.index(head.number), self.layers.index(head.layer)
         x = self.left + column * (wide + _GAP / 2)
@@ -104,21 +104,21 @@ class _Sheet:
 
 
 def _longest(labels: list[str]) -> float:
-    """Estimate the length of the longest label, in widths of an m."""
-    return 0.62 * max(map(columns, spell(labels)))
+    """Estimate the length of the longest label, in font sizes."""
+    return 0.62 * max(map(display_width, spell(labels)))
 
 
 def spell(pieces: list[str]) -> list[str]:
-    """Spell pieces without the ▁ before each word, and with a dot where a word goes on.
+    """Spell pieces for people: without the ▁ at the start of a word, with a dot for a piece inside a word.
 
-    Where most pieces go on, as in languages without blanks, or none does, they stay as they are.
+    Languages without spaces, where few pieces start with ▁, keep their pieces as they are.
     """
     if 2 * sum(piece.startswith("▁") for piece in pieces) < len(pieces) - 2:
         return [_short(piece) for piece in pieces]
-    return [_short(piece[1:] or piece if piece.startswith("▁") else _going_on(piece)) for piece in pieces]
+    return [_short(piece[1:] or piece if piece.startswith("▁") else _inside_word(piece)) for piece in pieces]
 
 
-def _going_on(piece: str) -> str:
+def _inside_word(piece: str) -> str:
     return piece if is_punctuation(piece) or piece in SPECIALS else f"·{piece}"
 
 
@@ -128,31 +128,31 @@ def _short(label: str) -> str:
 
 
 def save_maps(shown: AttentionMap, path: Path, *, system: str) -> str:
-    """Draw heat maps, write them as the file's ending says, and give the letters that no font has."""
+    """Draw heat maps into a .png, .svg or .pdf; returns the letters that no installed font has."""
     return save_figure(lambda: draw_maps(shown, system=system), path)
 
 
 def is_legible(shown: AttentionMap) -> bool:
-    """Tell whether the pieces can be read in a picture of a size that can be looked at."""
+    """Tell whether a figure of reasonable size is large enough to read the pieces."""
     sheet = _Sheet(shown)
     return max(sheet.size) <= (_WIDEST_GRID if sheet.several else _WIDEST_HEAD)
 
 
 def check_legible(shown: AttentionMap) -> None:
-    """Refuse a picture in which nobody could read the pieces."""
+    """Refuse a figure whose pieces would be too small to read."""
     if is_legible(shown):
         return
     pieces, panels = max(len(shown.rows), len(shown.columns)), len(shown.panels)
     several = panels > 1
     raise UsageError(
-        f"{pieces} pieces are too many to be read in " + (f"{panels} heat maps side by side" if several else "a map"),
+        f"{pieces} pieces are too many for " + (f"{panels} heat maps side by side" if several else "a heat map"),
         where=f"--sentence {shown.sentence}",
-        do="Choose a shorter sentence" + ", or one head by `--head LAYER.HEAD`" * several,
+        do="Choose a shorter sentence" + ", or one head with `--head LAYER.HEAD`" * several,
     )
 
 
 def draw_maps(shown: AttentionMap, *, system: str) -> Figure:
-    """Draw the matrix of each head, in a grid of layers and heads where there are several."""
+    """Draw the matrix of each head, several heads in a grid of layers and heads."""
     from matplotlib.figure import Figure
 
     sheet = _Sheet(shown)
@@ -167,21 +167,21 @@ def draw_maps(shown: AttentionMap, *, system: str) -> Figure:
         _label(axes, sheet, head)
         if not sheet.several and sheet.cell > 0.3:
             write_values(axes, panel, (low, high), "{:.2f}")
-    _name_all(figure, sheet, system)
+    _describe(figure, sheet, system)
     _colour_bar(figure, sheet, drawn)
     return figure
 
 
 def limits(shown: AttentionMap) -> tuple[float, float]:
-    """Find the ends of the scale that all panels share."""
+    """Find the ends of the colour scale that all panels share."""
     low = min(float(panel.min()) for panel in shown.panels.values())
     high = max(float(panel.max()) for panel in shown.panels.values())
-    low = max(low, LEAST_BIAS) if shown.what == "bias" else min(low, 0.0)
+    low = max(low, LEAST_BIAS) if shown.content == "bias" else min(low, 0.0)
     return low, high if high > low else low + 1.0
 
 
 def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
-    """Name a panel, and the pieces beside it where no panel stands between."""
+    """Label a panel, and the pieces at the left and lower edges of the grid."""
     shown = sheet.shown
     axes.set_xticks([])
     axes.set_yticks([])
@@ -192,30 +192,32 @@ def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
         axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font)
     axes.tick_params(pad=1.5)
     if sheet.several:
-        axes.set_title(head.name.removeprefix("head "), fontsize=7, pad=2.5)
+        axes.set_title(head.label, fontsize=7, pad=2.5)
 
 
-def _name_all(figure: Figure, sheet: _Sheet, system: str) -> None:
+def _describe(figure: Figure, sheet: _Sheet, system: str) -> None:
     shown, (width, height) = sheet.shown, sheet.size
     first = next(iter(shown.panels))
-    only = f", {first.name}" if first.layer and not sheet.several else ""
-    what = "attention to the source" if shown.place == "cross" else f"self-attention of the {shown.place}"
-    title = f"{system}{only}: {shown.what} of {what}" if shown.what in ("factor", "bias") else f"{system}{only}: {what}"
+    only = f", {first.name}" if not first.is_lstm and not sheet.several else ""
+    what = "attention to the source" if shown.kind == "cross" else f"self-attention of the {shown.kind}"
+    edited = f"{shown.content} of " if shown.content in ("factor", "bias") else ""
     note = f"sentence {shown.sentence}, {shown.text}"
-    figure.text(0.1 / width, 1 - 0.1 / height, f"{title}\n{note}", fontsize=8, va="top", linespacing=1.35)
+    figure.text(
+        0.1 / width, 1 - 0.1 / height, f"{system}{only}: {edited}{what}\n{note}", fontsize=8, va="top", linespacing=1.35
+    )
     middle = (sheet.left + (width - _BAR)) / 2
-    figure.text(middle / width, 0.08 / height, "piece looked at", fontsize=8, ha="center", va="bottom")
+    figure.text(middle / width, 0.08 / height, "piece attended to", fontsize=8, ha="center", va="bottom")
     upright = (sheet.bottom + height - _TOP) / 2
-    looks = "piece to be written" if shown.place == "cross" else "piece that looks"
-    figure.text(0.1 / width, upright / height, looks, fontsize=8, va="center", rotation=90)
+    rows = "piece to be generated" if shown.kind == "cross" else "piece that attends"
+    figure.text(0.1 / width, upright / height, rows, fontsize=8, va="center", rotation=90)
 
 
 def _colour_bar(figure: Figure, sheet: _Sheet, drawn: Any) -> None:
     width, height = sheet.size
     tall = min(2.5, height - _TOP - 0.3)
     axes = figure.add_axes(((width - _BAR + 0.2) / width, (height - _TOP - tall) / height, 0.12 / width, tall / height))
-    cut = sheet.shown.what == "bias" and min(panel.min() for panel in sheet.shown.panels.values()) < LEAST_BIAS
+    cut = sheet.shown.content == "bias" and min(panel.min() for panel in sheet.shown.panels.values()) < LEAST_BIAS
     bar = figure.colorbar(drawn, cax=axes, extend="min" if cut else "neither")
-    bar.set_label(_UNITS[sheet.shown.what], fontsize=8)
+    bar.set_label(_UNITS[sheet.shown.content], fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(visible=False)

@@ -1,111 +1,131 @@
-"""What heat maps show: of one sentence, what each head looks at or what its variant makes of the scores."""
+"""Heat maps of one sentence: the attention weights of each head, or the factors and biases of its variant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from synmt.analysis.attention.heads import WATCHED, Head, Place, What, edits_of, heads_of, weights_of
+from synmt.analysis.attention.heads import CAPTURED, AttentionKind, Head, edits_of, heads_of, weights_of
 from synmt.analysis.forward_passes import ForwardPass, run_forward
 from synmt.arrays import DoubleArray, Side
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS, Vocabulary
 from synmt.decode.translator import Translator
-from synmt.errors import UsageError
+from synmt.errors import UsageError, did_you_mean
 from synmt.syntax.whitespace import without_whitespace
 
-Panels = dict[Head, DoubleArray]
+MapContent = Literal["weights", "factor", "bias", "cross"]
+"""The values that heat maps show."""
+
+MAP_CONTENTS: tuple[str, ...] = get_args(MapContent)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionText:
+    """The lines for which attention is computed.
+
+    name: what the lines are: `source`, `reference` or `the run's own translation`.
+    target: the lines that the decoder is forced to produce; None: only the encoder runs.
+    """
+
+    kind: AttentionKind
+    name: str
+    source: Sequence[str]
+    target: Sequence[str] | None
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionMap:
     """The matrices of one sentence.
 
-    text: what was read, such as `source` or `reference`.
-    sentence: its number, from 1.
-    rows, columns: the pieces that look, and those they look at, as the vocabulary spells them.
-    panels: (Tq, Tk) of each head that has one.
+    text: what the line is, as in `AttentionText`.
+    sentence: number of the line, from 1.
+    rows, columns: the pieces that attend, and the pieces attended to, as the vocabulary spells them.
+    panels: (Tq, Tk) for each head.
     """
 
-    what: What
-    place: Place
+    content: MapContent
+    kind: AttentionKind
     text: str
     sentence: int
     rows: list[str]
     columns: list[str]
-    panels: Panels
+    panels: dict[Head, DoubleArray]
 
 
-def check_sentence(number: int, source: Sequence[str], target: Sequence[str] | None) -> None:
-    """Refuse a sentence that is not there, or without words."""
-    where = f"--sentence {number}"
-    if not 1 <= number <= len(source):
-        raise UsageError("the test set has no such sentence", where=where, allowed=f"Sentences 1 to {len(source):,}")
-    if not without_whitespace(source[number - 1]) or (
-        target is not None and not without_whitespace(target[number - 1])
-    ):
-        raise UsageError("this sentence is empty on a side that is read", where=where, do="Choose another one")
+def check_content(what: str) -> None:
+    """Refuse unknown content of heat maps."""
+    if what not in MAP_CONTENTS:
+        raise UsageError(
+            f"heat maps do not show '{what}'",
+            where="--what",
+            allowed=f"They show {', '.join(MAP_CONTENTS)}",
+            do=did_you_mean(what, MAP_CONTENTS),
+        )
 
 
 def read_map(
-    translator: Translator,
-    heads: Sequence[Head],
-    place: Place,
-    what: What,
-    number: int,
-    *,
-    source: Sequence[str],
-    target: Sequence[str] | None,
-    text: str,
+    translator: Translator, heads: Sequence[Head], text: AttentionText, content: MapContent, number: int
 ) -> AttentionMap:
-    """Run the model over sentence `number` of the lines; it reads its own parser's tree, where it reads one."""
-    check_sentence(number, source, target)
-    line = source[number - 1]
-    written = None if target is None else target[number - 1]
-    given = None if written is None else [written]
-    [passed] = run_forward(translator, [line], given, what=WATCHED[place])
+    """Run the model over sentence `number`; its own parser makes the trees that it reads."""
+    line, written = _choose_sentence(text, number)
+    [passed] = run_forward(translator, [line], None if written is None else [written], what=CAPTURED[text.kind])
     if passed.sentences[0].dropped:
         raise UsageError(
             f"this sentence has more pieces than the model takes, {translator.max_pieces}",
             where=f"--sentence {number}",
-            do="Choose another one",
+            do="Choose another sentence",
         )
-    sources = _pieces(translator.source, tagged(line, translator.task))
-    targets = _pieces(translator.target, written or "")
-    begun, ended = [*translator.target.pieces([BOS]), *targets], [*sources, *translator.source.pieces([EOS])]
-    rows, columns = {
-        "source": (ended, ended),
-        "target": (begun, begun),
-        "cross": ([*targets, *translator.target.pieces([EOS])], ended),
-    }[place]
-    panels = _panels(translator, passed, heads, place, what)
-    return AttentionMap(what, place, text, number, rows, columns, panels)
+    rows, columns = _axes(translator, text.kind, line, written or "")
+    panels = _panels(translator, passed, heads, text.kind, content)
+    return AttentionMap(content, text.kind, text.name, number, rows, columns, panels)
+
+
+def _choose_sentence(text: AttentionText, number: int) -> tuple[str, str | None]:
+    """Return the source and the target of a sentence; refuses missing and empty ones."""
+    where, count = f"--sentence {number}", len(text.source)
+    if not 1 <= number <= count:
+        raise UsageError("the test set has no such sentence", where=where, allowed=f"Sentences 1 to {count:,}")
+    source, target = text.source[number - 1], None if text.target is None else text.target[number - 1]
+    if not all(without_whitespace(line) for line in (source, target) if line is not None):
+        raise UsageError("the source or the target of this sentence is empty", where=where, do="Choose another one")
+    return source, target
+
+
+def _axes(translator: Translator, kind: AttentionKind, source: str, target: str) -> tuple[list[str], list[str]]:
+    """Spell the pieces of the rows and of the columns."""
+    bos, eos = translator.target.pieces([BOS]), translator.target.pieces([EOS])
+    inputs = [*_pieces(translator.source, tagged(source, translator.task)), *translator.source.pieces([EOS])]
+    outputs = _pieces(translator.target, target)
+    rows = {"source": inputs, "target": [*bos, *outputs], "cross": [*outputs, *eos]}[kind]
+    return rows, rows if kind == "target" else inputs
 
 
 def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
     return vocabulary.pieces(vocabulary.encode(text).ids)
 
 
-def _panels(translator: Translator, passed: ForwardPass, heads: Sequence[Head], place: Place, what: What) -> Panels:
-    if what == "factor" or what == "bias":
-        assert place != "cross"
-        edits = edits_of(passed.captured, place, what, heads)
+def _panels(
+    translator: Translator, passed: ForwardPass, heads: Sequence[Head], kind: AttentionKind, content: MapContent
+) -> dict[Head, DoubleArray]:
+    if content == "factor" or content == "bias":
+        assert kind != "cross"
+        edits = edits_of(passed.captured, kind, content, heads)
         if not edits:
-            raise _without(passed, heads, heads_of(translator.model, place), place, what)
+            raise _no_edit(passed, heads, heads_of(translator.model, kind), kind, content)
         return {head: edit[0].double().cpu().numpy() for head, edit in edits.items()}
-    weights = weights_of(passed.captured, place, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
+    weights = weights_of(passed.captured, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
     return dict(zip(heads, weights, strict=True))
 
 
-def _without(passed: ForwardPass, heads: Sequence[Head], every: Sequence[Head], side: Side, what: What) -> UsageError:
-    """Say which heads there are to show in place of those that have nothing."""
-    asked = heads[0].name if len(heads) == 1 else "no head"
+def _no_edit(
+    passed: ForwardPass, heads: Sequence[Head], all_heads: Sequence[Head], side: Side, content: MapContent
+) -> UsageError:
+    """Make the error for heads without a factor or bias, which names the heads that have one."""
     allowed = ["weights and cross: all heads"]
     for kind in ("factor", "bias"):
-        names = [head.name.removeprefix("head ") for head in edits_of(passed.captured, side, kind, every)]
-        allowed.append(f"{kind}: {', '.join(names) or 'none'}")
-    return UsageError(
-        f"{asked} of the {side} has {'no' if len(heads) == 1 else 'a'} {what} to show",
-        where=f"--what {what}",
-        allowed="; ".join(allowed),
-    )
+        labels = [head.label for head in edits_of(passed.captured, side, kind, all_heads)]
+        allowed.append(f"{kind}: {', '.join(labels) or 'none'}")
+    what = f"{heads[0].name} of the {side} has no" if len(heads) == 1 else f"no head of the {side} has a"
+    return UsageError(f"{what} {content} to show", where=f"--what {content}", allowed="; ".join(allowed))

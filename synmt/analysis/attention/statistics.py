@@ -1,18 +1,17 @@
-"""What attention heads look at: how sharply, and how often at a word's parent.
+"""What attention heads attend to: entropy, and agreement with dependency parents.
 
-    p[s]       = weights[s] / Σ_t weights[s, t]
-    entropy[s] = -Σ_t p[s, t] · log2 p[s, t]
-    words[i, j] = mean of Σ_t weights[s, t] over the pieces s of the word i; t runs over the pieces of the word j
-    choice[i]  = argmax_j words[i, j]
+    p[s]        = weights[s] / Σ_t weights[s, t]
+    entropy[s]  = -Σ_t p[s, t] · log2 p[s, t]
+    words[i, j] = mean of Σ_t weights[s, t] over the pieces s of word i; t runs over the pieces of word j
+    choice[i]   = argmax_j words[i, j]
 
-A row of weights is a piece that looks, a column what it looks at: all pieces of the sentence and its EOS, on the target
-BOS and the pieces so far. The entropy runs over all of these. A choice is one of the words, the word itself among them;
-what a head gives to BOS, EOS and task tags is no choice, and is counted as given to no word. Of words that are as good
-the first is chosen.
+A row of weights is a piece that attends, a column a piece attended to: on the source all pieces and EOS, on the target
+BOS and the pieces so far. The entropy includes all of them. The choice is always a word, possibly the word itself;
+weight on BOS, EOS and task tags is reported separately, as weight on no word. Ties go to the first word.
 
-A word counts if it is no punctuation, is no root, and its parent can be seen: on the target, stands to its left. A head
-agrees where the choice is the parent. Splitting words as Clark et al. (2019, section 4.1) do, and leaving EOS out as
-Voita et al. (2019, section 5.2) do; other than they, the shares are of words that have a parent in sight.
+A word counts if it is not punctuation, is not the root, and its parent is visible: on the target, to its left. A head
+agrees if its choice is the parent. Pieces are merged into words as in Clark et al. (2019, section 4.1), and EOS is left
+out as in Voita et al. (2019, section 5.2); unlike there, shares are of the words whose parent is visible.
 """
 
 from __future__ import annotations
@@ -25,160 +24,171 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from synmt.analysis.attention.heads import Head, Place, weights_of
-from synmt.analysis.forward_passes import Sentence, run_forward
+from synmt.analysis.attention.heads import AttentionKind, Head, weights_of
+from synmt.analysis.forward_passes import ParsedText, SentencePass, run_forward
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.analysis.trees.induced import Texts, piece_owners
+from synmt.analysis.trees.induced import piece_owners
 from synmt.arrays import DoubleArray, IntArray
 from synmt.decode.translator import Translator
 from synmt.model.capture import ActivationKind
 from synmt.syntax.parse import Parse
 
-NOWHERE = np.iinfo(np.int64).min
-"""The choice of a word that gives no word any weight."""
+NO_CHOICE = np.iinfo(np.int64).min
+"""The choice of a word that gives no weight to any word."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeadStatistics:
-    """What S heads do with one sentence of P pieces, of which M words count.
+    """Statistics of S heads in one sentence of P pieces and M words that count.
 
-    entropy: (S, P) in bits; NaN where a piece gives no weight at all.
-    visible: (P,) how many pieces it can see, BOS and EOS among them.
-    elsewhere: (S, P) weight that goes to no word.
-    relations: (M,) of each word to its parent.
-    parents: (M,) steps from the word to its parent; -1 is the word before it.
-    choices: (S, M) steps to the word that it gives most weight to.
-    weights: (S, M) what it gives to its parent.
-    hidden: words that would count if their parent could be seen.
+    entropy: (S, P) in bits; NaN for a piece without any weight.
+    visible: (P,) number of visible pieces, BOS and EOS included.
+    no_word: (S, P) weight on BOS, EOS and task tags.
+    relations: (M,) relation of each word to its parent.
+    parents: (M,) offset of the parent; -1 is the previous word.
+    choices: (S, M) offset of the word with the highest weight.
+    parent_weights: (S, M) weight on the parent.
+    hidden: number of words that do not count because their parent is not visible.
     """
 
     entropy: DoubleArray
     visible: IntArray
-    elsewhere: DoubleArray
+    no_word: DoubleArray
     relations: npt.NDArray[np.str_]
     parents: IntArray
     choices: IntArray
-    weights: DoubleArray
+    parent_weights: DoubleArray
     hidden: int
 
 
 @dataclass(frozen=True, eq=False)
-class ModelLooks:
-    """What heads do with all sentences.
+class AttentionStatistics:
+    """Statistics of heads in all sentences of a text.
 
-    kept: the numbers of the sentences, in order; the others are too long for the model or have no words.
-    too_long: how many the model takes only in part.
+    lines: numbers of the lines in `sentences`, in order; the other lines are too long for the model or empty.
+    too_long: number of lines with more pieces than the model's maximum.
     """
 
     heads: list[Head]
-    kept: list[int]
-    looks: list[HeadStatistics]
+    lines: list[int]
+    sentences: list[HeadStatistics]
     too_long: int
 
 
 def measure_heads(
     translator: Translator,
     heads: Sequence[Head],
-    place: Place,
-    texts: Texts,
+    kind: AttentionKind,
+    text: ParsedText,
     advance: Callable[[float], None] = lambda sentences: None,
-) -> ModelLooks:
-    """Run the model over the texts and say what heads look at; the trees are needed for self-attention only."""
-    what: tuple[ActivationKind, ...] = ("cross",) if place == "cross" else ("attention",)
-    target = None if place == "source" else texts.target
+) -> AttentionStatistics:
+    """Run the model over a text and measure its heads; cross-attention needs no trees."""
+    what: tuple[ActivationKind, ...] = ("cross",) if kind == "cross" else ("attention",)
+    target = None if kind == "source" else text.target
     found: dict[int, HeadStatistics] = {}
     too_long = 0
-    for passed in run_forward(translator, texts.source, target, texts.read, what=what):
-        weights = weights_of(passed.captured, place, heads).cpu().numpy()  # (B, S, Tq, Tk)
+    for passed in run_forward(translator, text.source, target, text.model_trees, what=what):
+        weights = weights_of(passed.captured, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
         for row, sentence in enumerate(passed.sentences):
             too_long += sentence.dropped > 0
-            if not sentence.dropped:
-                inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
-                found |= _sentence(translator, inner, place, texts, sentence, ends=bool(heads[0].layer))
+            inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
+            if sentence.dropped:
+                continue
+            if kind != "cross":
+                measured = _measure_self(translator, inner, text, sentence)
+            else:
+                # an LSTM does not attend to EOS
+                measured = _measure_cross(inner, sentence, has_eos=not heads[0].is_lstm)
+            if measured is not None:
+                found[sentence.index] = measured
         advance(len(passed.sentences))
-    kept = sorted(found)
-    return ModelLooks(list(heads), kept, [found[index] for index in kept], too_long)
+    lines = sorted(found)
+    return AttentionStatistics(list(heads), lines, [found[index] for index in lines], too_long)
 
 
-def _sentence(
-    translator: Translator, weights: DoubleArray, place: Place, texts: Texts, sentence: Sentence, *, ends: bool
-) -> dict[int, HeadStatistics]:
-    """Look at the real part of padded weights (S, Tq, Tk); nothing for a sentence without words."""
-    if place == "cross":
-        rows, keys = len(sentence.target), len(sentence.source)
-        # an LSTM has no weight for EOS
-        looks = look_across(weights[:, :rows, : keys + ends], ends=ends) if rows else None
-    else:
-        gold = texts.gold[sentence.index]
-        owners = owners_of(translator, texts, sentence)  # (T + 1,)
-        part = weights[:, : len(owners), : len(owners)]  # (S, T + 1, T + 1)
-        looks = look_at_words(part, owners, gold, causal=place == "target") if len(gold) else None
-    return {} if looks is None else {sentence.index: looks}
+def _measure_self(
+    translator: Translator, weights: DoubleArray, text: ParsedText, sentence: SentencePass
+) -> HeadStatistics | None:
+    gold = text.gold[sentence.index]
+    owners = position_owners(translator, text, sentence)  # (T + 1,)
+    weights = weights[:, : len(owners), : len(owners)]  # without padding
+    return measure_self_heads(weights, owners, gold, causal=text.side == "target") if len(gold) else None
 
 
-def owners_of(translator: Translator, texts: Texts, sentence: Sentence) -> IntArray:
-    """Find the word of each position of self-attention, BOS or EOS among them: (T + 1,), -1 for what is no word's."""
-    owners = piece_owners(translator, texts, sentence)  # (T,)
-    return np.append(-1, owners) if texts.side == "target" else np.append(owners, -1)  # (T + 1,)
+def _measure_cross(weights: DoubleArray, sentence: SentencePass, *, has_eos: bool) -> HeadStatistics | None:
+    rows, keys = len(sentence.target), len(sentence.source) + has_eos
+    return measure_cross_heads(weights[:, :rows, :keys], has_eos=has_eos) if rows else None
 
 
-def look_at_words(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> HeadStatistics:
-    """Compare what heads look at with a tree: weights (S, T, T), the word of each position (T,)."""
+def position_owners(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
+    """Find the word of each position of self-attention: (T + 1,), -1 for BOS, EOS and task tags."""
+    owners = piece_owners(translator, text, sentence)  # (T,)
+    return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)  # (T + 1,)
+
+
+def measure_self_heads(weights: DoubleArray, owners: IntArray, gold: Parse, *, causal: bool) -> HeadStatistics:
+    """Compare heads with a tree: weights (S, T, T), the word of each position (T,).
+
+    causal: whether a position sees only the positions up to itself, as on the target.
+    """
     pieces = np.flatnonzero(owners >= 0)  # (P,)
-    counts, hidden = counted(gold, owners, causal=causal)
-    words = collapse(weights, owners, len(gold))  # (S, W, W)
+    counted, hidden = counted_words(gold, owners, causal=causal)
+    words = word_level_weights(weights, owners, len(gold))  # (S, W, W)
     choices = words.argmax(-1) - np.arange(len(gold))  # (S, W)
-    choices[~words.any(-1)] = NOWHERE
-    parents = gold.parents[counts]  # (M,)
+    choices[~words.any(-1)] = NO_CHOICE
+    parents = gold.parents[counted]  # (M,)
     return HeadStatistics(
         entropy=entropies(weights[:, pieces]),
         visible=pieces + 1 if causal else np.full(len(pieces), len(owners)),
-        elsewhere=weights[:, pieces][..., owners < 0].sum(-1),
-        relations=np.array([gold.relations[word] for word in counts.tolist()], dtype=np.str_),
-        parents=parents - counts,
-        choices=choices[:, counts],
-        weights=words[:, counts, parents],
+        no_word=weights[:, pieces][..., owners < 0].sum(-1),
+        relations=np.array([gold.relations[word] for word in counted.tolist()], dtype=np.str_),
+        parents=parents - counted,
+        choices=choices[:, counted],
+        parent_weights=words[:, counted, parents],
         hidden=hidden,
     )
 
 
-def look_across(weights: DoubleArray, *, ends: bool = True) -> HeadStatistics:
-    """Say how sharply heads look at the source: (S, Tq, Tk), of which EOS is the last key if it `ends` in it."""
+def measure_cross_heads(weights: DoubleArray, *, has_eos: bool = True) -> HeadStatistics:
+    """Measure attention to the source: (S, Tq, Tk).
+
+    has_eos: whether the last column is EOS.
+    """
     heads, rows, keys = weights.shape
     return HeadStatistics(
         entropy=entropies(weights),
         visible=np.full(rows, keys),
-        elsewhere=weights[..., -1] if ends else np.zeros((heads, rows)),
+        no_word=weights[..., -1] if has_eos else np.zeros((heads, rows)),
         relations=np.zeros(0, np.str_),
         parents=np.zeros(0, np.int64),
         choices=np.zeros((heads, 0), np.int64),
-        weights=np.zeros((heads, 0)),
+        parent_weights=np.zeros((heads, 0)),
         hidden=0,
     )
 
 
 def entropies(weights: DoubleArray) -> DoubleArray:
-    """Compute the entropy of each row in bits, as if it summed to 1: (…, T) -> (…); NaN for a row of zeros."""
+    """Compute the entropy of each row in bits, normalised to a sum of 1: (…, T) -> (…); NaN for a row of zeros."""
     sums = weights.sum(-1)  # (…)
     known = np.where(sums > 0, sums, np.nan)  # (…)
     # Σ w/s · ln(w/s) = Σ w · ln w / s - ln s
     return (entr(weights).sum(-1) / known + np.log(known)) / math.log(2)
 
 
-def collapse(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
-    """Make weights of words: the mean over their pieces that look, the sum over those looked at.
+def word_level_weights(weights: DoubleArray, owners: IntArray, words: int) -> DoubleArray:
+    """Merge weights of pieces into weights of words: the mean over the pieces that attend, the sum over those attended.
 
-    weights (S, T, T), owners (T,), -1 for a piece of no word -> (S, W, W)
+    weights (S, T, T), the word of each position (T,), -1 for none -> (S, W, W)
     """
     belongs = (owners[:, None] == np.arange(words)).astype(np.float64)  # (T, W)
     shares = belongs / np.maximum(belongs.sum(0), 1)  # (T, W)
     return shares.T @ weights @ belongs
 
 
-def counted(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntArray, int]:
-    """Find the words that count (M,), and how many more would if their parent could be seen."""
+def counted_words(gold: Parse, owners: IntArray, *, causal: bool) -> tuple[IntArray, int]:
+    """Find the words that count (M,), and how many do not because their parent is not visible."""
     places = np.arange(len(gold))
-    spelled = np.isin(places, owners)  # (W,)
-    candidates = not_punctuation(gold) & (gold.parents != places) & spelled  # (W,)
-    in_sight = spelled[gold.parents] & ((gold.parents < places) | (not causal))  # (W,)
-    return np.flatnonzero(candidates & in_sight), int((candidates & ~in_sight).sum())
+    has_pieces = np.isin(places, owners)  # (W,)
+    candidates = not_punctuation(gold) & (gold.parents != places) & has_pieces  # (W,)
+    visible = has_pieces[gold.parents] & ((gold.parents < places) | (not causal))  # (W,)
+    return np.flatnonzero(candidates & visible), int((candidates & ~visible).sum())

@@ -1,26 +1,23 @@
-"""Two alignments as a picture: the source between two translations, and lines as strong as attention.
+"""Word alignments as SVG: the source between two translations, with a line for each attention weight.
 
-The line of each translated word to the source word that it looks at most is drawn through, weaker ones are dashed.
-Colours are Okabe and Ito's (2008), lighter ones where the reader's screen is dark.
+The line to the source word with the highest weight is solid, the others are dashed; thicker lines have higher weights.
+The colours are those of Okabe and Ito (2008), lighter on a dark screen.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
-from synmt.analysis.trees.drawing import columns
+from synmt.analysis.svg import svg_document, svg_text
+from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import DoubleArray
-from synmt.syntax.whitespace import without_breaks
 
-LEAST = 0.1
-"""Weaker weights are not drawn, unless they are the strongest of the word."""
+MIN_WEIGHT = 0.1
+"""Lower weights are not drawn, unless they are the highest of the word."""
 
 _LETTER, _GAP, _MARGIN, _ROW = 8.6, 16, 14, 84
-"""Pixels of a letter, between words, around everything, and from one row of words to the next."""
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Pixels: width of a letter, space between words, margin, distance between rows of words."""
 
 _STYLE = """
 text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222;
@@ -41,13 +38,13 @@ line { stroke: #777777; stroke-dasharray: 4 3 }
 
 
 @dataclass(frozen=True, eq=False)
-class Aligned:
-    """A translation beside its source.
+class AlignedTranslation:
+    """A translation with its alignment to the source.
 
-    name: of the system.
+    name: name of the system.
     words: V words.
-    differs: V, whether the other translation lacks the word.
-    weights: (V, W) how strongly each word looks at each source word.
+    differs: for each of the V words, whether the other translation does not have it.
+    weights: (V, W) attention of each word to each source word.
     """
 
     name: str
@@ -56,42 +53,44 @@ class Aligned:
     weights: DoubleArray
 
 
-def draw_alignments(source: Sequence[str], above: Aligned | None, below: Aligned | None) -> str:
-    """Draw a source between two translations, or beside one."""
+def draw_alignments(source: Sequence[str], above: AlignedTranslation | None, below: AlignedTranslation | None) -> str:
+    """Draw a source between two translations, or next to a single one."""
     rows = [one.words if one else [] for one in (above, below)]
     width = max(sum(map(_width, words)) + _GAP * (len(words) - 1) for words in (source, *rows)) + 2 * _MARGIN
     middle = 42 + _ROW if above else 28
     height = middle + (_ROW + 32 if below else 14)
-    there = _centres(source, width)
-    parts = [*_system(above, there, width, middle, up=True), *_system(below, there, width, middle, up=False)]
-    parts += [_text(x, middle, word, "") for x, word in zip(there, source, strict=True)]
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    ground = '<rect class="ground" width="100%" height="100%"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n{ground}\n' + "".join(
-        f"{part}\n" for part in [*parts, "</svg>"]
-    )
+    source_centres = _centres(source, width)
+    parts = [
+        *_system(above, source_centres, width, middle, up=True),
+        *_system(below, source_centres, width, middle, up=False),
+    ]
+    parts += [svg_text(x, middle, word, "") for x, word in zip(source_centres, source, strict=True)]
+    return svg_document(parts, width, height, style=_STYLE)
 
 
-def _system(one: Aligned | None, there: Sequence[float], width: float, middle: float, *, up: bool) -> Iterator[str]:
+def _system(
+    one: AlignedTranslation | None, source_centres: Sequence[float], width: float, middle: float, *, up: bool
+) -> Iterator[str]:
     if one is None:
         return
-    here = _centres(one.words, width)
+    centres = _centres(one.words, width)
     baseline = middle - _ROW if up else middle + _ROW
     near, far = (middle - 16, baseline + 6) if up else (middle + 6, baseline - 16)
-    for x, weights in zip(here, one.weights, strict=True):
+    for x, weights in zip(centres, one.weights, strict=True):
         best = int(weights.argmax()) if len(weights) else -1
         for word, weight in enumerate(weights.tolist()):
-            if weight >= LEAST or (word == best and weight > 0):
+            if weight >= MIN_WEIGHT or (word == best and weight > 0):
                 kind = ' class="best"' if word == best else ""
                 strength = f'stroke-width="{0.7 + 3 * weight:.1f}" stroke-opacity="{0.3 + 0.7 * min(weight, 1):.2f}"'
-                yield f'<line{kind} x1="{there[word]:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}" {strength}/>'
-    for x, word, differs in zip(here, one.words, one.differs, strict=True):
-        yield _text(x, baseline, word, "differs" if differs else "")
-    yield _text(_MARGIN, baseline - 24 if up else baseline + 22, one.name, "key")
+                ends = f'x1="{source_centres[word]:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}"'
+                yield f"<line{kind} {ends} {strength}/>"
+    for x, word, differs in zip(centres, one.words, one.differs, strict=True):
+        yield svg_text(x, baseline, word, "differs" if differs else "")
+    yield svg_text(_MARGIN, baseline - 24 if up else baseline + 22, one.name, "key")
 
 
 def _centres(words: Sequence[str], width: float) -> list[float]:
-    """Spread words over the width: the middle of each."""
+    """Spread words over the width, and return the centre of each."""
     widths = [_width(word) for word in words]
     free = width - 2 * _MARGIN - sum(widths)
     gap = free / (len(words) - 1) if len(words) > 1 else 0.0
@@ -103,10 +102,4 @@ def _centres(words: Sequence[str], width: float) -> list[float]:
 
 
 def _width(word: str) -> float:
-    return _LETTER * columns(word)
-
-
-def _text(x: float, y: float, text: str, style: str) -> str:
-    kind = f' class="{style}"' if style else ""
-    written = escape(_NO_XML.sub("\ufffd", without_breaks(text)))
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}">{written}</text>'
+    return _LETTER * display_width(word)

@@ -1,9 +1,9 @@
-"""Two systems, sentence by sentence: where the second gains most over the first, and where it loses most.
+"""Sentence-level comparison of two systems: the sentences in which B gains most over A, and loses most.
 
-    gain[n] = score of sentence n by B - score by A        the other way round for an error rate
+    gain[n] = score of B in sentence n - score of A in sentence n        the opposite for an error rate
 
-Sentences are ranked by the metric itself, except that chrF takes the place of BLEU: most sentences have no sequence of
-four words in common with their reference, so that BLEU tells little of a single one.
+Sentences are ranked by the metric itself, except that chrF replaces BLEU: most sentences have no 4-gram in common with
+their reference, so BLEU is uninformative for single sentences.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from synmt.evaluation.significance import Comparison, paired_bootstrap
 
 @dataclass(frozen=True)
 class ComparedSentence:
-    """One sentence, as two systems translate it.
+    """One sentence with the translations of two systems.
 
-    line: its number, from 1.
-    source: empty where no source was given.
+    line: number of the line, from 1.
+    source: empty if there is no source.
     a, b: the translations.
-    score_a, score_b: of this sentence alone.
-    gain: what B has more, or fewer errors.
+    score_a, score_b: sentence-level scores.
+    gain: by how much B is better than A.
     """
 
     line: int
@@ -41,16 +41,16 @@ class ComparedSentence:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedSystems:
     """Two systems on one test set.
 
-    a, b: their names.
-    test: that of the test set; empty for files.
-    score_a, score_b: of all sentences.
-    difference: B's score minus A's.
-    ranking: the metric of single sentences.
-    wins, ties, losses: sentences in which B is better, equal, worse.
-    gaining, losing: the sentences in which B gains most, and loses most, in that order.
+    a, b: names of the systems.
+    test: name of the test set; empty for files.
+    score_a, score_b: scores of the whole test set.
+    difference: score of B minus score of A.
+    ranking: the metric for single sentences.
+    wins, ties, losses: number of sentences in which B is better, equal, worse.
+    gaining, losing: the sentences with the largest gains and the largest losses of B.
     """
 
     a: str
@@ -69,51 +69,63 @@ class Compared:
 
     @property
     def sentences(self) -> list[ComparedSentence]:
-        """All sentences that are shown."""
+        """The sentences with the largest gains, then those with the largest losses."""
         return [*self.gaining, *self.losing]
 
 
 def ranking_metric(name: str, options: MetricOptions) -> Metric:
-    """Make the metric by which single sentences are ranked, given the name of that of the test set."""
+    """Make the metric for single sentences from the name of the metric for the test set."""
     return make_metric("chrf" if name.strip().lower().startswith("bleu") else name, options)
 
 
 def rank_differences(
     a: Outputs, b: Outputs, scores: tuple[Score, Score], ranks: tuple[Score, Score], *, top: int
-) -> Compared:
+) -> ComparedSystems:
     """Find the sentences that two systems translate most differently.
 
-    scores, ranks: those of A and B by the metric of the test set and by that of single sentences.
-    top: so many sentences, half of them gains; where one half has too few, the other one has more.
+    scores, ranks: scores of A and B by the metric for the test set, and by the metric for single sentences.
+    top: number of sentences, half of them gains; if there are fewer gains, there are more losses, and vice versa.
     """
-    base, system = scores
+    total_a, total_b = scores
     ranking = ranks[0].metric
-    ours, theirs = (ranking.segment_scores(one.statistics) for one in ranks)  # (N,) both
-    gains = (theirs - ours) * (1 if ranking.higher_is_better else -1)  # (N,)
+    scores_a, scores_b = (ranking.segment_scores(one.statistics) for one in ranks)  # (N,) both
+    gains = (scores_b - scores_a) * (1 if ranking.higher_is_better else -1)  # (N,)
     better, worse = _halves(gains, top)
 
-    def show(chosen: Sequence[int]) -> list[ComparedSentence]:
-        return [_sentence(a, b, index, ours, theirs, float(gains[index])) for index in chosen]
+    def sentences(chosen: Sequence[int]) -> list[ComparedSentence]:
+        return [
+            ComparedSentence(
+                line=index + 1,
+                source=a.source[index] if a.source else "",
+                reference=a.reference[index],
+                a=a.hypothesis[index],
+                b=b.hypothesis[index],
+                score_a=float(scores_a[index]),
+                score_b=float(scores_b[index]),
+                gain=float(gains[index]),
+            )
+            for index in chosen
+        ]
 
-    return Compared(
+    return ComparedSystems(
         a=a.system,
         b=b.system,
         test=a.test,
-        metric=base.metric,
-        score_a=base.value,
-        score_b=system.value,
-        difference=paired_bootstrap(base.statistics, system.statistics, base.metric.aggregate),
+        metric=total_a.metric,
+        score_a=total_a.value,
+        score_b=total_b.value,
+        difference=paired_bootstrap(total_a.statistics, total_b.statistics, total_a.metric.aggregate),
         ranking=ranking,
         wins=int((gains > 0).sum()),
         ties=int((gains == 0).sum()),
         losses=int((gains < 0).sum()),
-        gaining=show(better),
-        losing=show(worse),
+        gaining=sentences(better),
+        losing=sentences(worse),
     )
 
 
 def _halves(gains: DoubleArray, top: int) -> tuple[list[int], list[int]]:
-    """Choose sentences with large gains and with large losses: (N,); the first of equal ones comes first."""
+    """Choose the sentences with the largest gains and losses (N,); ties in the order of the lines."""
     order = np.argsort(-gains, kind="stable")
     better = order[gains[order] > 0].tolist()
     order = np.argsort(gains, kind="stable")
@@ -121,18 +133,3 @@ def _halves(gains: DoubleArray, top: int) -> tuple[list[int], list[int]]:
     least = top // 2
     gaining = max(top - least, top - len(worse))
     return better[:gaining], worse[: top - len(better[:gaining])]
-
-
-def _sentence(
-    a: Outputs, b: Outputs, index: int, ours: DoubleArray, theirs: DoubleArray, gain: float
-) -> ComparedSentence:
-    return ComparedSentence(
-        line=index + 1,
-        source=a.source[index] if a.source else "",
-        reference=a.reference[index],
-        a=a.hypothesis[index],
-        b=b.hypothesis[index],
-        score_a=float(ours[index]),
-        score_b=float(theirs[index]),
-        gain=gain,
-    )

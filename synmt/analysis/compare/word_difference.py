@@ -1,4 +1,4 @@
-"""In which words two translations of one sentence differ, and which of these words the reference has."""
+"""The words in which two translations of a sentence differ, and which of them are in the reference."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ import numpy as np
 
 from synmt.arrays import IntArray
 
-Kind = Literal["same", "right", "other"]
-"""A word is the same in both translations; or it differs, and the reference has it somewhere (`right`), or has not.
+WordKind = Literal["same", "right", "other"]
+"""A word is the same in both translations, or it differs and is in the reference (`right`) or not (`other`).
 
-A translation may have a word more often than the reference: each word of the reference makes one `right` at most.
+Each word of the reference makes at most one word `right`, so repeated words are `other`.
 """
 
 _ALONE = ("CJK", "HIRAGANA", "KATAKANA")
-"""How Unicode begins the names of letters that are words by themselves here."""
+"""Unicode names of the characters that are treated as words begin with one of these."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring words of one kind, with the blanks between them."""
+    """Neighbouring words of one kind, with the spaces between them."""
 
     text: str
-    kind: Kind
+    kind: WordKind
 
 
 def word_spans(line: str) -> IntArray:
-    """Cut a line at blanks, punctuation and, since Chinese and Japanese know no blanks, at their letters: (W, 2)."""
+    """Split a line at spaces, punctuation, and Chinese and Japanese characters: character spans (W, 2)."""
     places = groupby(enumerate(line), key=lambda one: _class(*one))
     spans = [[place for place, _ in letters] for kind, letters in places if kind is not None]
     return np.array([(places[0], places[-1] + 1) for places in spans], dtype=np.int64).reshape(-1, 2)
 
 
-def kinds(line: str, other: str, reference: str) -> list[Kind]:
-    """Tell of each word of a translation whether another one has it at the same place, or else the reference: W."""
+def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
+    """Classify the W words of a translation, `line`, by another translation and the reference."""
     words, others = _words(line), _words(other)
-    found: list[Kind] = ["right" if known else "other" for known in _known(words, _words(reference))]
+    found: list[WordKind] = ["right" if known else "other" for known in _known(words, _words(reference))]
     for place in _in_order(words, others):
         found[place] = "same"
     return found
 
 
 def _known(words: list[str], reference: list[str]) -> list[bool]:
-    """Tell which words the reference has, each as often as it has it: those in its order first, then the earliest."""
+    """Tell which words the reference has, counting repetitions; words in its order first, then from left to right."""
     left, found = Counter(reference), [False] * len(words)
     for place in dict.fromkeys([*_in_order(words, reference), *range(len(words))]):
         found[place] = left[words[place]] > 0
@@ -58,15 +58,15 @@ def _known(words: list[str], reference: list[str]) -> list[bool]:
 
 
 def _in_order(words: list[str], others: list[str]) -> Iterator[int]:
-    """Find the places of the words that the other line has in the same order."""
+    """Find the positions of the words that the other line has in the same order."""
     for start, _, length in SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks():
         yield from range(start, start + length)
 
 
-def stretches(line: str, of_words: list[Kind]) -> Iterator[Stretch]:
-    """Cut a line into stretches of words of one kind, given that of each word; blanks around them are the same."""
+def stretches(line: str, kinds: list[WordKind]) -> Iterator[Stretch]:
+    """Split a line into stretches of one kind, given the kind of each word; spaces between stretches are `same`."""
     spans, end, first = word_spans(line).tolist(), 0, 0
-    for kind, some in groupby(of_words):
+    for kind, some in groupby(kinds):
         last = first + len(list(some)) - 1
         start = spans[first][0]
         if end < start:
@@ -77,9 +77,9 @@ def stretches(line: str, of_words: list[Kind]) -> Iterator[Stretch]:
         yield Stretch(line[end:], "same")
 
 
-def bracketed(line: str, of_words: list[Kind]) -> str:
-    """Put words that differ into brackets."""
-    merged: list[Kind] = ["same" if kind == "same" else "other" for kind in of_words]
+def bracketed(line: str, kinds: list[WordKind]) -> str:
+    """Put brackets around the words that differ."""
+    merged: list[WordKind] = ["same" if kind == "same" else "other" for kind in kinds]
     return "".join(one.text if one.kind == "same" else f"[{one.text}]" for one in stretches(line, merged))
 
 
@@ -88,7 +88,7 @@ def _words(line: str) -> list[str]:
 
 
 def _class(place: int, letter: str) -> int | None:
-    """Say which letters belong together: None for a blank, a number of its own for what stands alone, else 0."""
+    """Group letters into words: None for a space, a unique number for a one-letter word, else 0."""
     if letter.isspace():
         return None
     alone = unicodedata.category(letter)[0] in "PS" or unicodedata.name(letter, "").startswith(_ALONE)

@@ -1,9 +1,9 @@
-"""How much syntax each target word used: the norm of the gate before the annotations (Tran & Bisk, 2018).
+"""The norm of the gate to syntactic annotations at each target word (Tran & Bisk, 2018).
 
     norm of piece t = ‖z_t‖ / √D          z_t = σ(W_z h_t + b_z), (D,), at the step that predicts piece t
 
-It is 0 where the gate is shut and 1 where it is wide open; the paper takes ‖z_t‖, which grows with the width. A word
-has the mean of its pieces. EOS is no word.
+The norm is 0 for a closed gate and 1 for an open one; the paper uses ‖z_t‖, which grows with the width D. The norm of a
+word is the mean over its pieces. EOS does not count.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from synmt.syntax.parse import Parse
 
 @dataclass(frozen=True)
 class GatedSentence:
-    """A pair of lines, and the gate at each word of the target.
+    """A pair of lines with the norm of the gate at each target word.
 
     line: its number, from 1.
-    parse: of the target, for its words and their tags.
+    parse: of the target; gives words and tags.
     norms: (W,) from 0 to 1; NaN for a word without a piece of its own.
     """
 
@@ -40,17 +40,17 @@ class GatedSentence:
 
     @property
     def tags(self) -> list[str]:
-        """The universal part of speech of each word, `_` where unknown."""
+        """The universal part of speech of each word, `_` if unknown."""
         return self.parse.tags or ["_"] * len(self.parse)
 
 
 @dataclass(frozen=True)
 class ModelGates:
-    """What has been read off a model.
+    """The gates of a model over a text.
 
     sentences: in the order of their lines.
-    too_long: pairs left out because the model takes only a part of one side.
-    empty: pairs left out because one side has no words.
+    too_long: number of pairs left out because one side has more pieces than the model's maximum.
+    empty: number of pairs left out because one side has no words.
     """
 
     sentences: list[GatedSentence]
@@ -59,21 +59,21 @@ class ModelGates:
 
 
 def check_gates(translator: Translator, where: str) -> None:
-    """Refuse a model without a gate before anything long begins."""
+    """Refuse a model without gates, before any long computation."""
     if not any(isinstance(module, Gate) for module in translator.model.modules()):
         raise UsageError(
-            "this model has no gate to look at",
+            "this model has no gates",
             where=where,
-            allowed="Gates are in models with `model.architecture: lstm` and the variant latent_tree with `sets: 2`",
-            do="Train one, for example `synmt train recipes/multi30k-sa.yaml`, or name its run with `--run`",
+            allowed="Models with `model.architecture: lstm` and the variant latent_tree with `sets: 2` have gates",
+            do="Train one, for example `synmt train recipes/multi30k-sa.yaml`, or choose its run with `--run`",
         )
 
 
 def check_tags(parses: Sequence[Parse], parser: str) -> None:
-    """Refuse trees without a part of speech."""
+    """Refuse parses without parts of speech."""
     if not any(tag != "_" for parse in parses for tag in parse.tags):
         raise UsageError(
-            "the parser gives no parts of speech, by which the words are grouped",
+            "the parser gives no parts of speech to group words by",
             where=parser,
             do="Use a Stanza model with the processor `pos`",
         )
@@ -86,10 +86,7 @@ def read_gates(
     parses: Sequence[Parse],
     advance: Callable[[float], None] = lambda sentences: None,
 ) -> ModelGates:
-    """Make the model write given targets, and read its gates.
-
-    parses: of the targets.
-    """
+    """Run the model with teacher forcing and read its gates; `parses` are of the targets."""
     found: dict[int, GatedSentence] = {}
     too_long = 0
     for passed in run_forward(translator, sources, targets):
@@ -106,7 +103,7 @@ def read_gates(
 
 
 def gate_norms(gates: Tensor) -> Tensor:
-    """Measure how far gates (B, T, D) are open, from 0 to 1: (B, T)."""
+    """Compute the norms of gates (B, T, D), from 0 to 1: (B, T)."""
     return gates.norm(dim=-1) / gates.size(-1) ** 0.5
 
 

@@ -1,7 +1,6 @@
-"""A part of a web page that colours target words by the norm of their gate (Tran & Bisk, 2018, figure 4).
+"""A section of a web page with target words coloured by gate norm (Tran & Bisk, 2018, figure 4).
 
-Colours go from the lowest to the highest norm
-of each sentence, in seven steps of one hue that differ in lightness.
+The seven colours are of one hue and differ in lightness; they range from the lowest to the highest norm of a sentence.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.gates.table import COLUMNS, FEW
+from synmt.analysis.gates.table import COLUMNS, MIN_WORDS
 from synmt.analysis.html import Section
 from synmt.arrays import DoubleArray
 
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence
     from synmt.analysis.gates.table import GateTable, TagRow
 
-SHOWN = 50
-"""Sentences on the page."""
+SENTENCES = 50
+"""Number of sentences on the page."""
 
 LIGHT = ("#f2f7fd", "#d9eafc", "#bddbfb", "#9dc9f7", "#79b3ee", "#0465af", "#004383")
 DARK = ("#1f2730", "#233a51", "#254d74", "#286096", "#67aaed", "#8fc6ff", "#bbe2ff")
-"""Backgrounds of the seven steps, for a light and for a dark screen."""
+"""Background colours of the seven steps, for light and dark screens."""
 
 LIGHT_TEXT = ("#101010",) * 5 + ("#ffffff",) * 2
 DARK_TEXT = ("#ffffff",) * 4 + ("#101010",) * 3
-"""The words on them, which contrast by 4.5 to 1 at least."""
+"""Text colours, with a contrast of at least 4.5 to 1."""
 
 TAGS = {
     "ADJ": "adjective",
@@ -55,12 +54,12 @@ TAGS = {
 
 
 @dataclass(frozen=True)
-class About:
-    """What the section is about.
+class GateContext:
+    """The run whose gates were read.
 
     system, test: names of the run and of its test set.
-    source, target: codes of the languages.
-    tagger: what gave the words their parts of speech.
+    source, target: language codes.
+    tagger: name of the parser that assigned the parts of speech.
     """
 
     system: str
@@ -70,30 +69,32 @@ class About:
     tagger: str
 
 
-def make_section(table: GateTable, sentences: Iterable[GatedSentence], about: About, *, shown: int = SHOWN) -> Section:
-    """Write the table and the first sentences as a part of a page."""
-    given = sorted(sentences, key=lambda one: one.line)
-    first = [one for one in given if not np.isnan(one.norms).all()][:shown]
+def gates_as_html(
+    table: GateTable, sentences: Iterable[GatedSentence], context: GateContext, *, shown: int = SENTENCES
+) -> Section:
+    """Write the table and the first sentences as a section of a page."""
+    ordered = sorted(sentences, key=lambda one: one.line)
+    first = [one for one in ordered if not np.isnan(one.norms).all()][:shown]
     body = _BODY.format(
-        system=escape(about.system),
-        test=escape(about.test),
+        system=escape(context.system),
+        test=escape(context.test),
         sentences=f"{table.sentences:,}",
         words=f"{table.words:,}",
-        tagger=escape(about.tagger),
+        tagger=escape(context.tagger),
         norm=f"{table.norm:.3f}",
         deviation=f"{table.deviation:.3f}",
         columns="".join(f'<th scope="col">{name}</th>' for name in COLUMNS),
         rows="\n".join(map(_row, table.rows)),
-        marked=f" * Fewer than {FEW} words." if any(row.few for row in table.rows) else "",
+        marked=f" * Fewer than {MIN_WORDS} words." if any(row.few for row in table.rows) else "",
         steps="".join(f'<span class="n{step}">{step + 1}</span>' for step in range(len(LIGHT))),
         shown=f"The first {len(first):,} of {table.sentences:,} sentences, in the order of the test set.",
-        items="\n".join(_sentence(one, about) for one in first),
+        items="\n".join(_sentence(one, context) for one in first),
     )
-    return Section("How much syntax each target word used", body, _STYLE + _colours())
+    return Section("Gates to syntax by target word", body, _STYLE + _colours())
 
 
 def levels(norms: DoubleArray) -> list[int | None]:
-    """Put norms (W,) on equal steps from the sentence's lowest to its highest; None for no norm."""
+    """Assign norms (W,) to equal steps between the lowest and the highest of the sentence; None for no norm."""
     low, high = np.nanmin(norms), np.nanmax(norms)
     scaled = (norms - low) / (high - low) if high > low else np.where(np.isnan(norms), np.nan, 0.0)  # (W,)
     steps = len(LIGHT)
@@ -106,17 +107,17 @@ def _row(row: TagRow) -> str:
     return f'<tr><th scope="row">{name}</th>' + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
-def _sentence(one: GatedSentence, about: About) -> str:
+def _sentence(one: GatedSentence, context: GateContext) -> str:
     low, high = np.nanmin(one.norms), np.nanmax(one.norms)
     return (
         f'<li><p class="line">line {one.line:,}, norms {low:.3f} to {high:.3f}</p>\n'
-        f'<p class="source" lang="{escape(about.source)}" dir="auto">{escape(one.source)}</p>\n'
-        f'<p class="target" lang="{escape(about.target)}" dir="auto">{_words(one)}</p></li>'
+        f'<p class="source" lang="{escape(context.source)}" dir="auto">{escape(one.source)}</p>\n'
+        f'<p class="target" lang="{escape(context.target)}" dir="auto">{_words(one)}</p></li>'
     )
 
 
 def _words(one: GatedSentence) -> str:
-    """Write every word in its colour, and what stands between words as it stands in the line."""
+    """Write every word in its colour, and the text between words unchanged."""
     highest = np.nanmax(one.norms)
     steps = levels(one.norms)
     ends = [0, *(end for _, end in one.parse.spans.tolist())]
@@ -131,11 +132,11 @@ def _word(one: GatedSentence, index: int, step: int | None, *, top: bool) -> str
     start, end = one.parse.spans[index].tolist()
     tag = escape(one.tags[index])
     norm = "–" if step is None else f"{one.norms[index]:.3f}"
-    told = "no piece of its own" if step is None else f"norm {norm}" + (", the highest of the sentence" if top else "")
+    title = "no piece of its own" if step is None else f"norm {norm}" + ", the highest of the sentence" * top
     kind = ("none" if step is None else f"n{step}") + (" top" if top else "")
-    # dir keeps the Latin letters of the tag from deciding the direction of the line
+    # dir: the Latin letters of the tag must not change the direction of an Arabic line
     return (
-        f'<span class="word {kind}" title="{tag}, {told}">{escape(one.target[start:end])}'
+        f'<span class="word {kind}" title="{tag}, {title}">{escape(one.target[start:end])}'
         f'<small dir="ltr" lang="en">{tag} {norm}</small></span>'
     )
 
@@ -163,9 +164,9 @@ _STYLE = """
 """
 
 _BODY = """<p>{system}, test set {test}: {words} words in {sentences} sentences.</p>
-<p>The decoder reads the syntactic annotations of the source through a gate. The norm of the gate says how far it is
-open at a word: 0 is shut, 1 is wide open. A word in several pieces has their mean. The target is the reference, which
-the model is made to write. Parts of speech: {tagger}.</p>
+<p>The decoder reads the syntactic annotations of the source through a gate. The norm of the gate shows how far it is
+open at a word: 0 = closed, 1 = open; a word of several pieces has their mean. The target is the reference, which the
+model is forced to produce. Parts of speech: {tagger}.</p>
 <h3>By part of speech</h3>
 <div class="scroll" role="region" aria-label="Parts of speech" tabindex="0">
 <table>
@@ -175,15 +176,15 @@ the model is made to write. Parts of speech: {tagger}.</p>
 </tbody>
 </table>
 </div>
-<p class="faint">Norm: mean over words; over all of them {norm}, with a standard deviation of {deviation}. Highest:
-share of the sentences whose highest word has the tag. Chance: the same if every word of a sentence were as likely.
-Ratio: the one by the other; 95 %: its interval over resampled sentences; no PUNCT: the ratio among words that are not
+<p class="faint">Norm: mean over words; over all words {norm}, with a standard deviation of {deviation}. Highest: share
+of sentences in which a word with the tag has the highest norm. Chance: the share expected if all words of a sentence
+were equally likely. Ratio: highest / chance; 95 %: its bootstrap interval over sentences; no PUNCT: the ratio without
 punctuation.{marked}</p>
 <h3>Word by word</h3>
 <p>{shown}</p>
 <p class="legend">lowest norm of the sentence {steps} highest</p>
-<p class="faint">Colours compare the words of one sentence, in seven equal steps; the frame marks its highest word.
-Below each word: its tag and its norm, which compares sentences too.</p>
+<p class="faint">Colours compare words within a sentence, in seven equal steps; the frame marks the word with the
+highest norm. Below each word: its tag and its norm, which can be compared between sentences.</p>
 <ol class="sentences">
 {items}
 </ol>

@@ -1,11 +1,11 @@
-"""A figure of the parts of speech whose words have the highest gate of their sentence more often than by chance."""
+"""A figure of how often each part of speech has the highest gate norm of a sentence, relative to chance."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.gates.table import FEW
+from synmt.analysis.gates.table import MIN_WORDS
 from synmt.analysis.plots import INK, ONE, OTHER, save_figure
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def save_gates_plot(table: GateTable, path: Path, *, system: str) -> str:
-    """Draw the table, write it as the file's ending says, and give the letters that no font has."""
+    """Draw the table into a .png, .svg or .pdf; returns the letters that no installed font has."""
     return save_figure(lambda: draw_gates(table, system=system), path, grid="x")
 
 
 def draw_gates(table: GateTable, *, system: str) -> Figure:
-    """Draw the ratio of each part of speech with its interval, and beside it the shares it is made of."""
+    """Draw the ratio of each part of speech with its interval; the two shares are at the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.2, 0.27 * len(table.rows) + 1.5), layout="constrained")
@@ -34,7 +34,7 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     axes.set_ylim(len(table.rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0, pad=8)
-    note = f"; * fewer than {FEW} words" if any(row.few for row in table.rows) else ""
+    note = f"; * fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
     axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval{note})")
     axes.set_ylabel("Part of speech of the target word")
     axes.set_title(system, loc="left", fontsize=9)
@@ -46,7 +46,7 @@ def _draw_row(axes: Axes, place: int, row: TagRow) -> None:
     colour = ONE if row.ratio >= 1 else OTHER
     if row.interval:
         axes.hlines(place, *row.interval, color=colour, linewidth=1.6)
-    # the shapes tell the two apart without colour; half a mark at 0 would look like a smaller one
+    # shapes, so that colour is not needed; clip_on would cut a mark at 0 in half
     shape = "o" if row.ratio >= 1 else "s"
     (mark,) = axes.plot(row.ratio, place, shape, color=colour, markersize=5.5, clip_on=False, zorder=3)
     if row.few:
@@ -55,7 +55,7 @@ def _draw_row(axes: Axes, place: int, row: TagRow) -> None:
 
 
 def _draw_second(axes: Axes, rows: list[TagRow]) -> None:
-    """Draw the ratios without punctuation, where there is any."""
+    """Draw the ratios without punctuation, if there is punctuation."""
     known = [(row.unpunctuated, place) for place, row in enumerate(rows) if row.unpunctuated is not None]
     if not known or len(known) == len(rows):
         return
@@ -68,7 +68,7 @@ def _draw_second(axes: Axes, rows: list[TagRow]) -> None:
 
 
 def _write(axes: Axes, y: float, of: str, text: str, *, above: float = 0) -> None:
-    """Write to the right of the axes."""
+    """Write text to the right of the axes."""
     axes.annotate(
         text,
         (1, y),

@@ -1,9 +1,9 @@
-"""Which parts of speech read syntax: how often their words have the highest gate of the sentence (Tran & Bisk, 2018).
+"""How often each part of speech has the highest gate norm of a sentence, relative to chance (Tran & Bisk, 2018).
 
-    ratio = share of the sentences whose highest word has the part of speech / the same share by chance
+    ratio = share of sentences in which a word with the tag has the highest norm / expected share
 
-By chance every word of a sentence is as likely to be the highest as any other, so that a part of speech has in each
-sentence its share of the words. Words with the same norm share the place. Only words with a norm count.
+By chance every word of a sentence is equally likely to have the highest norm, so the expected share of a tag in a
+sentence is its share of the words. Words with equal norms share the first place. Only words with a norm count.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence, ModelGates
 
-FEW = 10
-"""With fewer words than this, a part of speech is set apart, and no interval is given."""
+MIN_WORDS = 10
+"""Tags with fewer words are marked and have no interval."""
 
 PUNCTUATION = "PUNCT"
-"""Left out for the second ratio: a full stop that is the highest in every sentence would hide all other differences."""
+"""Left out for the second ratio: if the full stop has the highest norm of every sentence, all other ratios are 0."""
 
 COLUMNS = ["tag", "words", "share", "norm", "highest", "chance", "ratio", "95 %", "no PUNCT"]
-"""What the cells of a row are; the table fits on 80 columns."""
+"""Names of the cells of a row; the table fits into 80 columns."""
 
 
 @dataclass(frozen=True)
 class TagRow:
     """One part of speech.
 
-    words: how many have it.
-    share: of all words, 0 to 1.
-    norm, deviation: mean and standard deviation of its words' norms.
-    highest: share of the sentences in which a word of it has the highest norm, 0 to 1.
-    expected: the same by chance.
-    interval: 95 % of the ratios that resampled sentences give; None with few words, or with none that is the highest.
+    words: number of words with the tag.
+    share: share of all words, 0 to 1.
+    norm, deviation: mean and standard deviation of the norms.
+    highest: share of sentences in which a word with the tag has the highest norm, 0 to 1.
+    expected: the expected share by chance.
+    interval: 95 % bootstrap interval of the ratio; None for few words, or if none ever has the highest norm.
     unpunctuated: the ratio among words that are not punctuation; None for punctuation.
     """
 
@@ -57,21 +57,21 @@ class TagRow:
 
     @property
     def ratio(self) -> float:
-        """How much more often than by chance its words are the highest; 1 is chance."""
+        """How many times as often as by chance the tag has the highest norm."""
         return self.highest / self.expected
 
     @property
     def few(self) -> bool:
-        """Whether there are too few words to say anything."""
-        return self.words < FEW
+        """Whether there are too few words for a reliable ratio."""
+        return self.words < MIN_WORDS
 
     @property
     def label(self) -> str:
-        """The part of speech, marked where it has few words."""
+        """The tag, marked with an asterisk for few words."""
         return self.tag + " *" * self.few
 
     def cells(self) -> list[str]:
-        """Write the row for people, cell by cell, as COLUMNS names them."""
+        """Format the cells of the row, as in `COLUMNS`."""
         return [
             self.label,
             f"{self.words:,}",
@@ -87,11 +87,11 @@ class TagRow:
 
 @dataclass(frozen=True)
 class GateTable:
-    """All parts of speech, the highest ratio first, those of few words last.
+    """All parts of speech, by ratio; tags with few words are last.
 
-    sentences: those with a word that has a norm.
-    words: those with a norm.
-    without: words of these lines without a piece of their own.
+    sentences: number of sentences in which a word has a norm.
+    words: number of words with a norm.
+    without: number of words without a norm, since they have no piece of their own.
     norm, deviation: mean and standard deviation over all words.
     """
 
@@ -104,22 +104,22 @@ class GateTable:
 
 
 def tabulate(sentences: Iterable[GatedSentence]) -> GateTable:
-    """Count by part of speech."""
-    given = sorted(sentences, key=lambda one: one.line)
-    words = _words(given)
+    """Make the table of parts of speech."""
+    ordered = sorted(sentences, key=lambda one: one.line)
+    words = _words(ordered)
     if not len(words.tags):
         raise SynmtError(
-            "no word of the target has a gate: all lines are empty, or longer than the model takes",
-            do="Take another test set with `--test`",
+            "there are no gates of target words: all lines are empty, or longer than the model takes",
+            do="Choose another test set with `--test`",
         )
     names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
     highest, expected = _by_sentence(words.highest, tags, words), _by_sentence(words.chance, tags, words)  # (N, G) both
     intervals = ratio_intervals(highest, expected)
-    unpunctuated = _ratios(_words(given, without=PUNCTUATION))
+    unpunctuated = _ratios(_words(ordered, without=PUNCTUATION))
     rows = []
     for number, name in enumerate(names.tolist()):
         norms = words.norms[tags == number]
-        sure = len(norms) >= FEW and highest[:, number].any()
+        reliable = len(norms) >= MIN_WORDS and highest[:, number].any()
         row = TagRow(
             tag=name,
             words=len(norms),
@@ -128,24 +128,24 @@ def tabulate(sentences: Iterable[GatedSentence]) -> GateTable:
             deviation=float(norms.std()),
             highest=float(highest[:, number].mean()),
             expected=float(expected[:, number].mean()),
-            interval=intervals[number] if sure else None,
+            interval=intervals[number] if reliable else None,
             unpunctuated=unpunctuated.get(name),
         )
         rows.append(row)
     rows.sort(key=lambda row: (row.few, -row.ratio, row.tag))
-    without = sum(int(np.isnan(one.norms).sum()) for one in given)
+    without = sum(int(np.isnan(one.norms).sum()) for one in ordered)
     return GateTable(len(highest), len(tags), without, float(words.norms.mean()), float(words.norms.std()), rows)
 
 
 def highest_shares(norms: DoubleArray) -> DoubleArray:
-    """Give the highest place of a sentence to one word, or to all that share it in equal parts: (W,) -> (W,)."""
+    """Mark the word with the highest norm: (W,) -> (W,) of 0 and 1; words with equal norms share the 1."""
     first = norms == norms.max()  # (W,)
     return first / first.sum()
 
 
 @dataclass(frozen=True)
 class _Words:
-    """The M words with a norm, flat: tag, norm, number of the sentence, and what `TagRow` sums up."""
+    """The M words with a norm, in flat arrays: tag, norm, number of the sentence, first place and chance of it."""
 
     tags: npt.NDArray[np.str_]
     norms: DoubleArray
@@ -155,8 +155,8 @@ class _Words:
 
 
 def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
-    """Lay out the words that have a norm, and not the tag `without`; a sentence that has none is no sentence."""
-    # tag, norm, sentence, highest, chance; of no words, so that there is something to join
+    """Flatten the words with a norm, except those with the tag `without`; sentences without such words are skipped."""
+    # starts with empty arrays: np.concatenate needs at least one
     columns = [(np.zeros(0, str), np.zeros(0), np.zeros(0, int), np.zeros(0), np.zeros(0))]
     for one in sentences:
         tags = np.array(one.tags, dtype=str)  # (W,)
@@ -169,21 +169,21 @@ def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
 
 
 def _by_sentence(values: DoubleArray, tags: IntArray, words: _Words) -> DoubleArray:
-    """Sum values of words (M,) for each sentence and tag: (N, G)."""
+    """Sum values of words (M,) by sentence and tag: (N, G)."""
     sums = np.zeros((words.sentences.max() + 1, tags.max() + 1))  # (N, G)
     np.add.at(sums, (words.sentences, tags), values)
     return sums
 
 
 def _ratios(words: _Words) -> dict[str, float]:
-    """Give the ratio of each tag."""
+    """Compute the ratio of each tag."""
     names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
     ratios = np.bincount(tags, weights=words.highest) / np.bincount(tags, weights=words.chance)  # (G,)
     return dict(zip(names.tolist(), ratios.tolist(), strict=True))
 
 
-def as_json(table: GateTable, gates: ModelGates) -> dict[str, Any]:
-    """Write the table and every word as plain values; what is missing is None."""
+def gates_as_json(table: GateTable, gates: ModelGates) -> dict[str, Any]:
+    """Convert the table and every word to plain values; missing values are None."""
     return {
         "norm": {"unit": "‖z‖/√D, 0 to 1", "mean": table.norm, "deviation": table.deviation},
         "sentences": table.sentences,

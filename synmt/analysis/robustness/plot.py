@@ -1,7 +1,7 @@
-"""A figure of robustness: scores under rewired trees, controls, flat trees and other parsers'.
+"""A figure of scores with rewired trees, controls, flat trees and trees of other parsers.
 
-Trees stand by the share of the words that have not the parent of the own trees. Bars are the 95 % intervals of the
-difference to the score under the own trees.
+The x axis is the share of words with a different parent than in the own trees. Bars are the 95 % intervals of the
+difference to the score with the own trees.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARKERS = "s^vDPX<>h*"
-"""Shapes of what is no rewired tree: colours alone would not tell ten points apart."""
+"""Shapes of the conditions that are not rewired trees: ten points cannot be distinguished by colour."""
 
 
 def save_robustness_plot(outcomes: Sequence[Outcome], metric: Metric, path: Path, *, system: str) -> str:
-    """Draw outcomes, write the figure as the file's ending says, and give the letters that no font has."""
+    """Draw outcomes into a .png, .svg or .pdf; returns the letters that no installed font has."""
     return save_figure(lambda: draw_robustness(outcomes, metric, system=system), path)
 
 
 def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Figure:
-    """Draw the score against the share of words whose parent differs."""
+    """Draw the score by share of words with a different parent."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    own, *others = outcomes
+    own, *conditions = outcomes
     axes.axhline(own.score, color=INK, linewidth=0.8, linestyle=(0, (4, 3)), label="own trees")
-    rewired = [one for one in others if one.kind == "rewired"]
+    rewired = [one for one in conditions if one.kind == "rewired"]
     if rewired:
-        # the curve begins at the own trees, unless certain arcs already make another beginning
+        # the curve starts at the own trees, unless these differ from share 0 in arc probabilities
         first = [] if rewired[0].share == 0 else [own]
         _draw(axes, [*first, *rewired], own, color=ONE, marker="o", line="-", label="rewired")
-    rest = [one for one in others if one.kind != "rewired"]
-    for place, one in enumerate(rest):
+    others = [one for one in conditions if one.kind != "rewired"]
+    for place, one in enumerate(others):
         _draw(axes, [one], own, color=OTHER, marker=_MARKERS[place % len(_MARKERS)], line="none", label=one.name)
     better = "" if metric.higher_is_better else ", lower is better"
     axes.set_ylabel(f"{metric.title} (points{better})")
-    axes.set_xlabel("Words with another parent than in the own trees (%)")
+    axes.set_xlabel("Words with a different parent than in the own trees (%)")
     axes.set_xlim(-3, 103)
     axes.margins(y=0.1)
     axes.set_title(system, fontsize=9, loc="left")
@@ -54,7 +54,7 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
 
 
 def _draw(axes: Axes, some: Sequence[Outcome], own: Outcome, *, color: str, marker: str, line: str, label: str) -> None:
-    """Draw points with their intervals; those of the difference, around the score."""
+    """Draw points with the intervals of their difference, around the score."""
     below, above = [], []
     for one in some:
         low, high = (one.against_own.low, one.against_own.high) if one.against_own else (0.0, 0.0)

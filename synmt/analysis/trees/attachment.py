@@ -1,10 +1,10 @@
-"""How well trees agree with gold ones: directed and undirected attachment, without punctuation.
+"""Directed and undirected attachment accuracy of trees against gold trees, without punctuation.
 
-    DA = words whose parent is the gold one / words
-    UA = words that are joined with their gold parent, whichever of the two is above / words
+    DA = words with the gold parent / words
+    UA = words connected to their gold parent by an arc in either direction / words
 
-The words are those that are no punctuation in the gold tree. The root counts: it is right where it is the root of the
-tree as well. After Tran & Bisk (2018, section 6), who compare with chains to the left and to the right.
+Words that are punctuation in the gold tree do not count. The root counts: it is correct if it is the root of both
+trees. Tran & Bisk (2018, section 6) also report left-branching and right-branching chains as baselines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from synmt.syntax.parse import Parse
 
 @dataclass(frozen=True)
 class Share:
-    """A share of words, 0 to 1, and the interval that holds it in 95 % of the resamples of the sentences."""
+    """A share of words, 0 to 1, with its 95 % bootstrap interval over sentences."""
 
     value: float
     low: float
@@ -33,12 +33,12 @@ class Share:
 
 @dataclass(frozen=True, eq=False)
 class Attachment:
-    """Which words of all sentences are attached as in gold; M words count.
+    """Which words have the gold parent, over the M words of all sentences that count.
 
-    sentences: how many there are.
-    sentence: (M,) the one that each word belongs to.
-    relations: (M,) of gold.
-    directed, undirected: (M,) whether the word is right.
+    sentences: number of sentences.
+    sentence: (M,) number of the sentence of each word.
+    relations: (M,) gold relations.
+    directed, undirected: (M,) whether the word is correct.
     """
 
     sentences: int
@@ -49,42 +49,46 @@ class Attachment:
 
     @property
     def words(self) -> int:
-        """How many words count."""
+        """Number of words that count."""
         return len(self.sentence)
 
     @property
     def da(self) -> Share:
-        """The directed attachment accuracy."""
+        """Directed attachment accuracy."""
         return self._shares[0]
 
     @property
     def ua(self) -> Share:
-        """The undirected attachment accuracy."""
+        """Undirected attachment accuracy."""
         return self._shares[1]
 
     @cached_property
     def _shares(self) -> list[Share]:
-        if not self.words:
-            return [Share(0.0, 0.0, 0.0)] * 2
-        flags = np.stack((self.directed, self.undirected), 1)  # (M, 2)
-        right = np.zeros((self.sentences, 2))  # (N, 2)
-        np.add.at(right, self.sentence, flags)
-        words = np.bincount(self.sentence, minlength=self.sentences).astype(np.float64)  # (N,)
-        intervals = ratio_intervals(right, np.stack((words, words), 1))
-        return [Share(value, *ends) for value, ends in zip(flags.mean(0).tolist(), intervals, strict=True)]
+        return word_shares(np.stack((self.directed, self.undirected)), self.sentence, self.sentences)
 
     def by_relation(self) -> dict[str, tuple[int, float, float]]:
-        """Give the words, DA and UA of each gold relation, the most frequent first."""
+        """Return the number of words, DA and UA of each gold relation, the most frequent first."""
         names, members, counts = np.unique(self.relations, return_inverse=True, return_counts=True)
-        right = [np.bincount(members, flags, len(names)) / counts for flags in (self.directed, self.undirected)]
-        rows = zip(names.tolist(), counts.tolist(), *(shares.tolist() for shares in right), strict=True)
+        correct = [np.bincount(members, flags, len(names)) / counts for flags in (self.directed, self.undirected)]
+        rows = zip(names.tolist(), counts.tolist(), *(shares.tolist() for shares in correct), strict=True)
         return {name: (words, da, ua) for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))}
 
 
-def compare(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
-    """Compare trees, or any choice of a parent for each word, with gold ones; -1 is no parent."""
-    judged = [_judge(parents, parse) for parents, parse in zip(trees, gold, strict=True)]
-    directed, undirected, relations = zip(*judged, strict=True) if judged else ((), (), ())
+def word_shares(flags: BoolArray, sentence: IntArray, sentences: int) -> list[Share]:
+    """Compute the share of true flags in each row of (R, M), with intervals; `sentence` (M,) numbers the sentences."""
+    if not len(sentence):
+        return [Share(0.0, 0.0, 0.0)] * len(flags)
+    true = np.zeros((sentences, len(flags)))  # (N, R)
+    np.add.at(true, sentence, flags.T)
+    words = np.bincount(sentence, minlength=sentences).astype(np.float64)  # (N,)
+    intervals = ratio_intervals(true, np.repeat(words[:, None], len(flags), 1))
+    return [Share(value, *ends) for value, ends in zip(flags.mean(1).tolist(), intervals, strict=True)]
+
+
+def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
+    """Compare a parent for each word, (W,) for each sentence, with gold trees; -1 means no parent."""
+    compared = [_compare_tree(parents, parse) for parents, parse in zip(trees, gold, strict=True)]
+    directed, undirected, relations = zip(*compared, strict=True) if compared else ((), (), ())
     counts = [len(flags) for flags in directed]
     return Attachment(
         sentences=len(gold),
@@ -95,17 +99,17 @@ def compare(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:
     )
 
 
-def _judge(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray, list[str]]:
-    chosen = not_punctuation(gold)  # (W,)
+def _compare_tree(parents: IntArray, gold: Parse) -> tuple[BoolArray, BoolArray, list[str]]:
+    counts = not_punctuation(gold)  # (W,)
     directed = parents == gold.parents  # (W,)
-    # a root above itself is not joined with any other word
+    # a root is its own parent: it has no arc that could be reversed
     reversed_ = (parents[gold.parents] == np.arange(len(gold))) & (gold.parents != np.arange(len(gold)))  # (W,)
-    relations = [gold.relations[word] for word in np.flatnonzero(chosen).tolist()]
-    return directed[chosen], (directed | reversed_)[chosen], relations
+    relations = [gold.relations[word] for word in np.flatnonzero(counts).tolist()]
+    return directed[counts], (directed | reversed_)[counts], relations
 
 
 def not_punctuation(gold: Parse) -> BoolArray:
-    """Tell which words are no punctuation: (W,)."""
+    """Tell which words are not punctuation: (W,)."""
     tags = gold.tags or [""] * len(gold)
     return np.array(
         [
@@ -117,9 +121,10 @@ def not_punctuation(gold: Parse) -> BoolArray:
 
 
 def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
-    """Make a chain of the words that are no punctuation: (W,), -1 for punctuation.
+    """Make a chain of the words that are not punctuation: (W,), -1 for punctuation.
 
-    In `left` each word hangs on the next one and the last is the root, in `right` on the one before and the first is.
+    left: the parent of each word is the next word, and the last one is the root.
+    right: the parent of each word is the previous word, and the first one is the root.
     """
     chain = np.flatnonzero(not_punctuation(gold))
     parents = np.full(len(gold), -1)  # (W,)
@@ -127,7 +132,7 @@ def branching(gold: Parse, to: Literal["left", "right"]) -> IntArray:
     return parents
 
 
-def branchings(gold: Sequence[Parse]) -> Iterator[tuple[str, Attachment]]:
-    """Yield what the two chains reach, with their names."""
-    yield "left branching", compare([branching(parse, "left") for parse in gold], gold)
-    yield "right branching", compare([branching(parse, "right") for parse in gold], gold)
+def branching_baselines(gold: Sequence[Parse]) -> Iterator[tuple[str, Attachment]]:
+    """Yield the names and the attachment of the two chains."""
+    yield "left branching", compare_trees([branching(parse, "left") for parse in gold], gold)
+    yield "right branching", compare_trees([branching(parse, "right") for parse in gold], gold)

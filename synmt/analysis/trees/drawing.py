@@ -1,4 +1,4 @@
-"""Trees for a terminal: one word a line, with arcs beside the words.
+"""Trees as text for a terminal: one word on each line, with arcs next to the words.
 
      1 The    <┐    + det
      2 monkey ─┘<┐  + nsubj
@@ -6,8 +6,8 @@
      4 a      <┐ │  - det of 5 banana
      5 banana ─┘<┘  + obj
 
-A parent has one track, which joins it with all of its children; tracks that share a row are different ones. Where a
-line of a word comes to the track of others, the line passes below it.
+A track is a vertical line that connects a parent with its children. Tracks that overlap are in different columns; where
+the line of a word crosses another track, the other track is drawn on top.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from synmt.arrays import IntArray
 from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import without_breaks
 
-LEGEND = "* root   + as in gold   ~ reversed   - not in gold, whose parent is named"
+LEGEND = "* root   + correct   ~ reversed   - wrong, with the gold parent"
 
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _BOXES = {
@@ -34,39 +34,43 @@ _BOXES = {
     _LEFT | _RIGHT | _UP | _DOWN: "┼",
 }
 _LONGEST = 16
-"""Columns of a word; longer ones are cut, so that a tree fits on 80 columns."""
+"""Maximum width of a word in columns; longer words are cut so that a tree fits into 80 columns."""
 
 
 def draw_tree(parents: IntArray, gold: Parse) -> list[str]:
-    """Draw a tree (W,) with what gold says of each word: a line for each word."""
+    """Draw a tree (W,) next to the gold relations: one line for each word."""
     numbers = [str(number) for number in range(1, len(gold) + 1)]
-    words = [_fitted(without_breaks(word)) for word in gold.words]
+    words = [_cut(without_breaks(word)) for word in gold.words]
     arcs = draw_arcs(parents)
     remarks = _remarks(parents, gold, words)
-    wide = max(map(columns, words), default=0)
-    far = max(map(len, arcs), default=0)
+    word_width = max(map(display_width, words), default=0)
+    arc_width = max(map(len, arcs), default=0)
     return [
-        f"{number:>{len(numbers[-1])}} {word}{' ' * (wide - columns(word))} {arc:<{far}}  {remark}".rstrip()
+        f"{number:>{len(numbers[-1])}} {_padded(word, word_width)} {arc:<{arc_width}}  {remark}".rstrip()
         for number, word, arc, remark in zip(numbers, words, arcs, remarks, strict=True)
     ]
 
 
-def columns(text: str) -> int:
-    """Count the columns that a text takes on a terminal."""
+def display_width(text: str) -> int:
+    """Count the terminal columns of a text."""
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in text
     )
 
 
-def _fitted(word: str) -> str:
-    while columns(word) > _LONGEST:
+def _padded(word: str, width: int) -> str:
+    return word + " " * (width - display_width(word))
+
+
+def _cut(word: str) -> str:
+    while display_width(word) > _LONGEST:
         word = word.removesuffix("…")[:-1] + "…"
     return word
 
 
 def _remarks(parents: IntArray, gold: Parse, words: Sequence[str]) -> list[str]:
-    """Say of each word whether its parent is the gold one; of punctuation, which does not count, only what it is."""
+    """Compare each word with gold: a sign, the gold relation and, for a wrong parent, the gold parent."""
     above, counts = gold.parents.tolist(), not_punctuation(gold).tolist()
     remarks = []
     for word, (parent, relation) in enumerate(zip(above, gold.relations, strict=True)):
@@ -78,7 +82,7 @@ def _remarks(parents: IntArray, gold: Parse, words: Sequence[str]) -> list[str]:
 
 
 def draw_arcs(parents: IntArray) -> list[str]:
-    """Draw the arcs of a tree as they stand beside its words: (W,) -> W lines."""
+    """Draw the arcs of a tree: (W,) -> W lines."""
     above = parents.tolist()
     families = _families(above)
     return [_row(word, parent, families) for word, parent in enumerate(above)]
@@ -86,7 +90,7 @@ def draw_arcs(parents: IntArray) -> list[str]:
 
 @dataclass(frozen=True)
 class _Family:
-    """A parent and its children on one side of it, from the first of these words to the last, and their track."""
+    """A parent and its children on one side, in the words `first` to `last`, with the column of their track."""
 
     parent: int
     first: int
@@ -95,7 +99,7 @@ class _Family:
 
 
 def _families(parents: Sequence[int]) -> list[_Family]:
-    """Hand out tracks, those of narrow families inside, so that only arcs that cross each other cross."""
+    """Assign columns to tracks, narrow families first, so that only crossing arcs cross."""
     spans: dict[tuple[int, bool], tuple[int, int]] = {}
     for word, parent in enumerate(parents):
         if word != parent:
@@ -103,15 +107,15 @@ def _families(parents: Sequence[int]) -> list[_Family]:
             spans[parent, word < parent] = min(first, word), max(last, word)
     families: list[_Family] = []
     for (parent, _), (first, last) in sorted(spans.items(), key=lambda item: (item[1][1] - item[1][0], item[0])):
-        beside = [other for other in families if other.first <= last and first <= other.last]
+        overlapping = [other for other in families if other.first <= last and first <= other.last]
         # both sides of a parent may share a track
-        track = max((other.track + (other.parent != parent) for other in beside), default=0)
+        track = max((other.track + (other.parent != parent) for other in overlapping), default=0)
         families.append(_Family(parent, first, last, track))
     return families
 
 
 def _row(word: int, parent: int, families: Sequence[_Family]) -> str:
-    """Draw the row of a word: two columns for each track, with an arrow before that of its parent."""
+    """Draw the row of a word: two columns for each track, with an arrow before the track of its parent."""
     here = [family for family in families if family.first <= word <= family.last]
     far = max((family.track for family in here if family.parent in (word, parent)), default=-1)
     cells = ""
@@ -124,7 +128,7 @@ def _row(word: int, parent: int, families: Sequence[_Family]) -> str:
 
 
 def _box(word: int, parent: int, meeting: Sequence[_Family], line: bool) -> str:
-    """Draw a row where it meets a track; `line` says whether the row goes on beyond it."""
+    """Draw the cell where a row crosses a track; `line`: the row continues to the right."""
     if not meeting:
         return "─" if line else " "
     sides = _UP * any(family.first < word for family in meeting) | _DOWN * any(word < family.last for family in meeting)

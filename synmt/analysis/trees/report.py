@@ -1,126 +1,167 @@
-"""What is shown of a model's trees: how well those of each source agree with gold, and what chains reach."""
+"""Which trees has a model learnt? Induce them from its weights and compare them with gold or parsed trees."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
 
-from synmt.analysis.trees.attachment import Attachment, branchings, compare
-from synmt.analysis.trees.induced import ModelTrees, Texts, TreeSource
-from synmt.arrays import Side
-from synmt.errors import SynmtError
+from synmt.analysis.forward_passes import ParsedText
+from synmt.analysis.html import Section, picture
+from synmt.analysis.inputs import (
+    as_read,
+    check_name,
+    check_recorded,
+    name_parser,
+    parse_texts,
+    parser_of,
+    read_test,
+    say_left_out,
+)
+from synmt.analysis.options import TreeOptions
+from synmt.analysis.progress import progress
+from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.trees.drawing import LEGEND, draw_tree
+from synmt.analysis.trees.induced import InducedTrees, induce_trees
+from synmt.analysis.trees.results import GoldTrees, TreeResults, compare_induced, results_as_json
+from synmt.analysis.trees.sources import tree_sources
+from synmt.analysis.trees.svg import TreeDrawing, draw_svg
+from synmt.analysis.trees.tables import results_as_html, results_as_text
+from synmt.arrays import SIDES, Side
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation.outputs import Outputs
+from synmt.files import write_atomically
+from synmt.parsing.parser import StanzaParser
+from synmt.run import Run, find_run
+from synmt.syntax.conllu import read_conllu, read_parses
 
-
-@dataclass(frozen=True)
-class Gold:
-    """Whose the trees are that those of the model are compared with.
-
-    test: the test set that they are of; empty where a treebank brings its own sentences.
-    treebank: the file of given trees; empty where a parser made them.
-    parser: what made them otherwise.
-    read: how the model itself reads them; empty where it does not.
-    """
-
-    test: str = ""
-    treebank: str = ""
-    parser: str = ""
-    read: str = ""
-
-    def __str__(self) -> str:
-        name = f"gold, {self.treebank}" if self.treebank else f"test set {self.test}, parsed by {self.parser}"
-        return name + self.read
-
-
-@dataclass(frozen=True, eq=False)
-class TreeRow:
-    """One row of the table: what was compared with gold.
-
-    source: where the trees were read off; None for a chain.
-    choices: how often a word gives most weight to its parent; None for a chain.
-    """
-
-    name: str
-    source: TreeSource | None
-    attachment: Attachment
-    choices: Attachment | None = None
+_logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
-class TreeReport:
-    """All that is shown of the trees of one model.
-
-    sentences: those that were compared.
-    too_long, empty: sentences left out.
-    rows: those of the model, then the chains.
-    best: the number of the row with the highest DA among the model's.
-    """
-
-    system: str
-    side: Side
-    gold: Gold
-    sentences: int
-    too_long: int
-    empty: int
-    rows: list[TreeRow]
-    best: int
-
-    @property
-    def words(self) -> int:
-        """How many words count."""
-        return self.rows[0].attachment.words
-
-
-def report_trees(trees: ModelTrees, texts: Texts, *, system: str, gold: Gold) -> TreeReport:
-    """Compare all trees that were read off a model with gold ones, and the chains too."""
-    parses = [texts.gold[index] for index in trees.kept]
-    if not parses:
-        raise SynmtError("no sentence is left to read trees off: all are empty, or longer than the model takes")
-    rows = [
-        TreeRow(found.source.name, found.source, compare(found.trees, parses), compare(found.choices, parses))
-        for found in trees.found
-    ]
-    if not rows[0].attachment.words:
-        raise SynmtError("all words are punctuation, which does not count", where=str(gold))
-    return TreeReport(
-        system=system,
-        side=texts.side,
-        gold=gold,
-        sentences=len(parses),
-        too_long=trees.too_long,
-        empty=len(texts.source) - len(parses) - trees.too_long,
-        rows=rows + [TreeRow(name, None, attachment) for name, attachment in branchings(parses)],
-        best=max(range(len(rows)), key=lambda row: rows[row].attachment.da.value),
+def analyze_trees(options: TreeOptions) -> AnalysisReport:
+    """Compare the trees that a model has learnt with gold or parsed trees, as in Tran & Bisk (2018)."""
+    _check_options(options)
+    run = find_run(options.run)
+    translator = Translator.load(run)
+    side = cast(Side, options.side)
+    sources = tree_sources(translator.model, side, options.head, where=str(run.folder))
+    text, gold = _read_text(translator, run, side, options)
+    _logger.info(f"compared with: {gold}")
+    with progress("inducing trees", len(text.source), "sentences") as advance:
+        trees = induce_trees(translator, sources, text, advance)
+    results = compare_induced(trees, text, system=run.folder.resolve().name, gold=gold)
+    say_left_out(too_long=results.too_long, empty=results.empty)
+    drawings = _drawings(results, trees, text, options.draw)
+    if drawings:
+        _save_drawings(drawings, results, options.plot or _default_plot(run.folder, results))
+    return AnalysisReport(
+        results.system,
+        to_json=lambda: results_as_json(results),
+        to_text=lambda: _to_text(results, drawings),
+        to_html=lambda: [_to_html(results, drawings)],
+        runs=(run.folder,),
     )
 
 
-def as_json(report: TreeReport) -> dict[str, Any]:
-    """Write a report as plain values; shares are from 0 to 1, and what is missing is None."""
-    return {
-        "system": report.system,
-        "side": report.side,
-        "test": report.gold.test or None,
-        "gold": str(report.gold),
-        "parser": report.gold.parser or None,
-        "sentences": report.sentences,
-        "left_out": {"too_long": report.too_long, "empty": report.empty},
-        "words": report.words,
-        "best": report.rows[report.best].name,
-        "rows": [_row_as_json(row) for row in report.rows],
-    }
+def _check_options(options: TreeOptions) -> None:
+    check_name(options.side, SIDES, "side")
+    plot = options.plot
+    if options.test and options.gold and options.side == "source":
+        raise UsageError("`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`")
+    if plot and not options.draw:
+        raise UsageError("`--plot` needs a number of sentences", where=str(plot), do="Add `--draw N`")
+    if plot and plot.suffix.lower() != ".svg":
+        raise UsageError("trees are drawn as SVG", where=str(plot), allowed="Ending: .svg")
+    if options.parser and options.gold:
+        raise UsageError("`--gold` has its own trees, and no parser", do="Leave out `--parser` or `--gold`")
 
 
-def _row_as_json(row: TreeRow) -> dict[str, Any]:
-    source = row.source
-    return {
-        "trees": row.name,
-        "variant": source.variant or None if source else None,
-        "layer": source.layer or None if source else None,
-        "head": source.head or None if source else None,
-        "directed": asdict(row.attachment.da),
-        "undirected": asdict(row.attachment.ua),
-        "top_choice": asdict(row.choices.da) if row.choices else None,
-        "relations": {
-            name: {"words": words, "directed": da, "undirected": ua}
-            for name, (words, da, ua) in row.attachment.by_relation().items()
-        },
-    }
+def _read_text(translator: Translator, run: Run, side: Side, options: TreeOptions) -> tuple[ParsedText, GoldTrees]:
+    """Read the text for the model and the trees to compare with, from a treebank or from a parsed test set."""
+    gold = options.gold
+    if side == "target":
+        check_recorded(translator, run.folder)
+    elif gold is None:
+        check_recorded(translator, run.folder, do="Give text and trees with `--gold FILE.conllu`")
+    if gold and side == "source":
+        return _read_treebank(translator, gold)
+    outputs = read_test(run.folder, options.test)
+    if gold:
+        parses = list(read_parses(gold, outputs.reference))
+        return ParsedText("target", outputs.source, outputs.reference, parses), GoldTrees(outputs.test, gold.name)
+    return _parse_test(translator, run, side, outputs, options.parser)
+
+
+def _read_treebank(translator: Translator, path: Path) -> tuple[ParsedText, GoldTrees]:
+    """Read source sentences and their trees; a model without a recorded parser reads the gold trees itself."""
+    blocks = list(read_conllu(path))
+    if not any(len(parse) for _, parse in blocks):
+        raise SynmtError("no sentence has words", where=str(path), do="Give a treebank in CoNLL-U format")
+    lines, parses = [text for text, _ in blocks], [parse for _, parse in blocks]
+    reads_gold = translator.reads_trees and translator.parser_identity is None
+    text = ParsedText("source", lines, None, parses, parses if reads_gold else None)
+    return text, GoldTrees(treebank=path.name, note=_reading_note(translator, text))
+
+
+def _parse_test(
+    translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None
+) -> tuple[ParsedText, GoldTrees]:
+    target = outputs.reference if side == "target" else None
+    parser = _find_parser(translator, run, side, model)
+    text = parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
+    return text, GoldTrees(outputs.test, parser=name_parser(parser), note=_reading_note(translator, text))
+
+
+def _reading_note(translator: Translator, text: ParsedText) -> str:
+    return "" if text.model_trees is None else as_read(translator.reading.control)
+
+
+def _find_parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:
+    try:
+        return parser_of(translator, run.recipe(), side, model)
+    except SynmtError as error:
+        do = f"{error.do}, or give trees with `--gold FILE.conllu`"
+        raise type(error)(error.what, allowed=error.allowed, do=do) from None
+
+
+def _drawings(results: TreeResults, trees: InducedTrees, text: ParsedText, count: int) -> list[TreeDrawing]:
+    """Take the first sentences, with the trees of the best source."""
+    best = trees.by_source[results.best].trees
+    return [
+        TreeDrawing(f"sentence {index + 1}", parents, text.gold[index])
+        for index, parents in zip(trees.lines[:count], best[:count], strict=True)
+    ]
+
+
+def _default_plot(run: Path, results: TreeResults) -> Path:
+    source = results.rows[results.best].source
+    assert source is not None
+    return run / "analysis" / f"trees-{source.file_name}.svg"
+
+
+def _heading(results: TreeResults) -> str:
+    return f"{results.system}, {results.rows[results.best].name}"
+
+
+def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, path: Path) -> None:
+    replaced = path.exists()
+    with write_atomically(path) as stream:
+        stream.write(draw_svg(drawings, _heading(results)))
+    _logger.info("trees: %s%s", path, " (replaced)" * replaced)
+
+
+def _to_text(results: TreeResults, drawings: list[TreeDrawing]) -> Iterator[str | TextTable]:
+    yield from results_as_text(results)
+    for one in drawings:
+        assert one.parents is not None
+        yield f"\n{one.title}, {results.rows[results.best].name}"
+        yield from draw_tree(one.parents, one.gold)
+    if drawings:
+        yield f"\n{LEGEND}"
+
+
+def _to_html(results: TreeResults, drawings: list[TreeDrawing]) -> Section:
+    pictures = [picture(draw_svg([one], _heading(results)), caption=one.title) for one in drawings]
+    return Section(f"Trees of the {results.side}", results_as_html(results) + "".join(pictures))

@@ -1,31 +1,27 @@
-"""Trees as a picture: the arcs of the model above the words, those of gold below, with their relations; or one tree.
+"""Trees as SVG: the model's arcs above the words, gold arcs with relations below; or a single tree.
 
-What is right is drawn through and wrong ones are dashed, so that no one has to tell colours apart; the colours are
-Okabe and Ito's (2008), lighter ones where the reader's screen is dark.
+Correct arcs are solid and wrong arcs dashed, so the picture can be read without colour. The colours are those of Okabe
+and Ito (2008), lighter on a dark screen.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
+from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.attachment import not_punctuation
-from synmt.analysis.trees.drawing import columns
+from synmt.analysis.trees.drawing import display_width
 from synmt.arrays import IntArray
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_breaks
 
 _WORD, _LABEL = 8.6, 7.0
-"""Pixels that a letter takes at sizes of 15 and of 11 pixels, a little more than most."""
+"""Estimated width of a letter at font sizes of 15 and 11 pixels, rounded up."""
 _GAP, _SLOT, _LEVEL, _MARGIN, _BEND = 14, 8, 19, 18, 6
-"""Pixels between words, between arcs that meet at a word, between arcs above each other, around everything, and of a
-bend."""
-_KEY = "above: the model's tree, dashed where gold differs, thin at punctuation, which does not count; below: gold"
-_NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
+"""Pixels between words, arcs at one word, and levels of arcs; around the picture; radius of a bend."""
+_KEY = "above: the model's tree, dashed: not in gold, thin: punctuation, which does not count; below: gold tree"
 
-# without variables, which few programs but browsers know
+# no CSS variables: most programs other than browsers do not support them
 _STYLE = """
 text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222 }
 .title { font-weight: bold }
@@ -49,8 +45,8 @@ path { fill: none }
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """A sentence to draw: what stands above it, the model's tree (W,) and the gold one; None draws that one alone."""
+class TreeDrawing:
+    """A sentence to draw: its title, the model's parents (W,) and the gold tree; None draws the gold tree alone."""
 
     title: str
     parents: IntArray | None
@@ -59,7 +55,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class _Arc:
-    """An arc from a parent to a child, and its height: 1 is nearest to the words; a root is its own parent."""
+    """An arc from a parent to a child; a root is its own parent. Level 1 is nearest to the words."""
 
     child: int
     parent: int
@@ -70,116 +66,108 @@ class _Arc:
         return min(self.child, self.parent), max(self.child, self.parent)
 
 
-def draw_svg(sentences: Sequence[Drawn], heading: str) -> str:
-    """Draw sentences one below the other."""
+def draw_svg(sentences: Sequence[TreeDrawing], heading: str) -> str:
+    """Draw sentences below each other."""
     parts: list[str] = []
-    y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * columns(heading)
-    parts.append(_text(_MARGIN, y, heading, "title"))
-    parts.append(_text(_MARGIN, y + 18, _KEY, "key"))
-    width = max(width, 2 * _MARGIN + 0.9 * _WORD * columns(_KEY))
+    y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * display_width(heading)
+    parts.append(svg_text(_MARGIN, y, heading, "title"))
+    parts.append(svg_text(_MARGIN, y + 18, _KEY, "key"))
+    width = max(width, 2 * _MARGIN + 0.9 * _WORD * display_width(_KEY))
     y += 40
     for sentence in sentences:
-        drawn = _Sentence(sentence)
+        drawn = _Layout(sentence)
         parts += drawn.elements(y)
         y, width = y + drawn.height, max(width, drawn.width)
-    return _document(parts, width, y)
+    return svg_document(parts, width, y, style=_STYLE)
 
 
 def draw_parse(parse: Parse) -> str:
     """Draw one tree, above its words, with its relations."""
-    drawn = _Sentence(Drawn("", None, parse))
-    return _document(drawn.elements(0), drawn.width, drawn.height)
+    drawn = _Layout(TreeDrawing("", None, parse))
+    return svg_document(drawn.elements(0), drawn.width, drawn.height, style=_STYLE)
 
 
-def _document(parts: Iterable[str], width: float, height: float) -> str:
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    ground = '<rect class="ground" width="100%" height="100%"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n{ground}\n' + "".join(
-        f"{part}\n" for part in [*parts, "</svg>"]
-    )
+class _Layout:
+    """The layout of one sentence.
 
-
-class _Sentence:
-    """Where everything of one sentence stands.
-
-    alone: whether the gold tree is the only one, and stands above.
-    centres: the middle of each word.
-    slots: where an arc leaves a word, beside its middle, by whether it stands above, the arc's child, and the word.
+    alone: whether there is only the gold tree, drawn above the words.
+    centres: horizontal centre of each word.
+    slots: (above the words?, child of the arc, word) -> horizontal offset from the word's centre where the arc ends.
     """
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: TreeDrawing) -> None:
         self.drawn = drawn
         self.words = drawn.gold.words
         gold = _arcs(drawn.gold.parents.tolist())
         self.alone = drawn.parents is None
         self.above, self.below = (gold, []) if drawn.parents is None else (_arcs(drawn.parents.tolist()), gold)
         self.slots = {
-            (upper, *place): beside
+            (upper, *place): offset
             for upper, arcs in ((True, self.above), (False, self.below))
-            for place, beside in _slots(arcs, len(self.words))
+            for place, offset in _slots(arcs, len(self.words))
         }
         self.centres = self._centres()
-        last = self.centres[-1] + _WORD * columns(self.words[-1]) / 2 if self.words else 0.0
-        self.width = max(last + _MARGIN * 2, 2 * _MARGIN + _WORD * columns(drawn.title))
+        last = self.centres[-1] + _WORD * display_width(self.words[-1]) / 2 if self.words else 0.0
+        self.width = max(last + _MARGIN * 2, 2 * _MARGIN + _WORD * display_width(drawn.title))
         tops = [max((arc.level for arc in arcs), default=0) * _LEVEL + 22 for arcs in (self.above, self.below)]
         self.baseline = 24 + tops[0]
         self.height = self.baseline + tops[1] + (0 if self.alone else 40)
 
     def _centres(self) -> list[float]:
-        """Put words as near to each other as words, arcs and labels allow."""
-        half = [_WORD * columns(word) / 2 for word in self.words]
-        for (*_, word), beside in self.slots.items():
-            half[word] = max(half[word], beside + _SLOT / 2)
+        """Place words as close together as words, arcs and labels allow."""
+        half = [_WORD * display_width(word) / 2 for word in self.words]
+        for (*_, word), offset in self.slots.items():
+            half[word] = max(half[word], offset + _SLOT / 2)
         centres: list[float] = []
         for word in range(len(self.words)):
-            least = [centres[-1] + half[word - 1] + half[word] + _GAP] if word else [_MARGIN + half[0]]
-            least += [centres[first] + room for first, room in self._rooms(word)]
-            centres.append(max(least))
+            candidates = [centres[-1] + half[word - 1] + half[word] + _GAP] if word else [_MARGIN + half[0]]
+            candidates += [centres[first] + room for first, room in self._distances(word)]
+            centres.append(max(candidates))
         return centres
 
-    def _rooms(self, word: int) -> Iterator[tuple[int, float]]:
-        """Yield the words before a word that arcs join it with, and how far from it they have to stay."""
+    def _distances(self, word: int) -> Iterator[tuple[int, float]]:
+        """Yield the earlier words connected to a word, with the minimum distance that the arc and its label need."""
         for upper, arcs in ((True, self.above), (False, self.below)):
             for arc in arcs:
                 first, last = arc.ends
                 if first < word == last:
                     relation = self.drawn.gold.relations[arc.child] if upper == self.alone else ""
                     shift = self.slots[upper, arc.child, first] - self.slots[upper, arc.child, last]
-                    yield first, shift + max(2 * _BEND + 2, _LABEL * columns(relation) + 2 * _BEND)
+                    yield first, shift + max(2 * _BEND + 2, _LABEL * display_width(relation) + 2 * _BEND)
 
     def elements(self, top: float) -> Iterator[str]:
-        """Yield the elements, arcs before labels and words."""
+        """Yield the SVG elements: arcs, then labels and words on top of them."""
         y = top + self.baseline
         if self.drawn.title:
-            yield _text(_MARGIN, top + 8, self.drawn.title, "title")
+            yield svg_text(_MARGIN, top + 8, self.drawn.title, "title")
         for arc in self.below:
             yield self._path(arc, y + 9, 1, "gold")
         for arc, style in zip(self.above, self._styles(), strict=True):
             yield self._path(arc, y - 18, -1, style)
         for arc in self.above if self.alone else self.below:
-            # a label stands between its own line and the one nearer to the words; that of the root at the line's end
+            # a label is on the inner side of its arc; the root's label is at the end of the line
             far, root = arc.level * _LEVEL, arc.child == arc.parent
             label = y - 18 - far + (-4 if root else 12) if self.alone else y + 9 + far + (13 if root else -4)
-            yield _text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
+            yield svg_text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
         for centre, word in zip(self.centres, self.words, strict=True):
-            yield _text(centre, y, word, "word")
+            yield svg_text(centre, y, word, "word")
 
     def _styles(self) -> list[str]:
-        """Say of each arc above whether it is the gold one."""
+        """Return the CSS class of each arc above the words: correct, wrong or not counted."""
         if self.alone:
             return ["gold"] * len(self.above)
         right, counts = self.drawn.parents == self.drawn.gold.parents, not_punctuation(self.drawn.gold)  # (W,) both
         return ["gold" if not counts[arc.child] else "right" if right[arc.child] else "wrong" for arc in self.above]
 
     def _middle(self, arc: _Arc) -> float:
-        """Find the middle of an arc that has a label."""
+        """Find the horizontal middle of an arc with a label."""
         return (self._end(arc, arc.child, self.alone) + self._end(arc, arc.parent, self.alone)) / 2
 
     def _end(self, arc: _Arc, word: int, upper: bool) -> float:
         return self.centres[word] + self.slots[upper, arc.child, word]
 
     def _path(self, arc: _Arc, y: float, up: int, style: str) -> str:
-        """Draw an arc with an arrow at the child; that of a root comes from far."""
+        """Draw an arc with an arrow at the child; a root's arc is a vertical line."""
         upper, far = up < 0, y + up * arc.level * _LEVEL
         x = self._end(arc, arc.child, upper)
         arrow = f"M{x - 3:.1f} {y + up * 6:.1f}L{x:.1f} {y:.1f}L{x + 3:.1f} {y + up * 6:.1f}"
@@ -193,7 +181,7 @@ class _Sentence:
 
 
 def _arcs(parents: Sequence[int]) -> list[_Arc]:
-    """Put short arcs below long ones; that of the root stands highest."""
+    """Assign levels: short arcs inside long ones, the root's arc outermost."""
     arcs: list[_Arc] = []
     pairs = [(child, parent) for child, parent in enumerate(parents) if child != parent]
     for child, parent in sorted(pairs, key=lambda pair: abs(pair[0] - pair[1])):
@@ -206,20 +194,15 @@ def _arcs(parents: Sequence[int]) -> list[_Arc]:
 
 
 def _slots(arcs: Sequence[_Arc], words: int) -> Iterator[tuple[tuple[int, int], float]]:
-    """Place the ends of arcs side by side at each word so that they do not cross: ((child, word), beside)."""
+    """Order the ends of arcs at each word so that arcs do not cross: ((child of the arc, word), offset)."""
     for word in range(words):
-        leftwards = [arc for arc in arcs if arc.ends[0] < word == arc.ends[1]]
-        rightwards = [arc for arc in arcs if arc.ends[0] == word < arc.ends[1]]
+        from_left = [arc for arc in arcs if arc.ends[0] < word == arc.ends[1]]
+        from_right = [arc for arc in arcs if arc.ends[0] == word < arc.ends[1]]
         roots = [arc for arc in arcs if arc.ends == (word, word)]
         ordered = [
-            *sorted(leftwards, key=lambda arc: arc.level),
+            *sorted(from_left, key=lambda arc: arc.level),
             *roots,
-            *sorted(rightwards, key=lambda arc: -arc.level),
+            *sorted(from_right, key=lambda arc: -arc.level),
         ]
         for place, arc in enumerate(ordered):
             yield (arc.child, word), (place - (len(ordered) - 1) / 2) * _SLOT
-
-
-def _text(x: float, y: float, text: str, style: str) -> str:
-    written = escape(_NO_XML.sub("\ufffd", without_breaks(text)))
-    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{written}</text>'

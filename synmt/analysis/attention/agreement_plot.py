@@ -1,4 +1,4 @@
-"""A figure of how often each head looks at the parent, and the colours that it shares with other heat maps."""
+"""A figure of the agreement of each head with parents, and the colour scale of all heat maps."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-    from synmt.analysis.attention.table import AttentionReport, HeadRow
+    from synmt.analysis.attention.summary import AttentionSummary, HeadRow
     from synmt.arrays import DoubleArray
 
 COLOURS = (
     *("#fcfcfc", "#d9e7fa", "#b3d2f8", "#8cbef4", "#61aaeb", "#3c95da"),
     *("#2580c1", "#186ca4", "#0a5889", "#06456d", "#033352"),
 )
-"""From the lowest to the highest value: one hue, whose lightness (CIELAB) falls from 99 to 20 in equal steps, so that
-equal differences look equal, to colour-blind readers and on a grey print too."""
+"""From the lowest to the highest value: one hue whose lightness (CIELAB) falls from 99 to 20 in equal steps, so that
+equal differences look equal, also to colour-blind readers and in greyscale."""
 
 _CELL = (0.46, 0.3)
 """Width and height of a cell, in inches."""
 
 
 def colour_map() -> Colormap:
-    """Make the colours a scale; what is missing is grey."""
+    """Make a colour map; missing values are grey."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("synmt", COLOURS).with_extremes(bad=GRID)
 
 
-def draw_agreement(report: AttentionReport) -> Figure:
-    """Draw the agreement of all heads by layer, in percent; heads of variants are framed."""
+def draw_agreement(summary: AttentionSummary) -> Figure:
+    """Draw the agreement of all heads in percent, by layer; heads of variants are framed."""
     from matplotlib.figure import Figure
 
-    layers = max(row.head.layer for row in report.rows)
-    heads = max(row.head.number for row in report.rows)
+    layers = max(row.head.layer for row in summary.rows)
+    heads = max(row.head.number for row in summary.rows)
     values = np.full((layers, heads), np.nan)  # (layers, heads)
-    for row in report.rows:
+    for row in summary.rows:
         assert row.parent is not None
         values[row.head.layer - 1, row.head.number - 1] = 100 * row.parent.value
     highest = max(float(np.nanmax(values)), 1.0)
@@ -54,10 +54,10 @@ def draw_agreement(report: AttentionReport) -> Figure:
     axes.set_xlabel("Head")
     axes.set_ylabel("Layer")
     write_values(axes, values, (0.0, highest), "{:.0f}")
-    for row in report.rows:
+    for row in summary.rows:
         _frame_owned(axes, row)
-    figure.colorbar(drawn, ax=axes, label="Choice is the parent, %")
-    axes.set_title(report.about.system, loc="left", fontsize=9)
+    figure.colorbar(drawn, ax=axes, label="Highest weight on the parent, %")
+    axes.set_title(summary.context.system, loc="left", fontsize=9)
     return figure
 
 
@@ -70,7 +70,7 @@ def _frame_owned(axes: Axes, row: HeadRow) -> None:
 
 
 def frame(axes: Axes) -> None:
-    """Put a thin line around a heat map, and no lines into it."""
+    """Put a thin line around a heat map, and no grid into it."""
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set(visible=True, color=GRID, linewidth=0.6)
@@ -78,7 +78,7 @@ def frame(axes: Axes) -> None:
 
 
 def write_values(axes: Axes, values: DoubleArray, ends: tuple[float, float], form: str) -> None:
-    """Write the numbers into the cells, dark on light and light on dark."""
+    """Write the values (rows, columns) into the cells, dark on light or light on dark; `ends` of the colour scale."""
     low, high = ends
     for (row, column), value in np.ndenumerate(values):
         if not np.isnan(value):

@@ -1,0 +1,173 @@
+"""Trees and word alignments of compared sentences; those that cannot be computed are left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synmt.analysis.compare.sentences import ComparedSentence
+from synmt.analysis.compare.word_difference import word_spans
+from synmt.analysis.forward_passes import run_forward
+from synmt.analysis.inputs import file_language, find_parser, name_parser, parse_lines
+from synmt.arrays import DoubleArray, IntArray
+from synmt.decode.alignment import best_pairs, default_head_weights, word_weights
+from synmt.decode.forced import cross_by_head
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.schema import Recipe
+from synmt.run import find_run
+from synmt.syntax.parse import Parse
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceWords:
+    """The words of one compared sentence.
+
+    tree: of the source; None without a parser.
+    source_words: (W, 2) character spans of the source words.
+    attention_a, attention_b: (V, W) attention of each translated word to the source words; None without a model.
+    """
+
+    tree: Parse | None
+    source_words: IntArray
+    attention_a: DoubleArray | None = None
+    attention_b: DoubleArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WordDetails:
+    """The words of all compared sentences, by line number.
+
+    source, target: language codes; empty if unknown.
+    parser: name of the parser that made the trees; empty without trees.
+    """
+
+    by_line: dict[int, SentenceWords]
+    source: str = ""
+    target: str = ""
+    parser: str = ""
+
+    def as_json(self, line: int) -> dict[str, Any]:
+        """Convert the words, the tree and the alignments of a sentence to plain values; missing values are None."""
+        words = self.by_line[line]
+        tree = words.tree
+        parents = {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags} if tree else None
+        pairs = [None if one is None else best_pairs(one) for one in (words.attention_a, words.attention_b)]
+        return {
+            "source_words": words.source_words.tolist(),
+            "tree": parents,
+            "alignment_a": pairs[0],
+            "alignment_b": pairs[1],
+        }
+
+
+def find_words(
+    sentences: Sequence[ComparedSentence],
+    runs: tuple[Path | None, Path | None],
+    source: Path | None,
+    parser: str | None,
+) -> WordDetails:
+    """Parse the sources, and align the translations of runs.
+
+    runs: the run folders of A and B; None for files.
+    source: the file of the source; its name tells the language if there is no run.
+    parser: the Stanza model to use instead of the recipe's.
+    """
+    lines = [one.source for one in sentences]
+    translators, recipe = _load_runs(runs)
+    parses, name = _parse(lines, translators, recipe, source, parser) if any(lines) else (None, "")
+    spans = [word_spans(line) for line in lines]
+    if parses:
+        spans = [parse.spans if len(parse) else words for parse, words in zip(parses, spans, strict=True)]
+    a = _align(translators[0], lines, [one.a for one in sentences], spans)
+    b = _align(translators[1], lines, [one.b for one in sentences], spans)
+    by_line = {
+        one.line: SentenceWords(parses[index] if parses else None, spans[index], a[index], b[index])
+        for index, one in enumerate(sentences)
+    }
+    return WordDetails(by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name)
+
+
+def _load_runs(runs: Sequence[Path | None]) -> tuple[list[Translator | None], Recipe | None]:
+    """Load the models of runs, and the recipe of the last run; a model that cannot be loaded is None."""
+    translators: list[Translator | None] = []
+    recipe = None
+    for folder in runs:
+        translator = None
+        if folder is not None:
+            run = find_run(folder)
+            recipe = run.recipe()
+            try:
+                translator = Translator.load(run)
+            except SynmtError as error:
+                _logger.warning("no alignments of %s: %s", run.name, error)
+        translators.append(translator)
+    return translators, recipe
+
+
+def _parse(
+    lines: list[str],
+    translators: Sequence[Translator | None],
+    recipe: Recipe | None,
+    source: Path | None,
+    model: str | None,
+) -> tuple[list[Parse] | None, str]:
+    """Parse the sources and name the parser; without a parser for the language there are no trees."""
+    try:
+        parser = _find_parser(translators, recipe, source, model)
+        return parse_lines(parser, lines), name_parser(parser)
+    except SynmtError as error:
+        if model:
+            raise
+        _logger.info("no trees of the source: %s", error)
+        return None, ""
+
+
+def _find_parser(
+    translators: Sequence[Translator | None], recipe: Recipe | None, source: Path | None, model: str | None
+) -> StanzaParser:
+    """Choose the parser: `model`, else the parser of a model that reads trees, else the recipe's or the language's."""
+    if recipe is None:
+        return StanzaParser(file_language(source), model=model or "compact")
+    readers = [one for one in translators if one and one.reads_trees and one.parser_identity is not None]
+    return readers[-1].parser if readers and model is None else find_parser(recipe, "source", model, to="parse")
+
+
+def _align(
+    translator: Translator | None, sources: list[str], targets: list[str], source_words: list[IntArray]
+) -> list[DoubleArray | None]:
+    if translator is not None:
+        try:
+            return word_attention(translator, sources, targets, source_words, [word_spans(line) for line in targets])
+        except SynmtError as error:
+            # for example, the model reads trees and its run does not record their parser
+            _logger.info("no alignments of one system: %s", error)
+    return [None] * len(sources)
+
+
+def word_attention(
+    translator: Translator,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    source_words: Sequence[IntArray],
+    target_words: Sequence[IntArray],
+) -> list[DoubleArray | None]:
+    """Compute the attention of target words to source words with teacher forcing: (V, W) for each pair of lines.
+
+    source_words, target_words: (W, 2), (V, 2) character spans of the words of each line.
+    The model's own parser makes the trees that it reads. The result for an empty line is None.
+    """
+    found: list[DoubleArray | None] = [None] * len(sources)
+    for passed in run_forward(translator, sources, targets, what=("cross",)):
+        cross = cross_by_head(passed.captured)  # (B, T, S) each
+        weights = default_head_weights(cross, max(layer for layer, _ in cross))  # (B, T, S)
+        for one, row in zip(passed.sentences, weights, strict=True):
+            words = source_words[one.index], target_words[one.index]
+            found[one.index] = word_weights(row, one.target, one.source, *words)
+    return found

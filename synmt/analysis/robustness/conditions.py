@@ -1,0 +1,165 @@
+"""Other trees to translate a text with: rewired trees, controls, flat trees, and trees of other parsers.
+
+    UAS(trees) = words of the own trees that have the same parent in `trees` / words of the own trees
+
+The own trees are those that the model reads when it translates: from the parser of its training or from a file, with
+the control of its recipe. The other trees are made from them by `synmt.syntax.controls`, as `parser.control` and
+`parser.rewire` do for training, or come from another parser. Words are matched by their position in the line;
+punctuation counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.syntax.controls import Control, ControlKind, certain_arcs
+from synmt.syntax.flat import flat_parse
+from synmt.syntax.parse import Parse
+
+ConditionKind = Literal["own", "rewired", "control", "flat", "parser"]
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """Trees to translate with.
+
+    name: name in tables.
+    share: probability that a word has a new parent; only for `rewired`.
+    trees: one for each line.
+    """
+
+    name: str
+    kind: ConditionKind
+    trees: list[Parse]
+    share: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTrees:
+    """The trees that a model reads for the lines of a text.
+
+    trees: without words that have no pieces, and under the control of the recipe.
+    keys: the piece ids of each line as bytes; together with the seed they determine random trees.
+    control: the control of the recipe.
+    parsed: the trees without the control; None if these are `trees`.
+    """
+
+    lines: Sequence[str]
+    trees: list[Parse]
+    keys: list[bytes]
+    control: Control = field(default_factory=Control)
+    parsed: list[Parse] | None = None
+
+    @property
+    def uncontrolled(self) -> list[Parse]:
+        """The trees without the control of the recipe."""
+        return self.trees if self.parsed is None else self.parsed
+
+    @property
+    def with_arcs(self) -> bool:
+        """Whether the trees have arc probabilities."""
+        return any(tree.arcs is not None for tree in self.trees)
+
+
+def check_translator(translator: Translator, where: str, *, has_trees: bool = False) -> None:
+    """Refuse a model that reads no trees, or whose parser is unknown unless there is a file of trees."""
+    if not translator.reads_trees:
+        raise UsageError(
+            "the model reads no trees, so other trees change nothing",
+            where=where,
+            allowed="--robustness needs a run with a variant that reads trees, such as pascal",
+            do="See which trees its weights have learnt with `synmt analyze --trees`",
+        )
+    if translator.parser_identity is None and not has_trees:
+        raise UsageError(
+            "the model reads trees, and its run does not record their parser",
+            where=where,
+            do="Give the trees of the test set with `--parses FILE.conllu`",
+        )
+
+
+def parse_shares(text: str) -> list[float]:
+    """Parse shares such as `0,0.1,0.5`; returns them sorted, without duplicates."""
+    try:
+        shares = sorted({float(part) for part in text.split(",")})
+    except ValueError:
+        shares = []
+    if not shares or not all(0 <= share <= 1 for share in shares):
+        raise UsageError(
+            f"'{text}' is not a list of shares",
+            where="--shares",
+            allowed="Numbers from 0 to 1, separated by commas",
+            do="Write for example `--shares 0,0.25,0.5,1`",
+        )
+    return shares
+
+
+def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> ReadTrees:
+    """Convert parses of lines to the trees that the model reads."""
+    control, keys = translator.reading.control, [b""] * len(lines)
+    trees, parsed = list(parses), list(parses)
+    for sources in translator.source_batches(lines, parses):
+        for one in sources:
+            # the same key as in `collate`
+            keys[one.index] = one.example.source.tobytes()
+            parsed[one.index] = tree = one.example.trees["source"].parse
+            trees[one.index] = control.apply(tree, keys[one.index])
+    return ReadTrees(lines, trees, keys, control, None if control.idle else parsed)
+
+
+def make_conditions(
+    own: ReadTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
+) -> Iterator[Condition]:
+    """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees with their names.
+
+    If the own trees have arc probabilities, all arcs of the other trees are certain, so that shares differ only in
+    parents; the share 0 then measures the effect of certainty alone. Otherwise the share 0 is left out, since its trees
+    are the own trees, and so is the control of the recipe.
+    """
+    certain = replace(own, trees=_certain(own.trees)) if own.with_arcs else own
+    for share in shares:
+        if share or own.with_arcs:
+            name = f"{100 * share:g} % rewired" if share else "own, certain arcs"
+            yield Condition(name, "rewired", _controlled(certain, Control(rewire=share, seed=seed)), share)
+    for kind in get_args(ControlKind):
+        control = Control(kind, seed=seed)
+        if not control.idle and not _same_trees(control, own.control):
+            yield Condition(kind, "control", _controlled(certain, control))
+    flat = [flat_parse(line) for line in own.lines]
+    yield Condition("flat", "flat", _certain(flat) if own.with_arcs else flat)
+    for name, trees in others:
+        yield Condition(name, "parser", trees)
+
+
+def attachment_score(own: Sequence[Parse], others: Sequence[Parse]) -> float:
+    """Compute the UAS of other trees of the same lines against the own trees, 0 to 1; 1 for no words."""
+    same = words = 0
+    for tree, other in zip(own, others, strict=True):
+        other_parents = _parents_by_span(other)
+        same += sum(other_parents.get(span) == parent for span, parent in _parents_by_span(tree).items())
+        words += len(tree)
+    return same / words if words else 1.0
+
+
+def _parents_by_span(parse: Parse) -> dict[tuple[int, int], tuple[int, int]]:
+    """Map the span of each word to the span of its parent."""
+    spans = [(start, end) for start, end in parse.spans.tolist()]
+    return {span: spans[parent] for span, parent in zip(spans, parse.parents.tolist(), strict=True)}
+
+
+def _same_trees(one: Control, other: Control) -> bool:
+    """Tell whether two controls make the same trees; left and right chains do not depend on the seed."""
+    seeds = one.seed == other.seed or one.kind in ("left", "right")
+    return one.kind == other.kind and one.rewire == other.rewire and seeds
+
+
+def _certain(trees: Sequence[Parse]) -> list[Parse]:
+    return [replace(tree, arcs=certain_arcs(tree)) for tree in trees]
+
+
+def _controlled(own: ReadTrees, control: Control) -> list[Parse]:
+    return [control.apply(tree, key) for tree, key in zip(own.trees, own.keys, strict=True)]

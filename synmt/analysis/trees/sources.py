@@ -1,0 +1,134 @@
+"""Where trees are read from: attention heads of one side, or the annotations of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from synmt.analysis.forward_passes import ForwardPass
+from synmt.arrays import Side
+from synmt.errors import UsageError
+from synmt.model.build import variant_class, variant_names
+from synmt.model.capture import self_attention
+from synmt.model.seq2seq import Seq2Seq
+from synmt.model.variant import Variant
+
+_ALL = "all"
+
+
+@dataclass(frozen=True)
+class TreeSource:
+    """A head of self-attention, or the annotations of the source.
+
+    variant: the variant that owns it, as recipes call it; empty for an ordinary head.
+    layer, head: counted from 1; 0 for annotations.
+    flat: whether the annotations attend to any word (FA-NMT) instead of the parent in a latent tree.
+    """
+
+    side: Side
+    variant: str = ""
+    layer: int = 0
+    head: int = 0
+    flat: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in tables, such as `head 4.1 (dbsa)`."""
+        if not self.layer:
+            return f"{'flat attention' if self.flat else 'latent trees'} ({self.variant})"
+        return f"head {self.layer}.{self.head}" + (f" ({self.variant})" if self.variant else "")
+
+    @property
+    def file_name(self) -> str:
+        """The name in file names."""
+        part = f"head-{self.layer}.{self.head}" if self.layer else "flat" if self.flat else "latent"
+        return part if self.side == "source" else f"{self.side}-{part}"
+
+    def weights(self, passed: ForwardPass) -> Tensor:
+        """Return its attention weights in a forward pass: (B, T, T), without BOS on the target."""
+        if self.layer:
+            weights = passed.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            return weights if self.side == "source" else weights[:, 1:, 1:]
+        if passed.memory.weights is None:
+            raise UsageError(
+                f"{self.variant} annotates the source without giving the weights of its annotations",
+                do="Give them to its memory, `memory.edit(annotations=…, weights=…)`",
+            )
+        return passed.memory.weights
+
+
+def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: str = "") -> list[TreeSource]:
+    """List the sources of trees: head `LAYER.HEAD`, `all` heads, or by default what has learnt trees.
+
+    where: name of the model in error messages.
+    """
+    learnt = list(_learnt(model, side))
+    heads = [layer.heads for layer in self_attention(model, side)]
+    if head is None:
+        return learnt or _refuse_untrained(model, side, heads, where)
+    if not heads:
+        raise UsageError(
+            "an LSTM has no attention heads",
+            where="--head",
+            do="Leave out `--head` to read latent trees, or choose a run of a Transformer",
+        )
+    owners = {(source.layer, source.head): source for source in learnt}
+    places = [(layer, number) for layer, count in enumerate(heads, 1) for number in range(1, count + 1)]
+    chosen = places if head == _ALL else [_parse_head(head, side, heads)]
+    return [owners.get(place, TreeSource(side, "", *place)) for place in chosen]
+
+
+def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
+    for variant in model.variants[side]:
+        name, place = type(variant).__module__.rpartition(".")[2], variant.place
+        if variant.annotates_memory():
+            yield TreeSource(side, name, flat=not variant.gives_trees)
+        elif _has_tree_heads(variant):
+            for head in range(place.first_head, place.first_head + place.heads):
+                yield TreeSource(side, name, place.layer, head + 1)
+
+
+def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
+    return variant.edits_attention() and (variant.gives_trees or bool(variant.learns))
+
+
+def _refuse_untrained(model: Seq2Seq, side: Side, heads: list[int], where: str) -> list[TreeSource]:
+    other: Side = "target" if side == "source" else "source"
+    advice = {
+        f"see the trees of its {other} with `--side {other}`": any(_learnt(model, other)),
+        "read any head as trees, with `--head LAYER.HEAD` or `--head all`": bool(heads),
+        "train a model with latent_tree (`synmt train recipes/multi30k-sa.yaml`)": not heads and side == "source",
+        "choose a run of a Transformer and read its heads with `--head`": not heads,
+    }
+    raise UsageError(
+        f"nothing in this model has learnt trees of the {side}",
+        where=where,
+        allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",
+        do="You can " + ", or ".join(text for text, applies in advice.items() if applies),
+    )
+
+
+def _tree_learners(side: Side) -> Iterator[str]:
+    for name in variant_names():
+        variant = variant_class(name)
+        if side in variant.sides and (variant.annotates_memory() or _has_tree_heads(variant)):
+            yield name
+
+
+def _parse_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:
+    layer, _, head = text.partition(".")
+    if not (layer.isdecimal() and head.isdecimal()):
+        raise UsageError(
+            f"'{text}' is not a head", where="--head", allowed=f"LAYER.HEAD, both counted from 1, or `{_ALL}`"
+        )
+    if not 1 <= int(layer) <= len(heads):
+        raise UsageError(f"the {side} has no layer {layer}", where="--head", allowed=f"Layers 1 to {len(heads)}")
+    if not 1 <= int(head) <= heads[int(layer) - 1]:
+        raise UsageError(
+            f"there is no head {text}",
+            where="--head",
+            allowed=f"Layer {int(layer)} has heads 1 to {heads[int(layer) - 1]}",
+        )
+    return int(layer), int(head)

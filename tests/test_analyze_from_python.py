@@ -1,0 +1,56 @@
+"""Each analysis as a function: options in, a report out, without the command line."""
+
+from __future__ import annotations
+
+import pytest
+from small_run import LSTM, PASCAL, TEXT, make_run
+
+from synmt.analysis.attention.report import analyze_attention
+from synmt.analysis.compare.report import analyze_compare
+from synmt.analysis.gates.report import analyze_gates
+from synmt.analysis.options import AttentionOptions, CompareOptions, GateOptions, RobustnessOptions, TreeOptions
+from synmt.analysis.report import TextTable
+from synmt.analysis.robustness.report import analyze_robustness
+from synmt.analysis.trees.report import analyze_trees
+
+ENGLISH, GERMAN = TEXT[:3], TEXT[3:]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run of PASCAL, and one of an LSTM with gates from German to English, with translations of a test set."""
+    folder = tmp_path_factory.mktemp("runs")
+    pascal = make_run(folder / "pascal", PASCAL)
+    gated = make_run(folder / "gated", {"name": "latent_tree"}, model=LSTM, parser=False, source="de", target="en")
+    for run, source, target in ((pascal, ENGLISH, GERMAN), (gated, GERMAN, ENGLISH)):
+        test = run.test_folder("test")
+        test.mkdir(parents=True)
+        for name, lines in (("source", source), ("reference", target), ("hypothesis", target)):
+            (test / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {"pascal": pascal.folder, "gated": gated.folder}
+
+
+@pytest.mark.parametrize(
+    ("run", "analyze", "options"),
+    [
+        ("pascal", analyze_trees, lambda run: TreeOptions(run=run, head="1.1")),
+        ("pascal", analyze_attention, lambda run: AttentionOptions(run=run)),
+        ("gated", analyze_gates, lambda run: GateOptions(run=run)),
+        ("pascal", analyze_compare, lambda run: CompareOptions(compare=(run, run))),
+        ("pascal", analyze_robustness, lambda run: RobustnessOptions(run=run, shares="1")),
+    ],
+    ids=["trees", "attention", "gates", "compare", "robustness"],
+)
+def test_a_report_is_made_from_options_and_prints_nothing(runs, capsys, tmp_path, monkeypatch, run, analyze, options):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    report = analyze(options(runs[run]))
+    assert run in report.system
+    assert set(report.runs) == {runs[run]}
+    assert report.to_json()["test"] == "test"
+    parts = list(report.to_text())
+    assert all(isinstance(part, str | TextTable) for part in parts)
+    tables = [part for part in parts if isinstance(part, TextTable)]
+    assert all(len(row) == len(table.columns) for table in tables for row in table.rows)
+    pytest.importorskip("matplotlib")
+    assert [section.title for section in report.to_html()]
+    assert capsys.readouterr() == ("", "")
