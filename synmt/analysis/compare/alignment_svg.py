@@ -6,21 +6,18 @@ Colours are Okabe and Ito's (2008), lighter ones where the reader's screen is da
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
+from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.drawing import columns
 from synmt.arrays import DoubleArray
-from synmt.syntax.whitespace import without_breaks
 
 LEAST = 0.1
 """Weaker weights are not drawn, unless they are the strongest of the word."""
 
 _LETTER, _GAP, _MARGIN, _ROW = 8.6, 16, 14, 84
 """Pixels of a letter, between words, around everything, and from one row of words to the next."""
-_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 _STYLE = """
 text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222;
@@ -64,12 +61,8 @@ def draw_alignments(source: Sequence[str], above: Aligned | None, below: Aligned
     height = middle + (_ROW + 32 if below else 14)
     there = _centres(source, width)
     parts = [*_system(above, there, width, middle, up=True), *_system(below, there, width, middle, up=False)]
-    parts += [_text(x, middle, word, "") for x, word in zip(there, source, strict=True)]
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    ground = '<rect class="ground" width="100%" height="100%"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n{ground}\n' + "".join(
-        f"{part}\n" for part in [*parts, "</svg>"]
-    )
+    parts += [svg_text(x, middle, word, "") for x, word in zip(there, source, strict=True)]
+    return svg_document(parts, width, height, style=_STYLE)
 
 
 def _system(one: Aligned | None, there: Sequence[float], width: float, middle: float, *, up: bool) -> Iterator[str]:
@@ -86,8 +79,8 @@ def _system(one: Aligned | None, there: Sequence[float], width: float, middle: f
                 strength = f'stroke-width="{0.7 + 3 * weight:.1f}" stroke-opacity="{0.3 + 0.7 * min(weight, 1):.2f}"'
                 yield f'<line{kind} x1="{there[word]:.1f}" y1="{near:.1f}" x2="{x:.1f}" y2="{far:.1f}" {strength}/>'
     for x, word, differs in zip(here, one.words, one.differs, strict=True):
-        yield _text(x, baseline, word, "differs" if differs else "")
-    yield _text(_MARGIN, baseline - 24 if up else baseline + 22, one.name, "key")
+        yield svg_text(x, baseline, word, "differs" if differs else "")
+    yield svg_text(_MARGIN, baseline - 24 if up else baseline + 22, one.name, "key")
 
 
 def _centres(words: Sequence[str], width: float) -> list[float]:
@@ -104,9 +97,3 @@ def _centres(words: Sequence[str], width: float) -> list[float]:
 
 def _width(word: str) -> float:
     return _LETTER * columns(word)
-
-
-def _text(x: float, y: float, text: str, style: str) -> str:
-    kind = f' class="{style}"' if style else ""
-    written = escape(_NO_XML.sub("\ufffd", without_breaks(text)))
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}">{written}</text>'

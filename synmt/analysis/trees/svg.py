@@ -6,16 +6,14 @@ Okabe and Ito's (2008), lighter ones where the reader's screen is dark.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
+from synmt.analysis.svg import svg_document, svg_text
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.drawing import columns
 from synmt.arrays import IntArray
 from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_breaks
 
 _WORD, _LABEL = 8.6, 7.0
 """Pixels that a letter takes at sizes of 15 and of 11 pixels, a little more than most."""
@@ -23,7 +21,6 @@ _GAP, _SLOT, _LEVEL, _MARGIN, _BEND = 14, 8, 19, 18, 6
 """Pixels between words, between arcs that meet at a word, between arcs above each other, around everything, and of a
 bend."""
 _KEY = "above: the model's tree, dashed where gold differs, thin at punctuation, which does not count; below: gold"
-_NO_XML = re.compile("[\ud800-\udfff\ufffe\uffff]")
 
 # without variables, which few programs but browsers know
 _STYLE = """
@@ -74,29 +71,21 @@ def draw_svg(sentences: Sequence[Drawn], heading: str) -> str:
     """Draw sentences one below the other."""
     parts: list[str] = []
     y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * columns(heading)
-    parts.append(_text(_MARGIN, y, heading, "title"))
-    parts.append(_text(_MARGIN, y + 18, _KEY, "key"))
+    parts.append(svg_text(_MARGIN, y, heading, "title"))
+    parts.append(svg_text(_MARGIN, y + 18, _KEY, "key"))
     width = max(width, 2 * _MARGIN + 0.9 * _WORD * columns(_KEY))
     y += 40
     for sentence in sentences:
         drawn = _Sentence(sentence)
         parts += drawn.elements(y)
         y, width = y + drawn.height, max(width, drawn.width)
-    return _document(parts, width, y)
+    return svg_document(parts, width, y, style=_STYLE)
 
 
 def draw_parse(parse: Parse) -> str:
     """Draw one tree, above its words, with its relations."""
     drawn = _Sentence(Drawn("", None, parse))
-    return _document(drawn.elements(0), drawn.width, drawn.height)
-
-
-def _document(parts: Iterable[str], width: float, height: float) -> str:
-    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
-    ground = '<rect class="ground" width="100%" height="100%"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n<style>{_STYLE}</style>\n{ground}\n' + "".join(
-        f"{part}\n" for part in [*parts, "</svg>"]
-    )
+    return svg_document(drawn.elements(0), drawn.width, drawn.height, style=_STYLE)
 
 
 class _Sentence:
@@ -151,7 +140,7 @@ class _Sentence:
         """Yield the elements, arcs before labels and words."""
         y = top + self.baseline
         if self.drawn.title:
-            yield _text(_MARGIN, top + 8, self.drawn.title, "title")
+            yield svg_text(_MARGIN, top + 8, self.drawn.title, "title")
         for arc in self.below:
             yield self._path(arc, y + 9, 1, "gold")
         for arc, style in zip(self.above, self._styles(), strict=True):
@@ -160,9 +149,9 @@ class _Sentence:
             # a label stands between its own line and the one nearer to the words; that of the root at the line's end
             far, root = arc.level * _LEVEL, arc.child == arc.parent
             label = y - 18 - far + (-4 if root else 12) if self.alone else y + 9 + far + (13 if root else -4)
-            yield _text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
+            yield svg_text(self._middle(arc), label, self.drawn.gold.relations[arc.child], "label")
         for centre, word in zip(self.centres, self.words, strict=True):
-            yield _text(centre, y, word, "word")
+            yield svg_text(centre, y, word, "word")
 
     def _styles(self) -> list[str]:
         """Say of each arc above whether it is the gold one."""
@@ -218,8 +207,3 @@ def _slots(arcs: Sequence[_Arc], words: int) -> Iterator[tuple[tuple[int, int], 
         ]
         for place, arc in enumerate(ordered):
             yield (arc.child, word), (place - (len(ordered) - 1) / 2) * _SLOT
-
-
-def _text(x: float, y: float, text: str, style: str) -> str:
-    written = escape(_NO_XML.sub("\ufffd", without_breaks(text)))
-    return f'<text class="{style}" x="{x:.1f}" y="{y:.1f}">{written}</text>'

@@ -1,0 +1,34 @@
+"""Vector graphics for pages: the frame of a picture, and text in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+from synmt.syntax.whitespace import without_breaks
+
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 forbids, even as references."""
+
+
+def svg_document(elements: Iterable[str], width: float, height: float, *, style: str) -> str:
+    """Frame elements as one SVG picture, in pixels, on a background of the class `ground`.
+
+    style: CSS of the picture.
+    """
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    background = '<rect class="ground" width="100%" height="100%"/>'
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{style}</style>", background]
+    return "\n".join([*lines, *elements, "</svg>", ""])
+
+
+def svg_text(x: float, y: float, text: str, style: str = "") -> str:
+    """Write text at a position in pixels, with a CSS class where it has one."""
+    kind = f' class="{style}"' if style else ""
+    return f'<text{kind} x="{x:.1f}" y="{y:.1f}">{escape_xml(text)}</text>'
+
+
+def escape_xml(text: str) -> str:
+    """Escape text for XML; line breaks become spaces, and characters that XML forbids become U+FFFD."""
+    return escape(_NOT_IN_XML.sub("\ufffd", without_breaks(text)), quote=False)
