@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from synmt.analysis.trees.induced import Texts
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
+    from synmt.evaluation.metrics import Metric, MetricOptions, Score
     from synmt.evaluation.outputs import Outputs
     from synmt.parsing.cache import CachedParser
     from synmt.parsing.parser import StanzaParser
@@ -165,3 +167,21 @@ def say_left_out(*, too_long: int, empty: int) -> None:
     said = [f"{count:,} {why}" for count, why in reasons if count]
     if said:
         _logger.info(f"sentences left out: {', '.join(said)}")
+
+
+def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
+    """Choose how to score: as the user says, else as the run's recipe does."""
+    own = outputs.scoring
+    return replace(
+        own,
+        tokenize=own.tokenize if tokenize is None else tokenize,
+        lowercase=own.lowercase if lowercase is None else lowercase,
+    )
+
+
+def score_outputs(metric: Metric, outputs: Outputs, run: Path | None) -> Score:
+    """Score translations; the statistics of each sentence are cached in the folder of their run."""
+    from synmt.evaluation.cache import cached_score
+
+    folder = run / "tests" / outputs.test / "segments" if run else None
+    return cached_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

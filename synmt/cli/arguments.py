@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.core import TyperOption
 
 from synmt.errors import UsageError, did_you_mean
 
@@ -43,3 +45,14 @@ def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[
         for parameter in context.command.params
         if (origin := context.get_parameter_source(name := str(parameter.name))) and origin.name == "COMMANDLINE"
     }
+
+
+def refuse_repeated(context: typer.Context) -> None:
+    """Refuse an option that takes one value but was typed more than once; the last value would win silently."""
+    command = str(context.info_name)
+    arguments = sys.argv[sys.argv.index(command) + 1 :] if command in sys.argv else []
+    *_, parameters = context.command.make_parser(context).parse_args(arguments)
+    for one in parameters:
+        single = isinstance(one, TyperOption) and not (one.multiple or one.is_flag)
+        if single and parameters.count(one) > 1:
+            raise UsageError("this option takes one value, but was given more than once", where=one.opts[0])
