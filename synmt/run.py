@@ -14,11 +14,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
@@ -26,7 +28,7 @@ from torch import Tensor, nn
 from synmt.errors import SynmtError, did_you_mean
 from synmt.files import reporting_os_errors, set_usual_mode, write_atomically, write_folder_atomically
 from synmt.recipe.load import check_recipe, recipe_values
-from synmt.recipe.schema import Recipe, TrainingRecipe
+from synmt.recipe.schema import EvaluationRecipe, Recipe, TrainingRecipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
 
 FORMAT = 1
@@ -92,10 +94,21 @@ class Run:
 
     def recipe(self) -> Recipe:
         """Read the recipe that the run was made by."""
+        return check_recipe(self._recipe_values(), where=str(self.folder / "recipe.yaml"))
+
+    def evaluation(self) -> EvaluationRecipe:
+        """Read how the recipe scores test sets, without checking the model and data that scores do not need."""
+        values = self._recipe_values()
+        with suppress(ValidationError, AttributeError):
+            return EvaluationRecipe.model_validate_json(json.dumps(values.get("evaluation", {})))
+        # raises, and explains what is wrong
+        return self.recipe().evaluation
+
+    def _recipe_values(self) -> Any:
         path = self.folder / "recipe.yaml"
         if not path.exists():
             raise broken(path, "recipe.yaml is missing")
-        return check_recipe(load_yaml(path), where=str(path))
+        return load_yaml(path)
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Keep the recipe, every value of it."""

@@ -11,7 +11,6 @@ import typer
 from typer.testing import CliRunner
 
 from synmt.analysis.inputs import parse_in_parts
-from synmt.cli import main
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
 
@@ -70,8 +69,8 @@ def runs(tmp_path, monkeypatch):
     return folder
 
 
-def run(*arguments):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
+def run(*arguments, command=None):
+    return CliRunner().invoke(APP, [str(argument) for argument in arguments], prog_name=command)
 
 
 def report(*arguments):
@@ -234,17 +233,22 @@ def test_wrong_usage_is_said_in_one_message(runs, arguments, message):
 
 
 def test_an_option_with_one_value_is_refused_where_it_is_given_twice(runs, monkeypatch):
-    arguments = ["--by-length", "--baseline", "runs/plain", "--baseline", "runs/pascal"]
-    monkeypatch.setattr(sys, "argv", ["synmt", "-q", "analyze", *arguments])
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    assert leaving.value.code == 2
-    monkeypatch.setattr(
-        sys, "argv", ["synmt", "-q", "analyze", "--by-length", "--where", "id=x", "--where", "attractors=1"]
-    )
-    with pytest.raises(SystemExit) as leaving:
-        main()
-    assert leaving.value.code == 0
+    for repeated, code in ((["--baseline", "runs/plain"], 2), (["--where", "attractors=1"], 0)):
+        arguments = ["analyze", "--by-length", *repeated, *repeated]
+        monkeypatch.setattr(sys, "argv", ["synmt", "-q", *arguments])
+        result = run(*arguments[1:], command="analyze")
+        assert (getattr(result.exception, "exit_code", 0), "--baseline: this option" in str(result.exception)) == (
+            code,
+            code == 2,
+        )
+
+
+def test_a_recipe_that_does_not_say_how_to_score_is_explained(runs):
+    (runs / "pascal" / "recipe.yaml").write_text(RECIPE.replace("tokenize", "tokenise"))
+    assert "Did you mean 'tokenize'?" in str(run("--by-length").exception)
+    # what scores do not need may be wrong, such as a variant of the user's own that has moved
+    (runs / "pascal" / "recipe.yaml").write_text(RECIPE + "syntax: {variants: [{name: my.module}]}")
+    assert run("--by-length").exit_code == 0
 
 
 def test_lengths_need_a_source(runs):

@@ -142,7 +142,7 @@ Parser = Annotated[
     str | None,
     _common(
         metavar="FOLDER|official|compact",
-        help="Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another to try.",
+        help="Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another one.",
     ),
 ]
 Plot = Annotated[
