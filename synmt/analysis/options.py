@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from synmt.arrays import Side
+if TYPE_CHECKING:
+    from synmt.arrays import Side
 
 
 @dataclass(frozen=True, kw_only=True)

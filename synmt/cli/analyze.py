@@ -132,15 +132,9 @@ def analyze(
     refuse_repeated(context)
     typed = typed_options(context, {"labels": options.LABELS_FILE})
     questions = _choose_questions(typed)
-    values = {name: context.params[name] for name in typed}
-    _check_standard_input({typed[name]: value for name, value in values.items()})
+    _check_standard_input({typed[name]: context.params[name] for name in typed})
     _check_files(questions, plot, page)
-    newest = _newest_run(questions, values)
-    reports = {
-        one.flags[0]: one.answer({"run": newest, **values} if newest and _needs_run(one, values) else values)
-        for one in questions
-    }
-    _show(reports, page, as_json=as_json)
+    _show(_answer(questions, {name: context.params[name] for name in typed}), page, as_json=as_json)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -187,17 +181,20 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             check_matplotlib()
 
 
-def _needs_run(question: _Question, values: Mapping[str, Any]) -> bool:
-    """Tell whether a question is about a run; groups may be about translations in files."""
-    return "run" in question.names and not ("hypotheses" in question.names and "hypotheses" in values)
+def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+    """Answer all questions about the same run: the one that the user named, or the newest."""
+    # groups may be about translations in files
+    need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
+    newest = _newest_run() if need_run and "run" not in values else None
+    return {
+        one.flags[0]: one.answer({"run": newest, **values} if newest and one in need_run else values)
+        for one in questions
+    }
 
 
-def _newest_run(questions: Sequence[_Question], values: Mapping[str, Any]) -> Path | None:
-    """Find the newest run if a question needs one and none was named, so that all questions are about the same."""
+def _newest_run() -> Path | None:
     from synmt.run import find_run
 
-    if "run" in values or not any(_needs_run(one, values) for one in questions):
-        return None
     try:
         newest = find_run(None).folder
     except SynmtError:

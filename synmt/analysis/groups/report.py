@@ -92,7 +92,7 @@ def _group_by_length(options: GroupOptions, sentences: Sentences) -> Grouping:
 
 
 def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
-    from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, parse_side, without_rare
+    from synmt.analysis.groups.trees import group_by_trees, parse_side
 
     side = options.side or "source"
     lines = sentences.lines(side)
@@ -102,12 +102,7 @@ def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[G
         parses, trees = sentences.select(list(read_parses(options.parses, lines))), options.parses.name
     else:
         parses, trees = parse_side(options, sentences.run, sentences.select(lines), side=side)
-    # the buckets of a paper are those of lengths
-    edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
-    groupings = [by_depth(parses, side=side, edges=edges)] if options.by_depth else []
-    groupings += by_distance(parses, side=side, edges=edges) if options.by_distance else ()
-    groupings += [without_rare(by_relation(parses, side=side))] if options.by_relation else []
-    return groupings, trees
+    return group_by_trees(options, parses, side=side), trees
 
 
 def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Grouping]:

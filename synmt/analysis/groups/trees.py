@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, quarters
+from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
 from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping
 from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
 from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
@@ -28,6 +28,16 @@ _logger = logging.getLogger(__name__)
 
 _RARE_NAMES = 8
 """How many of the rare relations a message names."""
+
+
+def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
+    """Make the groupings by trees that the options choose."""
+    # the buckets of a paper are for lengths
+    edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
+    groupings = [by_depth(parses, side=side, edges=edges)] if options.by_depth else []
+    groupings += by_distance(parses, side=side, edges=edges) if options.by_distance else ()
+    groupings += [without_rare(by_relation(parses, side=side))] if options.by_relation else []
+    return groupings
 
 
 def by_depth(parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None) -> Grouping:
