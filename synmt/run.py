@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from synmt.errors import SynmtError, broken_run, did_you_mean
 from synmt.files import write_atomically
 from synmt.recipe.load import check_recipe, recipe_values
-from synmt.recipe.schema import Recipe
+from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
 
 FORMAT = 1
@@ -86,10 +89,20 @@ class Run:
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
+        return check_recipe(self._recipe_values(), where=str(self.folder / "recipe.yaml"))
+
+    def evaluation(self) -> EvaluationRecipe:
+        """Read how the recipe scores test sets, without checking the model and data that scores do not need."""
+        with suppress(ValidationError, AttributeError):
+            return EvaluationRecipe.model_validate_json(json.dumps(self._recipe_values().get("evaluation", {})))
+        # raises an error that explains what is wrong
+        return self.recipe().evaluation
+
+    def _recipe_values(self) -> Any:
         path = self.folder / "recipe.yaml"
         if not path.exists():
             raise broken_run(path, "recipe.yaml is missing")
-        return check_recipe(load_yaml(path), where=str(path))
+        return load_yaml(path)
 
     def write_recipe(self, recipe: Recipe) -> None:
         """Store every value of the recipe."""

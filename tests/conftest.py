@@ -43,6 +43,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def show_remarks(caplog: pytest.LogCaptureFixture) -> None:
+    """Let `caplog` collect what a command shows on stderr, remarks included."""
+    caplog.set_level("INFO", logger="synmt")
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """Find the real corpora in the folder that `SYNMT_DATA` names; skip the test if it does not have all of them."""

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from synmt.analysis.groups.buckets import (
-    DEPS_SAN,
-    LDD,
     PAPERS,
-    PASCAL,
     bucket_names,
     bucket_numbers,
     parse_buckets,
@@ -24,23 +21,28 @@ def bucket(value, edges):
 
 
 @pytest.mark.parametrize(
-    ("edges", "length", "name"),
+    ("paper", "length", "name"),
     [
-        *((PASCAL, length, "1-10") for length in (1, 10)),
-        *((PASCAL, length, "11-20") for length in (11, 20)),
-        *((PASCAL, length, ">50") for length in (51, 5000)),
-        (PASCAL, 50, "41-50"),
-        *((DEPS_SAN, length, name) for length, name in ((10, "1-10"), (80, "71-80"), (81, ">80"))),
-        # half-open tens: the first length belongs to the bucket, and the last does not
-        *((LDD, length, name) for length, name in ((9, "1-9"), (10, "10-19"), (19, "10-19"), (50, ">49"))),
+        *(("pascal", length, "1-10") for length in (1, 10)),
+        *(("pascal", length, "11-20") for length in (11, 20)),
+        *(("pascal", length, ">50") for length in (51, 5000)),
+        ("pascal", 50, "41-50"),
+        *(("deps-san", length, name) for length, name in ((10, "1-10"), (80, "71-80"), (81, ">80"))),
+        # the paper: (0, 10], (10, 20], … and the group whose target length "exceeds 50"
+        *(("ldd", length, name) for length, name in ((1, "1-10"), (10, "1-10"), (11, "11-20"), (20, "11-20"))),
+        *(("ldd", length, name) for length, name in ((50, "41-50"), (51, ">50"))),
     ],
 )
-def test_the_names_of_the_papers_buckets_say_which_end_belongs(edges, length, name):
-    assert bucket(length, edges) == name
+def test_the_names_of_the_papers_buckets_say_which_end_belongs(paper, length, name):
+    assert bucket(length, PAPERS[paper].edges) == name
+
+
+def test_only_the_paper_on_labelled_distributions_groups_target_lengths():
+    assert {name for name, paper in PAPERS.items() if paper.side == "target"} == {"ldd"}
 
 
 def test_the_groups_of_deps_san_are_nine():
-    assert len(bucket_names(np.array([1]), DEPS_SAN)) == 9
+    assert len(bucket_names(np.array([1]), PAPERS["deps-san"].edges)) == 9
 
 
 def test_the_lowest_value_is_named_where_it_is_less_than_one():
@@ -98,13 +100,13 @@ def test_equal_values_have_one_bucket():
 def test_buckets_are_read_by_name_or_as_numbers():
     assert parse_buckets("10, 20,30") == (10, 20, 30)
     assert parse_buckets("2.5,3") == (2.5, 3)
-    assert {name: parse_buckets(name) for name in PAPERS} == PAPERS
-    assert parse_buckets("Deps-SAN") == DEPS_SAN
+    assert all(parse_buckets(name) == paper.edges for name, paper in PAPERS.items())
+    assert parse_buckets("Deps-SAN") == PAPERS["deps-san"].edges
 
 
 @pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
 def test_nonsense_is_no_buckets(text):
-    with pytest.raises(UsageError, match=r"are no buckets\. Buckets: pascal, deps-san, ldd, or growing numbers"):
+    with pytest.raises(UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"):
         parse_buckets(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 from synmt.analysis.inputs import parse_in_parts
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
+
+pytestmark = pytest.mark.usefixtures("show_remarks")
 
 APP = typer.Typer()
 APP.command()(analyze)
@@ -66,8 +69,8 @@ def runs(tmp_path, monkeypatch):
     return folder
 
 
-def run(*arguments):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
+def run(*arguments, command=None):
+    return CliRunner().invoke(APP, [str(argument) for argument in arguments], prog_name=command)
 
 
 def report(*arguments):
@@ -76,14 +79,14 @@ def report(*arguments):
     return json.loads(result.stdout)
 
 
-def test_without_a_run_the_newest_is_analysed(runs):
+def test_without_a_run_the_newest_is_analysed(runs, caplog):
     result = run("--by-length", "--buckets", "2,4")
     rows = [line.split() for line in result.stdout.splitlines()]
     assert rows[0] == ["pascal,", "test", "set", "test"]
     assert next(row for row in rows if row[:1] == ["1-2"])[:4] == ["1-2", "*", "1", "33.3%"]
     assert ["3-4", "0", "0.0%", "0.0%", "-"] in rows
     assert any(row and row[0].startswith("BLEU|nrefs:1|case:lc|eff:no|tok:intl|") for row in rows)
-    assert "test set test; choose with --test: challenge" in result.stderr
+    assert caplog.messages == [f"run: {Path('runs/pascal')}", "test set test; choose with --test: challenge"]
 
 
 def test_options_go_before_the_scoring_of_the_recipe(runs):
@@ -123,11 +126,10 @@ def test_a_file_of_labels_goes_before_those_of_the_run(runs):
     assert [name in both.stdout for name in ("source length (words)", "kind", "exact match")] == [True] * 3
 
 
-def test_a_label_that_names_each_sentence_is_left_out_unless_asked_for(runs, monkeypatch):
-    # by its name the command would be found, not the module that holds it
-    monkeypatch.setattr(sys.modules["synmt.cli.analyze_groups"], "TOO_MANY", 2)
+def test_a_label_that_names_each_sentence_is_left_out_unless_chosen(runs, monkeypatch, caplog):
+    monkeypatch.setattr("synmt.analysis.groups.labels.TOO_MANY_VALUES", 2)
     result = run("--by-label")
-    assert "label 'id' has 3 values and is left out" in result.stderr
+    assert "label 'id' has 3 values and is left out; choose it with --label id" in caplog.messages
     assert "attractors" in result.stdout
     assert len(report("--by-label", "--label", "id")["tables"][0]["rows"]) == 3
 
@@ -154,15 +156,12 @@ def test_the_title_names_the_conditions(runs):
     assert report("--by-length")["where"] == []
 
 
-def test_a_plot_names_the_conditions(runs, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "synmt.analysis.groups.plot.save_groups_plot",
-        lambda tables, path, **names: drawn.extend((one.grouping.by, one.grouping.unit) for one in tables),
-    )
-    run("--by-length", "--where", "id=x", "--plot", "a.png")
-    run("--by-label", "--label", "id", "--where", "id=x", "--plot", "a.png")
-    assert drawn == [("source length", "words, where id=x"), ("id, where id=x", "")]
+def test_a_plot_names_the_conditions(runs):
+    for group in (["--by-length"], ["--by-label", "--label", "id"]):
+        assert run(*group, "--where", "id=x", "--plot", f"{len(group)}.svg").exit_code == 0
+    drawn = [Path(f"{number}.svg").read_text(encoding="utf-8") for number in (1, 3)]
+    assert ">Source length (words, where id=x)<" in drawn[0]
+    assert ">id, where id=x<" in drawn[1]
 
 
 def test_conditions_read_the_labels_of_a_file(runs):
@@ -184,49 +183,72 @@ def test_files_need_no_run(runs):
     assert found["tables"][0]["all"]["system"]["score"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
 
 
-def test_a_plot_is_written_and_replaced_with_a_remark(runs):
+def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
     path = runs / "plots" / "length.png"
-    assert "(replaced)" not in run("--by-length", "--plot", path).stderr
-    assert path.read_bytes().startswith(b"\x89PNG")
-    assert f"plot: {path} (replaced)" in run("--by-length", "--plot", path).stderr
+    for _ in range(2):
+        run("--by-length", "--plot", path)
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert [text for text in caplog.messages if text.startswith("plot")] == [
+        f"plot: {path}",
+        f"plot: {path} (replaced)",
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--json"], f"no analysis was asked for. Ask for {GROUPED}, --trees, --gates, --attention, "),
+        (["--json"], f"no analysis is chosen. Choose {GROUPED}, --trees, --gates, --attention, "),
         (["--gold", "x.conllu"], "--gold belongs to --trees. Add it."),
         (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
-        (["--html", "x.html"], "no analysis was asked for"),
+        (["--html", "x.html"], "no analysis is chosen"),
         (["--by-length", "--html", "x.txt"], "x.txt: this ending names no web page. Endings: .html, .htm."),
         (["--parser", "de"], f"--parser belongs to {GROUPED} or --trees or --gates or"),
         (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
         (["--trees", "--by-length", "--plot", "x.png"], "x.png: several analyses would draw into one file"),
-        (["--by-length", "labels.tsv"], "labels were given, but not asked for"),
-        (["--by-length", "--buckets", "20,10"], "are no buckets"),
+        (["--by-length", "labels.tsv"], "the labels have no use here. Add `--by-label`"),
+        (["--by-length", "--buckets", "20,10"], "does not name or list buckets"),
         (["--by-length", "--unit", "word"], "Did you mean 'words'?"),
         (["--by-length", "--metric", "blu"], "Did you mean 'bleu'?"),
         (["--by-length", "--test", "chalenge"], "Its test sets: challenge, test. Did you mean 'challenge'?"),
         (["--by-label", "--label", "atractors"], "Did you mean 'attractors'?"),
         (["--where", "id=x"], f"--where belongs to {GROUPED}. Add one of them."),
-        (["--by-length", "--label", "id", "--where", "id=x"], "labels were given, but not asked for"),
+        (["--by-length", "--label", "id", "--where", "id=x"], "the labels have no use here. Add `--by-label`"),
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
-        (["--by-length", "--where", "attractors=3"], "no label 'attractors' is '3'. Its values: 0, 1."),
+        (["--by-length", "--where", "attractors=3"], "label 'attractors' has no value '3'. Its values: 0, 1."),
         (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
         (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
         (["--by-length", "--plot", "x.bmp"], "names no picture format"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
         (["--by-length", "--source", "s"], "belong to translations"),
-        (["--by-length", "--hypotheses", "h", "--test", "t"], "exclude each other"),
+        (["--by-length", "--hypotheses", "h", "--test", "t"], "cannot be combined with a run"),
     ],
 )
 def test_wrong_usage_is_said_in_one_message(runs, arguments, message):
     error = run(*arguments).exception
     assert error.exit_code == 2
     assert message in str(error)
+
+
+def test_an_option_with_one_value_is_refused_where_it_is_given_twice(runs, monkeypatch):
+    for repeated, code in ((["--baseline", "runs/plain"], 2), (["--where", "attractors=1"], 0)):
+        arguments = ["analyze", "--by-length", *repeated, *repeated]
+        monkeypatch.setattr(sys, "argv", ["synmt", "-q", *arguments])
+        result = run(*arguments[1:], command="analyze")
+        assert (getattr(result.exception, "exit_code", 0), "--baseline: this option" in str(result.exception)) == (
+            code,
+            code == 2,
+        )
+
+
+def test_a_recipe_that_does_not_say_how_to_score_is_explained(runs):
+    (runs / "pascal" / "recipe.yaml").write_text(RECIPE.replace("tokenize", "tokenise"))
+    assert "Did you mean 'tokenize'?" in str(run("--by-length").exception)
+    # what scores do not need may be wrong, such as a variant of the user's own that has moved
+    (runs / "pascal" / "recipe.yaml").write_text(RECIPE + "syntax: {variants: [{name: my.module}]}")
+    assert run("--by-length").exit_code == 0
 
 
 def test_lengths_need_a_source(runs):
@@ -261,7 +283,7 @@ def test_labels_of_another_length_are_refused(runs):
     assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
 
 
-def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(capsys):
+def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(caplog):
     class Fussy:
         def parse(self, lines, *, on_failure):
             for index, line in enumerate(lines):
@@ -271,7 +293,7 @@ def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(capsys):
 
     lines = [*["even"] * 299, "odd"]
     assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    assert capsys.readouterr().err == "warning: line 300: its tree is flat or pieced: it is odd\n"
+    assert caplog.messages == ["line 300: its tree is flat or pieced: it is odd"]
 
 
 def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():

@@ -13,11 +13,15 @@ from pages import Reader
 from typer.testing import CliRunner
 
 from synmt import __version__
+from synmt.analysis.groups.report import analyze_groups
+from synmt.analysis.options import GroupOptions
 from synmt.cli.analyze import analyze
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
+
+pytestmark = pytest.mark.usefixtures("show_remarks")
 
 APP = typer.Typer()
 APP.command()(analyze)
@@ -102,14 +106,14 @@ def test_a_group_of_trees_scores_as_its_sentences_alone(place):
     assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
 
 
-def test_rare_relations_are_named(place):
-    said = run("--by-relation", *GOLD).stderr
-    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in said
+def test_rare_relations_are_named(place, caplog):
+    run("--by-relation", *GOLD)
+    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in caplog.messages
 
 
-def test_the_parser_of_the_run_parses_where_no_trees_are_given(place):
+def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
     result = run("--by-depth", "--buckets", "0,1")
-    assert "trees of the source: Stanza (compact, en)" in result.stderr
+    assert "trees of the source: Stanza (compact, en)" in caplog.messages
     assert "trees: Stanza (compact, en)" in result.stdout
     assert report("--by-depth", "--buckets", "1")["trees"] == "Stanza (compact, en)"
 
@@ -138,6 +142,31 @@ def test_lengths_of_the_reference_need_no_source(place):
         "reference length",
         {"1-2": 6, "3-5": 0, ">5": 6},
     )
+
+
+def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
+    # references have 2 and 6 words, sources 2 and 6; one longer source changes nothing
+    write(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
+
+    def table(*arguments):
+        return report("--by-length", "--buckets", "ldd", *FILES, *arguments)["tables"][0]
+
+    assert (table()["by"], groups(table())["1-10"]) == ("reference length", 12)
+    by_source = table("--side", "source")
+    assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == ("source length", 11, 1)
+    assert report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["tables"][1]["by"] == "source tree depth"
+
+
+def test_groups_are_reported_without_the_command_line(place):
+    options = GroupOptions(by_length=True, run=place / "runs" / "pascal", baseline=place / "runs" / "plain")
+    answer = analyze_groups(options)
+    assert (answer.system, answer.runs) == ("pascal", (place / "runs" / "pascal", place / "runs" / "plain"))
+    assert answer.to_json() == report("--by-length", "--baseline", "runs/plain")
+    heading, _, table, *legend = answer.to_text()
+    assert (heading, table.columns[0]) == ("pascal against plain, test set test", "source length (words)")
+    assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
+    assert legend[0].startswith("\nBLEU|nrefs:1")
+    assert [section.title for section in answer.to_html()] == ["BLEU by source length"]
 
 
 def test_pieces_are_those_of_the_runs_vocabulary(place):
@@ -179,7 +208,7 @@ def test_the_table_shows_the_interval_and_what_it_means(place):
     for line in (
         "difference to plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
         "*: fewer than 10 sentences, too few for an interval",
-        "depth: arcs from the root down to the deepest word that is no punctuation",
+        "depth: number of arcs from the root to the deepest word, without punctuation",
         "trees: gold.conllu",
     ):
         assert shown.count(line) == 1
@@ -194,8 +223,8 @@ def test_each_table_is_a_part_of_the_page_with_its_figure(place):
     assert (read.tags.count("table"), read.tags.count("img")) == (3, 2)
     faint = read.text["p", "faint"]
     assert "trees: gold.conllu" in faint
-    assert "share: of the sentences; share of words: of their text" in faint
-    caption = "The BLEU of pascal minus that of plain, with 95 % intervals; below, the share of the sentences"
+    assert "share: share of the sentences; share of words: share of their text" in faint
+    caption = "BLEU of pascal minus that of plain, with 95 % intervals; below, each group's share"
     assert read.text["figcaption", ""][0].startswith(caption)
 
 
@@ -209,20 +238,20 @@ def test_several_tables_are_drawn_into_one_file(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--by-length", "--unit", "pieces", *FILES], "--unit: pieces are those of a run's vocabulary"),
+        (["--by-length", "--unit", "pieces", *FILES], "--unit: counting pieces needs the vocabulary of a run"),
         (["--by-length", "--side", "taget"], "--side: there is no side 'taget'. Sides: source, target. Did you mean"),
-        (["--by-length", *GOLD], "trees were given, but not asked for. Add `--by-depth`"),
+        (["--by-length", *GOLD], "--parses has no use here. Add `--by-depth`"),
         (["--by-length", "--buckets", "pascla"], "Did you mean 'pascal'?"),
         (["--by-length", "--buckets", "0,5"], "--buckets: lengths are whole numbers from 1 on"),
         (["--by-length", "--buckets", "1.5,5"], "--buckets: lengths are whole numbers from 1 on"),
-        (["--by-depth", "--buckets", "pascal"], "these would be buckets of lengths, which were not asked for"),
-        (["--by-label", "--buckets", "2,3"], "nothing was asked for that has buckets. Add `--by-length`, "),
+        (["--by-depth", "--buckets", "pascal"], "pascal, deps-san, ldd are buckets of lengths. Add `--by-length`"),
+        (["--by-label", "--buckets", "2,3"], "no analysis uses buckets. Add `--by-length`, "),
         (
             ["--by-length", "--by-depth", "--buckets", "2,3"],
-            "the same numbers would be buckets of --by-length and --by-depth. Ask for one of them at a time.",
+            "the same numbers cannot be buckets of --by-length and --by-depth. Choose one of them.",
         ),
-        (["--by-depth", *FILES[:4]], "lengths and trees are those of the source, which was not given"),
-        (["--by-depth", "--side", "target", *FILES], "files do not say in which language their target is"),
+        (["--by-depth", *FILES[:4]], "lengths and trees of the source need the source text"),
+        (["--by-depth", "--side", "target", *FILES], "the language of the target is unknown"),
     ],
 )
 def test_wrong_usage_is_said_in_one_message(place, arguments, message):

@@ -7,18 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.buckets import DEPS_SAN, LDD
-from synmt.analysis.groups.groupings import (
-    by_depth,
-    by_distance,
-    by_label,
-    by_length,
-    by_relation,
-    count_units,
-    without_rare,
-)
-from synmt.analysis.groups.scores import FEW, Grouping, as_json, collect, tabulate
+from synmt.analysis.groups.buckets import PAPERS, by_length, count_units
+from synmt.analysis.groups.labels import by_label
+from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, collect, tabulate
 from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
+from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.significance import paired_bootstrap
@@ -50,8 +43,8 @@ def labelled(name, values):
 
 def members(grouping):
     """Say which group each sentence of a partition has."""
-    assert (grouping.chosen.sum(0) == 1).all()
-    return grouping.chosen.argmax(0).tolist()
+    assert (grouping.members.sum(0) == 1).all()
+    return grouping.members.argmax(0).tolist()
 
 
 def tree(parents, relations):
@@ -91,15 +84,15 @@ def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
     statistics = random.integers(0, 9, size=(len(parses), 5))
     lengths = random.integers(0, 60, size=len(parses))
     partitions = [
-        by_length(lengths, edges=DEPS_SAN),
+        by_length(lengths, edges=PAPERS["deps-san"].edges),
         by_depth(parses),
         *by_distance(parses),
         labelled("any", [str(one) for one in random.integers(4, size=len(parses))]),
     ]
     for grouping in partitions:
         assert not grouping.overlapping
-        assert (grouping.chosen @ statistics).sum(0).tolist() == statistics.sum(0).tolist()
-        assert grouping.chosen.shape == (len(grouping.names), len(parses))
+        assert (grouping.members @ statistics).sum(0).tolist() == statistics.sum(0).tolist()
+        assert grouping.members.shape == (len(grouping.names), len(parses))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -126,7 +119,7 @@ def test_the_interval_is_the_one_of_the_groups_sentences_alone(seed):
 
 
 def test_a_small_group_is_marked_and_has_no_interval():
-    values = ["a"] * FEW + ["b"] * (FEW - 1) + ["c"] * (FEW + 1)
+    values = ["a"] * FEW_SENTENCES + ["b"] * (FEW_SENTENCES - 1) + ["c"] * (FEW_SENTENCES + 1)
     lines = ["Ja.", "Nein."] * (len(values) // 2)
     found = tabulate(labelled("size", values), evidence(lines, lines), evidence(lines[::-1], lines))
     assert [row.few for row in found.rows] == [False, True, False]
@@ -158,11 +151,11 @@ def test_no_text_at_all_has_no_share():
 
 
 def test_an_empty_group_has_no_score():
-    found = table(by_length(LENGTHS))
+    found = table(by_length(LENGTHS, edges=PAPERS["pascal"].edges))
     row = found.rows[-1]
     assert (row.count, row.share, row.system, row.baseline, row.difference) == (0, 0, None, None, None)
     assert (row.few, row.comparison) == (False, None)
-    assert as_json(found)["rows"][-1]["system"] is None
+    assert found.to_json()["rows"][-1]["system"] is None
 
 
 def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
@@ -175,7 +168,7 @@ def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
 
 
 def test_sentences_that_are_left_out_leave_their_statistics_out():
-    part = evidence(HYPOTHESES).only(np.array([True, False, True, False]))
+    part = evidence(HYPOTHESES).select(np.array([True, False, True, False]))
     alone = evidence([HYPOTHESES[0], HYPOTHESES[2]], [REFERENCES[0], REFERENCES[2]])
     assert part.score.value == alone.score.value
     assert part.exact.tolist() == alone.exact.tolist()
@@ -190,9 +183,9 @@ def test_lengths_count_words_characters_or_pieces():
 
 
 def test_the_side_and_the_unit_are_named():
-    grouping = by_length(LENGTHS, side="target", unit="pieces", edges=LDD)
+    grouping = by_length(LENGTHS, side="target", unit="pieces", edges=PAPERS["ldd"].edges)
     assert (grouping.by, grouping.unit, grouping.counted) == ("reference length", "pieces", "pieces")
-    assert grouping.names == ["1-9", "10-19", "20-29", "30-39", "40-49", ">49"]
+    assert grouping.names == ["1-10", "11-20", "21-30", "31-40", "41-50", ">50"]
 
 
 def test_depths_and_distances_have_the_buckets_given():
@@ -219,7 +212,7 @@ def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_stan
     ]
     grouping = by_relation(parses)
     assert grouping.names == ["nsubj", "nsubj:pass", "obj"]
-    assert grouping.chosen.astype(int).tolist() == [[1, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
+    assert grouping.members.astype(int).tolist() == [[1, 1, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     assert grouping.sizes.tolist() == [3, 2, 2, 1, 0]
 
 
@@ -227,20 +220,21 @@ def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_stan
 def test_the_sentences_of_a_relation_are_those_in_which_it_is_found(seed):
     parses = random_parses(seed)
     grouping = by_relation(parses)
-    for name, chosen in zip(grouping.names, grouping.chosen, strict=True):
+    for name, chosen in zip(grouping.names, grouping.members, strict=True):
         found = [any(r == name or r.startswith(f"{name}:") for r in parse.relations) for parse in parses]
         assert chosen.tolist() == found
-    counts = grouping.chosen.sum(1).tolist()
+    counts = grouping.members.sum(1).tolist()
     assert all(one >= other for one, other in pairwise(counts))
 
 
-def test_rare_relations_are_left_out_and_named_unless_all_are_rare():
+def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
+    caplog.set_level("INFO", logger="synmt")
     parses = [tree([0, 0], ["root", "obj"])] * 3 + [tree([0, 0], ["root", "iobj"])]
-    grouping, rare = without_rare(by_relation(parses), fewest=2)
-    assert (grouping.names, rare) == (["obj"], ["iobj"])
-    assert grouping.chosen.tolist() == [[True, True, True, False]]
-    kept, rare = without_rare(by_relation(parses), fewest=5)
-    assert (kept.names, rare) == (["obj", "iobj"], [])
+    grouping = without_rare(by_relation(parses), fewest=2)
+    assert (grouping.names, caplog.messages) == (["obj"], ["relations in fewer than 2 sentences are left out: iobj"])
+    assert grouping.members.tolist() == [[True, True, True, False]]
+    assert without_rare(by_relation(parses), fewest=5).names == ["obj", "iobj"]
+    assert len(caplog.messages) == 1
 
 
 def test_trees_without_relations_have_no_groups():
@@ -249,7 +243,7 @@ def test_trees_without_relations_have_no_groups():
 
 
 def test_json_has_the_interval_and_both_shares():
-    values = as_json(table(by_length(LENGTHS, edges=(2,))))
+    values = table(by_length(LENGTHS, edges=(2,))).to_json()
     assert (values["by"], values["unit"], values["text_in"], values["overlapping"]) == (
         "source length",
         "words",
@@ -266,8 +260,8 @@ def test_json_has_the_interval_and_both_shares():
         "difference": 0,
         "comparison": None,
     }
-    lines = ["Ja."] * FEW
-    found = as_json(tabulate(labelled("a", ["a"] * FEW), evidence(lines, lines), evidence(lines, lines)))
+    lines = ["Ja."] * FEW_SENTENCES
+    found = tabulate(labelled("a", ["a"] * FEW_SENTENCES), evidence(lines, lines), evidence(lines, lines)).to_json()
     assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
 
 

@@ -7,26 +7,26 @@ import sys
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.plot import MOST, check_number, draw_groups, save_groups_plot
-from synmt.analysis.groups.scores import FEW, Grouping, Result, Row, Table
+from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups, save_groups_plot
+from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, GroupRow, GroupScore, GroupTable
 from synmt.analysis.plots import check_plot
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
 
-EMPTY = Row("41-50", 0, 0.0, 0.0, None)
+EMPTY = GroupRow("41-50", 0, 0.0, 0.0, None)
 
 
 def row(name, score, baseline=None, *, count=20, interval=None):
     compared = Comparison(score - baseline, *interval, 0.04) if interval else None
-    base = None if baseline is None else Result(baseline, 0.1)
-    return Row(name, count, count / 100, count / 100, Result(score, 0.2), base, compared)
+    base = None if baseline is None else GroupScore(baseline, 0.1)
+    return GroupRow(name, count, count / 100, count / 100, GroupScore(score, 0.2), base, compared)
 
 
 def table(rows, *, by="source length", unit="words", metric="bleu", total=None):
     names, chosen = [one.group for one in rows], np.zeros((len(rows), 0), bool)
     grouping = Grouping(by, unit, names, chosen, np.zeros(0, int), exact=not unit)
-    return Table(grouping, make_metric(metric), rows, total or rows[0])
+    return GroupTable(grouping, make_metric(metric), rows, total or rows[0])
 
 
 COMPARED = [
@@ -35,6 +35,7 @@ COMPARED = [
     row(">20", 30.0, 29.0, count=4),
     EMPTY,
 ]
+TOTAL = row("all", 20.0, 19.0, interval=(0.5, 1.5))
 
 
 def notes(axes):
@@ -52,7 +53,7 @@ def test_differences_have_their_intervals_and_small_groups_none():
     assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([2], [1.0])
     assert notes(above) == ["-1.0", "+2.0", "+1.0"]
     assert above.get_title(loc="left") == "pascal − plain"
-    assert [text.get_text() for text in above.get_legend().get_texts()] == [f"fewer than {FEW} sentences"]
+    assert [text.get_text() for text in above.get_legend().get_texts()] == [f"fewer than {FEW_SENTENCES} sentences"]
     assert above.get_ylabel() == "Δ BLEU (points)"
     assert [bar.get_height() for bar in below.patches] == [20, 60, 4, 0]
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
@@ -66,7 +67,7 @@ def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
 
 
 def test_a_plot_of_one_system_shows_its_scores():
-    rows = [row("a", 20.0), row("b", 30.0), Row("c", 0, 0.0, 0.0, None)]
+    rows = [row("a", 20.0), row("b", 30.0), GroupRow("c", 0, 0.0, 0.0, None)]
     above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], system="pascal").axes
     assert notes(above) == ["20.0", "30.0"]
     assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
@@ -92,16 +93,21 @@ def test_few_groups_stand_no_wider_beside_a_table_of_many():
 
 
 def test_more_tables_than_a_page_shows_are_refused(tmp_path):
-    check_number(["a"] * MOST, tmp_path / "x.png")
-    with pytest.raises(UsageError, match=r"a plot shows 8 tables at most\. Tables asked for: a, a"):
-        check_number(["a"] * (MOST + 1), tmp_path / "x.png")
+    check_table_count(["a"] * MOST_TABLES, tmp_path / "x.png")
+    with pytest.raises(UsageError, match=r"a plot shows at most 8 tables, not 9 \(a, a"):
+        check_table_count(["a"] * (MOST_TABLES + 1), tmp_path / "x.png")
 
 
 def test_tables_without_groups_can_be_drawn(tmp_path):
-    empty = table([], total=row("all", 20.0, 19.0, interval=(0.5, 1.5)))
-    save_groups_plot([empty], tmp_path / "x.svg", system="pascal", baseline="plain")
-    nothing = table([EMPTY], total=row("all", 20.0))
-    save_groups_plot([nothing, table([], total=row("all", 20.0))], tmp_path / "y.svg", system="pascal")
+    above, below = draw_groups([table([], total=TOTAL)], system="pascal", baseline="plain").axes
+    assert (notes(above), list(below.patches), below.get_xlabel()) == ([], [], "Source length (words)")
+    figure = draw_groups([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))], system="pascal")
+    assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[1::2]] == [[0], []]
+    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["41-50"]
+    assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
+    # an axis without data can still be written
+    assert save_groups_plot([table([], total=TOTAL)], tmp_path / "x.svg", system="pascal", baseline="plain") == ""
+    assert ">pascal − plain<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 def test_plots_are_written_as_their_names_say_and_twice_the_same(tmp_path):

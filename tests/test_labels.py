@@ -44,10 +44,13 @@ def test_sentences_are_chosen_by_all_conditions_on_their_labels(conditions, expe
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        (["split"], r"'split' is no condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
+        (["split"], r"'split' is not a condition\. Conditions: COLUMN=VALUE, COLUMN!=VALUE"),
         (["splt!=length"], r"no label 'splt'\. Labels: split, attractors\. Did you mean 'split'\?"),
-        (["split=lenght"], r"no label 'split' is 'lenght'\. .*: \(empty\), length, seen\. Did you mean 'length'\?"),
-        (["attractors=3"], r"no label 'attractors' is '3'\. Its values: 0, 1, 2\.$"),
+        (
+            ["split=lenght"],
+            r"label 'split' has no value 'lenght'\. .* \(empty\), length, seen\. Did you mean 'length'\?",
+        ),
+        (["attractors=3"], r"label 'attractors' has no value '3'\. Its values: 0, 1, 2\.$"),
         (["split=length", "attractors=2"], "no test sentence has split=length and attractors=2"),
     ],
 )

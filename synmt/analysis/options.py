@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from synmt.arrays import Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,12 +29,12 @@ class GroupOptions:
     tokenize: str | None = None
     lowercase: bool | None = None
     labels: Path | None = None
-    label: list[str] | None = None
-    where: list[str] | None = None
+    label: Sequence[str] = ()
+    where: Sequence[str] = ()
     baseline: Path | None = None
     buckets: str | None = None
     unit: str = "words"
-    side: str = "source"
+    side: Side | None = None
     parser: str | None = None
     parses: Path | None = None
     plot: Path | None = None

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from synmt import __version__
+from synmt.analysis.progress import show_progress_with
 from synmt.cli import console, running
 from synmt.cli.analyze import analyze
 from synmt.cli.arguments import StrictCommand
@@ -54,6 +55,7 @@ def options(
 ) -> None:
     """Neural machine translation that reads syntax: raw text in, translations and scores out."""
     console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)
+    show_progress_with(console.progress)
 
 
 def main() -> None:

@@ -5,93 +5,77 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
-from typing import Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from synmt import __version__
+from synmt.analysis.options import (
+    AttentionOptions,
+    CompareOptions,
+    GateOptions,
+    GroupOptions,
+    RobustnessOptions,
+    TreeOptions,
+)
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.analyze_groups import analyze_groups
 from synmt.cli.arguments import typed_options
-from synmt.cli.finding import AnalysisReport
 from synmt.errors import SynmtError, UsageError
 
-
-def _report(question: str) -> Callable[..., AnalysisReport]:
-    """Answer a question of `synmt.analysis`, with options as keywords."""
-
-    def find(**values: Any) -> AnalysisReport:
-        from importlib import import_module
-
-        from synmt.analysis import options, progress
-
-        progress.show_progress_with(console.progress)
-        record = {"trees": "Tree", "gates": "Gate", "attention": "Attention", "compare": "Compare"}
-        made = getattr(options, record.get(question, "Robustness") + "Options")(**values)
-        report = getattr(import_module(f"synmt.analysis.{question}.report"), f"analyze_{question}")(made)
-
-        def show() -> None:
-            for part in report.to_text():
-                if isinstance(part, str):
-                    print(part)
-                else:
-                    columns, rows = list(part.columns), [list(row) for row in part.rows]
-                    console.table(part.title, columns, rows, to_stdout=True)
-
-        return AnalysisReport(report.system, report.to_json, show, report.to_html, report.runs)
-
-    return find
+if TYPE_CHECKING:
+    from synmt.analysis.report import AnalysisReport
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """One kind of analysis.
+class _Question:
+    """One question that the command answers, by `synmt.analysis.NAME.report.analyze_NAME`.
 
-    asked_by: the options that ask for it.
-    find: finds it, given `options`.
-    figures: whether its part of a page has figures by matplotlib.
+    options: the record of its options, whose fields have the names of the command's parameters.
+    flags: the parameters that ask it.
+    figures: whether its sections of a page have figures made by matplotlib.
     """
 
-    asked_by: tuple[str, ...]
-    find: Callable[..., AnalysisReport]
-    options: tuple[str, ...]
-    figures: bool = True
+    name: str
+    options: type
+    flags: tuple[str, ...]
+    figures: bool = False
 
     @property
-    def name(self) -> str:
-        """What is typed to ask for it."""
-        return " or ".join("--" + name.replace("_", "-") for name in self.asked_by)
+    def names(self) -> set[str]:
+        """The parameters that belong to the question."""
+        return {*self.flags, *(field.name for field in fields(self.options))}
+
+    def __str__(self) -> str:
+        """Name the options that ask the question, for messages."""
+        return " or ".join(map(_flag, self.flags))
+
+    def answer(self, values: Mapping[str, Any]) -> AnalysisReport:
+        """Analyse with the values of parameters; those that were not typed have the record's defaults."""
+        chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
+        return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(self.options(**chosen))
 
 
-_GROUPED = ("by_length", "by_depth", "by_distance", "by_relation", "by_label")
-_READING = ("by_depth", "by_distance", "by_relation", "robustness")
-"""What takes trees that are given."""
-_FILES = ("hypotheses", "references", "source")
-_SCORED = ("metric", "tokenize", "lowercase")
-_TEST = ("run", "test")
-_KINDS = (
-    _Kind(
-        _GROUPED,
-        analyze_groups,
-        (
-            *_GROUPED,
-            *_TEST,
-            *_FILES,
-            *_SCORED,
-            *("labels", "label", "where", "baseline", "buckets", "unit", "side", "parser", "parses", "plot"),
-        ),
+_QUESTIONS = (
+    _Question(
+        "groups",
+        GroupOptions,
+        tuple(field.name for field in fields(GroupOptions) if field.name.startswith("by_")),
+        figures=True,
     ),
-    _Kind(("trees",), _report("trees"), (*_TEST, "parser", "gold", "head", "side", "draw", "plot"), figures=False),
-    _Kind(("gates",), _report("gates"), (*_TEST, "parser", "plot"), figures=False),
-    _Kind(("attention",), _report("attention"), (*_TEST, "parser", "head", "side", "sentence", "what", "plot")),
-    _Kind(("compare",), _report("compare"), ("compare", "test", *_FILES[1:], *_SCORED, "parser", "top"), figures=False),
-    _Kind(("robustness",), _report("robustness"), (*_TEST, *_SCORED, "parser", "parses", "shares", "seed", "plot")),
+    _Question("trees", TreeOptions, ("trees",)),
+    _Question("gates", GateOptions, ("gates",)),
+    _Question("attention", AttentionOptions, ("attention",), figures=True),
+    _Question("compare", CompareOptions, ("compare",)),
+    _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
+_READ_PARSES = ("by_depth", "by_distance", "by_relation", "robustness")
+"""What uses the trees of --parses."""
 
 
 def analyze(
@@ -115,29 +99,29 @@ def analyze(
     hypotheses: options.Hypotheses = None,
     references: options.References = None,
     source: options.Source = None,
-    metric: options.MetricName = "bleu",
+    metric: options.MetricName = GroupOptions.metric,
     tokenize: options.Tokenize = None,
     lowercase: options.Lowercase = None,
     buckets: options.Buckets = None,
-    unit: options.Unit = "words",
+    unit: options.Unit = GroupOptions.unit,
     parses: options.Parses = None,
     gold: options.Gold = None,
     head: options.Head = None,
-    side: options.Side = "source",
-    draw: options.Draw = 0,
-    sentence: options.Sentence = 1,
-    what: options.Show = "weights",
-    top: options.Top = 20,
-    shares: options.Shares = "0,0.1,0.25,0.5,0.75,1",
-    seed: options.Seed = 1,
+    side: options.Side = None,
+    draw: options.Draw = TreeOptions.draw,
+    sentence: options.Sentence = AttentionOptions.sentence,
+    what: options.Show = AttentionOptions.what,
+    top: options.Top = CompareOptions.top,
+    shares: options.Shares = RobustnessOptions.shares,
+    seed: options.Seed = RobustnessOptions.seed,
     parser: options.Parser = None,
     plot: options.Plot = None,
     page: options.Page = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Find out where a system gains, which trees it has learnt, what its heads look at, and which words use syntax.
+    """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
 
-    Several analyses may be asked for at once; --html puts all of them on one page.
+    Several analyses can be made at once; --html writes all of them to one page.
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
@@ -145,120 +129,118 @@ def analyze(
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
-    # each kind of analysis takes the options of its own, by name
-    given = dict(locals())
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    kinds = _kinds(typed)
-    _check_input({shown: given[name] for name, shown in typed.items()})
-    _check_files(kinds, plot, page)
-    _tell(_find_all(kinds, given), page, as_json=as_json)
+    questions = _choose_questions(typed)
+    _check_standard_input({typed[name]: context.params[name] for name in typed})
+    _check_files(questions, plot, page)
+    _show(_answer(questions, {name: context.params[name] for name in typed}), page, as_json=as_json)
 
 
-def _kinds(typed: dict[str, str]) -> list[_Kind]:
-    """Find the kinds of analysis that were asked for, and refuse options that none of them has."""
-    asked = [kind for kind in _KINDS if any(name in typed for name in kind.asked_by)]
-    for name, shown in typed.items():
-        owners = [kind for kind in _KINDS if name in kind.options]
-        if owners and not any(kind in asked for kind in owners):
-            several = len(owners) > 1 or len(owners[0].asked_by) > 1
+def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
+    """Find the questions that were asked, and refuse options that belong to none of them."""
+    chosen = [one for one in _QUESTIONS if any(name in typed for name in one.flags)]
+    for name, spelling in typed.items():
+        owners = [one for one in _QUESTIONS if name in one.names]
+        if owners and not any(one in chosen for one in owners):
+            several = len(owners) > 1 or len(owners[0].flags) > 1
             add = "Add one of them" if several else "Add it"
-            raise UsageError(f"{shown} belongs to {' or '.join(kind.name for kind in owners)}", do=add)
-    if "parses" in typed and not any(name in typed for name in _READING):
-        *names, last = ("`--" + name.replace("_", "-") + "`" for name in _READING)
-        raise UsageError("trees were given, but not asked for", do=f"Add {', '.join(names)} or {last}")
-    if not asked:
-        names = [kind.name for kind in _KINDS]
-        raise UsageError("no analysis was asked for", do=f"Ask for {', '.join(names[:-1])} or {names[-1]}")
-    return asked
+            raise UsageError(f"{spelling} belongs to {' or '.join(map(str, owners))}", do=add)
+    if "parses" in typed and not any(name in typed for name in _READ_PARSES):
+        *names, last = (f"`{_flag(name)}`" for name in _READ_PARSES)
+        raise UsageError("--parses has no use here", do=f"Add {', '.join(names)} or {last}")
+    if not chosen:
+        *names, last = map(str, _QUESTIONS)
+        raise UsageError("no analysis is chosen", do=f"Choose {', '.join(names)} or {last}")
+    return chosen
 
 
-def _check_input(given: dict[str, Any]) -> None:
-    """Refuse to read standard input twice; `given` is what was typed, by the option's name."""
-    values = ((name, one) for name, value in given.items() for one in (value if name == "--compare" else [value]))
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _check_standard_input(typed: Mapping[str, Any]) -> None:
+    """Refuse to read standard input twice."""
+    values = ((name, one) for name, value in typed.items() for one in (value if name == "--compare" else [value]))
     piped = [name for name, value in values if str(value) == "-"]
     if len(piped) > 1:
         both = " and ".join(dict.fromkeys(piped))
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
 
 
-def _check_files(kinds: Sequence[_Kind], plot: Path | None, page: Path | None) -> None:
-    if plot and sum("plot" in kind.options for kind in kinds) > 1:
-        raise UsageError("several analyses would draw into one file", where=str(plot), do="Ask for one at a time")
+def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
+    if plot and sum("plot" in one.names for one in questions) > 1:
+        raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.analysis.html import check_page
 
         check_page(page)
-        if any(kind.figures for kind in kinds):
+        if any(one.figures for one in questions):
             from synmt.analysis.plots import check_matplotlib
 
             check_matplotlib()
 
 
-def _find_all(kinds: Sequence[_Kind], given: dict[str, Any]) -> dict[str, AnalysisReport]:
-    """Make the analyses; all that take the newest run take the same one, and it is said which."""
-    # translations of files need no run
-    taking = [
-        kind for kind in kinds if "run" in kind.options and not ("hypotheses" in kind.options and given["hypotheses"])
-    ]
-    chosen = {"run": _newest_run() if taking and given["run"] is None else given["run"]}
+def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+    """Answer all questions about the same run: the one that the user named, or the newest."""
+    # groups may be about translations in files
+    need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
+    newest = _newest_run() if need_run and "run" not in values else None
     return {
-        kind.asked_by[0]: kind.find(
-            **{name: (chosen if kind in taking else {}).get(name, given[name]) for name in kind.options}
-        )
-        for kind in kinds
+        one.flags[0]: one.answer({"run": newest, **values} if newest and one in need_run else values)
+        for one in questions
     }
 
 
 def _newest_run() -> Path | None:
-    """Find the run that is taken where none is named, and say which it is; None where there is none to take."""
     from synmt.run import find_run
 
     try:
         newest = find_run(None).folder
     except SynmtError:
-        # whatever needs it says so, after it has looked at its own options
+        # the analysis reports this after it has checked its own options
         return None
     console.remark(f"run: {newest}")
     return newest
 
 
-def _tell(findings: dict[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
-    # what may still fail comes before anything is printed
-    made = _make_page(list(findings.values())) if page else ""
-    values = {name: finding.values() for name, finding in findings.items()} if as_json else {}
-    # whoever reads only the first lines, as `head` does, gets the page all the same
+def _show(reports: Mapping[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
+    # everything that may still fail comes before anything is printed
+    html = _make_page(list(reports.values())) if page else ""
+    values = {name: report.to_json() for name, report in reports.items()} if as_json else {}
+    # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files import write_atomically
 
         with console.written("page", page), write_atomically(page) as out:
-            out.write(made)
-    if values:
-        shown = values if len(values) > 1 else next(iter(values.values()))
-        print(json.dumps(shown, ensure_ascii=False, indent=2))
+            out.write(html)
+    if as_json:
+        print(json.dumps(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
     else:
-        _print(list(findings.values()))
+        _print_text(list(reports.values()))
 
 
-def _print(findings: Sequence[AnalysisReport]) -> None:
-    for number, finding in enumerate(findings):
+def _print_text(reports: Sequence[AnalysisReport]) -> None:
+    for number, report in enumerate(reports):
         if number:
             print()
-        finding.show()
+        for block in report.to_text():
+            if isinstance(block, str):
+                print(block)
+            else:
+                console.table(block.title, list(block.columns), [list(row) for row in block.rows], to_stdout=True)
 
 
-def _make_page(findings: Sequence[AnalysisReport]) -> str:
+def _make_page(reports: Sequence[AnalysisReport]) -> str:
     from synmt.analysis.html import code, make_page, paragraph, table
     from synmt.analysis.run_facts import facts_table
     from synmt.run import Run
 
-    sections = [section for finding in findings for section in finding.sections()]
-    systems = ", ".join(dict.fromkeys(finding.system for finding in findings))
-    runs = {folder.resolve(): Run(folder) for finding in findings for folder in finding.runs}
+    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
     columns, rows = facts_table(list(runs.values()))
     made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
     return make_page(
-        systems,
-        sections,
+        ", ".join(dict.fromkeys(report.system for report in reports)),
+        [section for report in reports for section in report.to_html()],
         about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
         made_by=made_by + code(shlex.join(["synmt", *sys.argv[1:]])),
     )

@@ -2,185 +2,154 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-_SCORES, _TREES, _WEIGHTS = "Scores by group", "Trees", "Attention and gates"
-_COMPARED, _CHANGED = "Two systems, sentence by sentence", "Robustness"
-"""The panels of the help page; what all kinds of analysis take has no panel of its own."""
+# one panel of the help page for each subject; options of several questions are in no panel
+_common = partial(typer.Option, path_type=Path)
+_scores = partial(_common, rich_help_panel="Scores by group")
+_trees = partial(_common, rich_help_panel="Trees")
+_weights = partial(_common, rich_help_panel="Attention and gates")
+_compare = partial(_common, rich_help_panel="Two systems, sentence by sentence")
+_robust = partial(_common, rich_help_panel="Robustness")
 
 LABELS_FILE = "LABELS.tsv"
 
 Labels = Annotated[
     Path | None,
-    typer.Argument(metavar=LABELS_FILE, help="For --by-label and --where: tab-separated, a row of names first."),
+    typer.Argument(
+        metavar=LABELS_FILE,
+        path_type=Path,
+        help="Labels for --by-label and --where: a tab-separated file with a header.",
+    ),
 ]
-ByLength = Annotated[bool, typer.Option("--by-length", rich_help_panel=_SCORES, help="Group by length.")]
-ByLabel = Annotated[
-    bool,
-    typer.Option("--by-label", rich_help_panel=_SCORES, help="Group by labels: of the file given, else of the run."),
+ByLength = Annotated[bool, _scores("--by-length", help="Group by length.")]
+ByDepth = Annotated[bool, _scores("--by-depth", help="Group by the depth of the tree.")]
+ByDistance = Annotated[
+    bool, _scores("--by-distance", help="Group by the mean and by the longest distance to a parent.")
 ]
-Label = Annotated[
-    list[str] | None,
-    typer.Option(rich_help_panel=_SCORES, help="A column of the labels (again for more); else all."),
-]
+ByRelation = Annotated[bool, _scores("--by-relation", help="Group by the relations in the tree.")]
+ByLabel = Annotated[bool, _scores("--by-label", help="Group by the labels in LABELS.tsv, or in the run.")]
+Label = Annotated[list[str] | None, _scores(help="A column of the labels (repeatable); default: all columns.")]
 Where = Annotated[
     list[str] | None,
-    typer.Option(
+    _scores(
         metavar="CONDITION",
-        rich_help_panel=_SCORES,
-        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (again for more: all must hold).",
+        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all must hold).",
     ),
 ]
-Baseline = Annotated[
-    Path | None,
-    typer.Option(metavar="RUN|FILE", rich_help_panel=_SCORES, help="What to compare with: a run or translations."),
+Baseline = Annotated[Path | None, _scores(metavar="RUN|FILE", help="Run or file of translations to compare with.")]
+Buckets = Annotated[
+    str | None,
+    _scores(
+        help="Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30. "
+        "Default: pascal for lengths, quarters of the data for depths and distances. ldd counts target lengths.",
+    ),
 ]
-Hypotheses = Annotated[Path | None, typer.Option(help="Translations, instead of a run.")]
-References = Annotated[Path | None, typer.Option(help="References of translations.")]
-Source = Annotated[Path | None, typer.Option(help="Their source.")]
-MetricName = Annotated[str, typer.Option(help="One of those of `synmt score`: bleu, chrf, ter, ribes …")]
+Unit = Annotated[str, _scores(help="Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    typer.Option(
-        rich_help_panel=_SCORES,
-        help="How BLEU cuts words: 13a, intl, zh, ja-mecab, char, none …; else as the run's recipe, or 13a.",
-    ),
+    _scores(help="Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,
-    typer.Option(
-        "--lowercase/--cased", rich_help_panel=_SCORES, help="Ignore case, or not; else as the run's recipe, or not."
-    ),
-]
-Buckets = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_SCORES,
-        help="The papers': pascal, deps-san, ldd; or the last value of each bucket, such as 10,20,30. "
-        "By default pascal for lengths, quarters of the data for depths and distances.",
-    ),
-]
-Unit = Annotated[str, typer.Option(rich_help_panel=_SCORES, help="What a length counts: words, pieces or characters.")]
-ByDepth = Annotated[bool, typer.Option("--by-depth", rich_help_panel=_SCORES, help="Group by the depth of the tree.")]
-ByDistance = Annotated[
-    bool,
-    typer.Option(
-        "--by-distance", rich_help_panel=_SCORES, help="Group by the mean, and by the longest, distance to a parent."
-    ),
-]
-ByRelation = Annotated[
-    bool, typer.Option("--by-relation", rich_help_panel=_SCORES, help="Group by the relations that a sentence has.")
-]
-Parses = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.conllu",
-        help="Trees of the test set, for --by-depth, --by-distance, --by-relation and --robustness; else it is parsed.",
-    ),
+    _scores("--lowercase/--cased", help="Whether scores ignore case; default: as in the run's recipe, or cased."),
 ]
 Trees = Annotated[
-    bool,
-    typer.Option(
-        "--trees",
-        rich_help_panel=_TREES,
-        help="Compare trees read off the model's weights with gold or parsed ones.",
-    ),
+    bool, _trees("--trees", help="Compare the trees in the model's weights with gold trees or a parser's.")
 ]
 Gold = Annotated[
     Path | None,
-    typer.Option(
+    _trees(
         metavar="FILE.conllu",
-        rich_help_panel=_TREES,
-        help="Text and trees to compare with; for the target, trees of the test set's references. "
-        "Else the test set, parsed.",
+        help="Text and gold trees to compare with; with --side target, trees of the test set's references. "
+        "Default: parse the test set.",
     ),
 ]
-Head = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LAYER.HEAD",
-        help="An attention head, counted from 1, or `all`. With --trees else what has learnt trees; with --attention "
-        "else all.",
-    ),
-]
-Side = Annotated[str, typer.Option(help="Whose lengths, trees, heads: source or target.")]
 Draw = Annotated[
     int,
-    typer.Option(
+    _trees(
         metavar="N",
         min=0,
         show_default=False,
-        rich_help_panel=_TREES,
-        help="Draw so many sentences: here, and into the run or --plot.",
+        help="Number of sentences to draw: in the terminal, and into the run folder or --plot.",
     ),
 ]
 Gates = Annotated[
-    bool,
-    typer.Option(
-        "--gates",
-        rich_help_panel=_WEIGHTS,
-        help="Show how far an LSTM's gate to syntax opens at each target word, by part of speech.",
-    ),
+    bool, _weights("--gates", help="Show how far an LSTM's syntax gate opens at each target word, by part of speech.")
 ]
 Attention = Annotated[
     bool,
-    typer.Option(
+    _weights(
         "--attention",
-        rich_help_panel=_WEIGHTS,
-        help="Show what each head looks at: entropy, how often its top choice is the parent, heat maps.",
+        help="Show what each head attends to: entropy, how often the strongest weight is on the parent, heat maps.",
     ),
 ]
-Sentence = Annotated[
-    int, typer.Option(metavar="N", min=1, rich_help_panel=_WEIGHTS, help="The sentence of the heat maps.")
-]
+Sentence = Annotated[int, _weights(metavar="N", min=1, help="Line of the test set for the heat maps.")]
 Show = Annotated[
     str,
-    typer.Option(
+    _weights(
         metavar="weights|factor|bias|cross",
-        rich_help_panel=_WEIGHTS,
-        help="What heat maps show: weights, a variant's factor or bias, or attention to the source.",
+        help="Content of heat maps: attention weights, a variant's factor or bias, or attention to the source.",
     ),
 ]
 Compare = Annotated[
     tuple[Path, Path] | None,
-    typer.Option(
+    _compare(
         metavar="A B",
-        rich_help_panel=_COMPARED,
-        help="Two runs, or two files of translations: the sentences that differ most, with trees and alignments.",
+        help="Two runs or files of translations: list the sentences that differ most, with trees and alignments.",
     ),
 ]
-Top = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_COMPARED, help="Sentences to show.")]
+Top = Annotated[int, _compare(metavar="N", min=1, help="Number of sentences to show.")]
 Robustness = Annotated[
     bool,
-    typer.Option(
+    _robust(
         "--robustness",
-        rich_help_panel=_CHANGED,
-        help="Translate the test set again under damaged trees, other parsers', and none.",
+        help="Translate the test set again with damaged trees, with another parser's, and without trees.",
     ),
 ]
-Shares = Annotated[
-    str,
-    typer.Option(rich_help_panel=_CHANGED, help="Shares of words that get another parent, with commas, from 0 to 1."),
+Shares = Annotated[str, _robust(help="Shares of words that get a random parent, between 0 and 1, separated by commas.")]
+Seed = Annotated[int, _robust(min=0, help="Random seed for these parents.")]
+Run = Annotated[Path | None, _common(help="Run folder; default: the newest finished one in runs/.")]
+Test = Annotated[str | None, _common(help="Test set of the run; default: `test`, or the first by name.")]
+Hypotheses = Annotated[Path | None, _common(help="File of translations to analyse instead of a run.")]
+References = Annotated[Path | None, _common(help="File of references for --hypotheses or --compare.")]
+Source = Annotated[Path | None, _common(help="File of the source text for --hypotheses or --compare.")]
+MetricName = Annotated[str, _common(help="A metric of `synmt score`: bleu, chrf, ter, ribes …")]
+Side = Annotated[
+    str | None,
+    _common(metavar="source|target", help="Side of the lengths, trees or heads; default: source, or target for ldd."),
 ]
-Seed = Annotated[int, typer.Option(min=0, rich_help_panel=_CHANGED, help="Seed of the other parents.")]
-Page = Annotated[
+Head = Annotated[
+    str | None,
+    _common(
+        metavar="LAYER.HEAD",
+        help="An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, all heads for "
+        "--attention.",
+    ),
+]
+Parses = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE.html", help="Write all that was asked for as one self-contained page."),
+    _common(
+        metavar="FILE.conllu",
+        help="Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: parse it.",
+    ),
 ]
-Run = Annotated[Path | None, typer.Option(help="A run folder; else the newest finished one.")]
-Test = Annotated[str | None, typer.Option(help="The run's test set; else `test`, or the first by name.")]
 Parser = Annotated[
     str | None,
-    typer.Option(
+    _common(
         metavar="FOLDER|official|compact",
-        help="The Stanza model that parses or tags; else the run's, or its recipe's. With --robustness: another one.",
+        help="Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another one.",
     ),
 ]
 Plot = Annotated[
     Path | None,
-    typer.Option(help="Draw it into this .png, .svg or .pdf; with --trees, the sentences of --draw (.svg)."),
+    _common(help="Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg)."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Page = Annotated[
+    Path | None, _common("--html", metavar="FILE.html", help="Write all analyses to one self-contained page.")
+]
+AsJson = Annotated[bool, _common("--json", help="Print JSON.")]

@@ -127,7 +127,7 @@ def _read(run: Run, test: str) -> Outputs:
 
 
 def _scoring(run: Run) -> MetricOptions:
-    evaluation = run.recipe().evaluation
+    evaluation = run.evaluation()
     return MetricOptions(evaluation.tokenize, evaluation.lowercase)
 
 

@@ -1,96 +1,145 @@
-"""Buckets of numbers, by the last value of each: those of the papers, one's own, or quarters of the data.
+"""Group sentences by a number, such as their length, in buckets.
 
     bucket(v) = number of buckets whose last value is below v
 
-The names of the buckets say which end belongs to them: `11-20` has both.
+A bucket contains its last value: 20 belongs to `11-20`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray
+from synmt.analysis.groups.scores import Grouping
+from synmt.arrays import IntArray, Side
 from synmt.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from synmt.data.vocabulary import Vocabulary
 
 Values = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 Edges = tuple[float, ...]
-"""The last value of each bucket but the open one; without any there is one bucket."""
+"""The last value of each bucket except the last, which is open; no edges make one bucket."""
 
-PASCAL: Edges = (10, 20, 30, 40, 50)
-"""1-10, 11-20, … (Bugliarello & Okazaki, 2020, figure 2)."""
+TENS: Edges = (10, 20, 30, 40, 50)
 
-DEPS_SAN: Edges = (10, 20, 30, 40, 50, 60, 70, 80)
-"""The nine groups of Peng et al. (2022), which they call 0-10, 10-20, … and >80.
 
-A bucket has its last length and not its first: since 81 is the first of >80, 80 belongs to the group before, and the
-other limits are taken alike. No sentence has 0 words, so that the first one is 1-10.
-"""
+@dataclass(frozen=True)
+class PaperBuckets:
+    """The length buckets of a paper, in words, and whose lengths it counts."""
 
-LDD: Edges = (9, 19, 29, 39, 49)
-"""[0, 10), [10, 20), …: tens that have their first length and not their last (Liu & Sima'an, 2022)."""
+    edges: Edges
+    side: Side = "source"
 
-PAPERS = {"pascal": PASCAL, "deps-san": DEPS_SAN, "ldd": LDD}
-"""Buckets of source lengths in words, by the names that recipes have."""
+
+PAPERS = {
+    # figure 2 of Bugliarello & Okazaki (2020): 1-10, 11-20, … >50
+    "pascal": PaperBuckets(TENS),
+    # Peng et al. (2022) write 0-10, 10-20, … >80: 80 is not in >80, so each bucket contains its last length
+    "deps-san": PaperBuckets((10, 20, 30, 40, 50, 60, 70, 80)),
+    # Liu & Sima'an (2022): (0, 10], (10, 20], … and sentences whose target length "exceeds 50"
+    "ldd": PaperBuckets(TENS, side="target"),
+}
+"""Length buckets by the names that recipes have."""
+
+UNITS = ("words", "pieces", "characters")
+"""Units of length: words between spaces, vocabulary units, or characters (for text without spaces)."""
+
+SIDE_NAMES = {"source": "source", "target": "reference"}
+"""The sides of a test set as tables call them: its target is the reference."""
 
 ONE_BUCKET = "any"
-"""The name of the only bucket."""
+"""The name of a bucket that contains everything."""
 
 _QUARTERS = (0.25, 0.5, 0.75)
 
 
+def count_units(lines: Sequence[str], unit: str, vocabulary: Vocabulary | None = None) -> IntArray:
+    """Measure lines in one of UNITS; pieces need a vocabulary: N lines -> (N,)."""
+    if unit == "pieces":
+        assert vocabulary is not None
+        counts = [len(ids) for ids in vocabulary.encode_batch(lines)]
+    else:
+        counts = [len(line.split()) if unit == "words" else len(line.strip()) for line in lines]
+    return np.array(counts, dtype=np.int64)
+
+
+def by_length(lengths: IntArray, *, side: Side = "source", unit: str = "words", edges: Edges | None = None) -> Grouping:
+    """Group sentences by their length, (N,) in `unit`.
+
+    edges: by default those of PASCAL's figure 2, without buckets above the longest sentence.
+    """
+    grouping = by_value(f"{SIDE_NAMES[side]} length", unit, lengths, TENS if edges is None else edges, sizes=lengths)
+    groups = len(grouping.names)
+    if edges is None:
+        groups = 1 + max(np.flatnonzero(grouping.members.any(1)).tolist(), default=0)
+    return replace(grouping, names=grouping.names[:groups], members=grouping.members[:groups], counted=unit)
+
+
+def by_value(by: str, unit: str, values: Values, edges: Edges, *, sizes: IntArray, about: str = "") -> Grouping:
+    """Group sentences by a value of each, (N,), in buckets."""
+    members = np.arange(len(edges) + 1)[:, None] == bucket_numbers(values, edges)  # (G, N)
+    return Grouping(by, unit, bucket_names(values, edges), members, sizes, about=about)
+
+
 def bucket_numbers(values: Values, edges: Edges) -> IntArray:
-    """Find the bucket of each value, from 0: (N,) -> (N,)."""
+    """Find the bucket of each value, counted from 0: (N,) -> (N,)."""
     return np.searchsorted(np.array(edges), values, side="left").astype(np.int64)
 
 
 def bucket_names(values: Values, edges: Edges) -> list[str]:
-    """Name the buckets: `1-10` and `>50` for whole numbers, else `≤2.5`, `>2.5 to 3` and `>3`."""
+    """Name the buckets: `1-10` and `>50` for whole numbers, otherwise `≤2.5`, `>2.5 to 3` and `>3`."""
     if not edges:
         return [ONE_BUCKET]
-    shown = [f"{edge:g}" for edge in edges]
+    ends = [f"{edge:g}" for edge in edges]
     if all(edge == int(edge) for edge in edges) and (values == np.round(values)).all():
-        # a value of 0, such as the length of an empty line, stands with the lowest, and the name says so
+        # a value of 0, such as the length of an empty line, is in the first bucket, and its name shows that
         lowest = min(1, *values.astype(np.int64).tolist(), int(edges[0]))
-        first = [lowest, *(int(edge) + 1 for edge in edges)]
-        names = [end if str(low) == end else f"{low}-{end}" for low, end in zip(first, shown, strict=False)]
+        starts = [lowest, *(int(edge) + 1 for edge in edges)]
+        names = [end if str(start) == end else f"{start}-{end}" for start, end in zip(starts, ends, strict=False)]
     else:
-        names = [f"≤{shown[0]}", *(f">{low} to {high}" for low, high in pairwise(shown))]
-    return [*names, f">{shown[-1]}"]
+        names = [f"≤{ends[0]}", *(f">{low} to {high}" for low, high in pairwise(ends))]
+    return [*names, f">{ends[-1]}"]
 
 
 def quarters(values: Values, *, decimals: int = 0) -> Edges:
-    """Find buckets of about a quarter of the sentences each; equal values are never parted, so there may be fewer."""
+    """Find edges that put about a quarter of the sentences into each bucket; ties can make fewer than four buckets."""
     scale = 10**decimals
     ends = np.quantile(values, _QUARTERS, method="inverted_cdf") * scale
-    # rounded up, an end keeps its own sentence, so that no bucket is empty; the last bit of a product is no fraction
+    # rounded up, an edge stays in its own bucket, so that no bucket is empty; the inner rounding removes float noise
     edges = np.unique(np.ceil(np.round(ends, 6))) / scale
     return tuple(edge for edge in edges.tolist() if edge < values.max())
 
 
+def paper_buckets(text: str | None) -> PaperBuckets | None:
+    """Look up the buckets of a paper by name; None for anything else."""
+    return PAPERS.get((text or "").strip().lower())
+
+
 def parse_buckets(text: str) -> Edges:
-    """Read the last values of the buckets, `10,20,30`, or the name of a paper's buckets of lengths."""
-    name = text.strip().lower()
-    if name in PAPERS:
-        return PAPERS[name]
+    """Read the last value of each bucket, `10,20,30`, or the name of a paper in PAPERS."""
+    if paper := paper_buckets(text):
+        return paper.edges
     edges = _numbers(text)
     if not edges or edges[0] < 0 or edges != sorted(set(edges)):
         raise UsageError(
-            f"'{text}' are no buckets",
+            f"'{text}' does not name or list buckets",
             where="--buckets",
-            allowed=f"Buckets: {', '.join(PAPERS)}, or growing numbers with commas, the last value of each",
-            do=did_you_mean(name, PAPERS) or "Write for example `--buckets 10,20,30`",
+            allowed=f"Buckets: {', '.join(PAPERS)}, or the last value of each bucket, increasing, with commas",
+            do=did_you_mean(text.strip().lower(), PAPERS) or "Write for example `--buckets 10,20,30`",
         )
     return tuple(edges)
 
 
 def _numbers(text: str) -> Sequence[float]:
     try:
-        found = [float(part) for part in text.split(",")]
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
         return []
-    return found if np.isfinite(found).all() else []
+    return numbers if np.isfinite(numbers).all() else []

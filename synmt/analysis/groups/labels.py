@@ -1,23 +1,31 @@
-"""Labels of test sentences: a tab-separated file, a column for each label and a row for each sentence."""
+"""Group sentences by labels: a tab-separated file with a column for each label and a row for each sentence."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from synmt.analysis.groups.scores import Grouping
 from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
 
+_logger = logging.getLogger(__name__)
+
+TOO_MANY_VALUES = 50
+"""A label with more values names sentences rather than groups; it is left out unless the user chooses it."""
+
 _EMPTY = "(empty)"
-_SHOWN = 20
+_LISTED_VALUES = 20
+"""How many values of a label an error lists."""
 
 
 def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
-    """Read tab-separated labels: a row of names, then a row for each test sentence."""
+    """Read tab-separated labels: a row of column names, then a row for each test sentence."""
     rows = [line.rstrip("\r").split("\t") for line in read_lines(path)]
     if not rows or rows == [[""]]:
         raise SynmtError("no labels in the file", where=str(path), allowed="The first row names the columns")
@@ -36,13 +44,33 @@ def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
         raise SynmtError(
             f"{len(rows):,} rows of labels below the header, but there are {sentences:,} test sentences",
             where=str(path),
-            do="Give one row for each sentence, in their order",
+            do="Give one row for each sentence, in the same order",
         )
     return {name: [row[column] for row in rows] for column, name in enumerate(header)}
 
 
+def group_by_labels(labels: dict[str, list[str]], chosen: Sequence[str], sizes: IntArray) -> list[Grouping]:
+    """Group sentences by each of the chosen labels, or by all that have few enough values; sizes: (N,)."""
+    columns = choose_labels(labels, chosen) if chosen else labels
+    groupings = [by_label(name, values, sizes) for name, values in columns.items()]
+    few = [grouping for grouping in groupings if chosen or len(grouping.names) <= TOO_MANY_VALUES]
+    for grouping in groupings:
+        if grouping not in few:
+            name, values = grouping.by, len(grouping.names)
+            _logger.info("label '%s' has %s values and is left out; choose it with --label %s", name, values, name)
+    if not few:
+        raise UsageError(f"every label has more than {TOO_MANY_VALUES} values", do="Choose one with `--label`")
+    return few
+
+
+def by_label(name: str, values: Sequence[str], sizes: IntArray) -> Grouping:
+    """Group sentences by the value of a label; numbers are sorted as numbers."""
+    names, positions = number_values(values)
+    return Grouping(name, "", names, np.arange(len(names))[:, None] == positions, sizes, exact=True)
+
+
 def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[str, list[str]]:
-    """Keep the columns named."""
+    """Choose columns by name; raises UsageError for an unknown one."""
     for name in names:
         if name not in labels:
             raise UsageError(
@@ -54,7 +82,7 @@ def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[st
 
 
 def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) -> BoolArray:
-    """Tell which sentences meet all of the conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
+    """Find the sentences that meet all conditions, `COLUMN=VALUE` or `COLUMN!=VALUE`: (N,)."""
     chosen = np.logical_and.reduce([_meets(labels, condition) for condition in conditions])
     if not chosen.any():
         raise UsageError(f"no test sentence has {' and '.join(conditions)}")
@@ -64,13 +92,13 @@ def choose_sentences(labels: dict[str, list[str]], conditions: Sequence[str]) ->
 def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
     left, equals, value = condition.partition("=")
     if not equals:
-        raise UsageError(f"'{condition}' is no condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE")
+        raise UsageError(f"'{condition}' is not a condition", allowed="Conditions: COLUMN=VALUE, COLUMN!=VALUE")
     name = left.removesuffix("!")
     names, members = number_values(choose_labels(labels, [name])[name])
     if (value or _EMPTY) not in names:
-        some = names[:_SHOWN] + ["…"] * (len(names) > _SHOWN)
+        some = names[:_LISTED_VALUES] + ["…"] * (len(names) > _LISTED_VALUES)
         raise UsageError(
-            f"no label '{name}' is '{value}'",
+            f"label '{name}' has no value '{value}'",
             allowed=f"Its values: {', '.join(some)}",
             do=did_you_mean(value, names),
         )
@@ -78,7 +106,7 @@ def _meets(labels: dict[str, list[str]], condition: str) -> BoolArray:
 
 
 def number_values(values: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Name the values of a label in order, numbers as numbers, and say which one each sentence has: (N,)."""
+    """Sort the values of a label, as numbers if all are numbers, and find the position of each sentence's: (N,)."""
     try:
         ordered = sorted(set(values), key=lambda value: (float(value), value))
     except ValueError:

@@ -1,6 +1,6 @@
-"""A figure of groups of test sentences: differences with their intervals, and the share of the data below.
+"""A figure of groups of test sentences: differences with their intervals above, shares of the data below.
 
-After figure 2 of Bugliarello & Okazaki (2020). Without a baseline, the scores stand in the place of the differences.
+After figure 2 of Bugliarello & Okazaki (2020). Without a baseline it shows scores instead of differences.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.groups.scores import FEW, Row, Table
+from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.plots import INK, ONE, save_figure
 from synmt.errors import UsageError
 
@@ -17,28 +17,32 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-MOST = 8
-"""So many tables stand in one figure, one below the other."""
+MOST_TABLES = 8
+"""The highest number of tables in one figure, one below the other."""
 
 
-def check_number(names: Sequence[str], path: Path) -> None:
-    """Refuse more tables than a page can show, before anything is computed."""
-    if len(names) > MOST:
+def check_table_count(names: Sequence[str], path: Path) -> None:
+    """Raise UsageError for more tables than a figure has room for."""
+    if len(names) > MOST_TABLES:
         raise UsageError(
-            f"a plot shows {MOST} tables at most",
+            f"a plot shows at most {MOST_TABLES} tables, not {len(names)} ({', '.join(names)})",
             where=str(path),
-            allowed=f"Tables asked for: {', '.join(names)}",
-            do="Ask for fewer, such as by `--by-label --label NAME`",
+            do="Choose fewer, for example with `--by-label --label NAME`",
         )
 
 
-def save_groups_plot(tables: Sequence[Table], path: Path, *, system: str, baseline: str | None = None) -> str:
-    """Draw tables, write them as the file's ending says, and give the letters that no font has."""
-    return save_figure(lambda: draw_groups(tables, system=system, baseline=baseline), path)
+def save_groups_plot(
+    tables: Sequence[GroupTable], path: Path, *, system: str, baseline: str | None = None, suffix: str = ""
+) -> str:
+    """Draw tables into a file in the format of its ending; returns the characters that no font has."""
+    return save_figure(lambda: draw_groups(tables, system=system, baseline=baseline, suffix=suffix), path)
 
 
-def draw_groups(tables: Sequence[Table], *, system: str, baseline: str | None = None) -> Figure:
-    """Draw two panels for each table, over the same groups, one table below the other."""
+def draw_groups(tables: Sequence[GroupTable], *, system: str, baseline: str | None = None, suffix: str = "") -> Figure:
+    """Draw two panels for each table, one table below the other.
+
+    suffix: conditions to add to the axis labels, because a figure is seen without the heading of its table.
+    """
     from matplotlib.figure import Figure
 
     width = max(_width(len(table.rows)) for table in tables)
@@ -46,9 +50,9 @@ def draw_groups(tables: Sequence[Table], *, system: str, baseline: str | None = 
     parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05)[:, 0]
     for part, table in zip(parts, tables, strict=True):
         own = _width(len(table.rows))
-        # few groups beside many would stand far apart
+        # next to a table with many groups, a few groups would be spread far apart
         place = part.subfigures(1, 2, width_ratios=(own, width - own))[0] if own < width else part
-        _draw_table(place, table, own, f"{system} − {baseline}" if baseline else system)
+        _draw_table(place, table, own, f"{system} − {baseline}" if baseline else system, suffix)
     return figure
 
 
@@ -56,7 +60,7 @@ def _width(groups: int) -> float:
     return max(4.8, (0.75 if groups <= 12 else 0.55) * groups + 1.0)
 
 
-def _draw_table(part: SubFigure, table: Table, width: float, name: str) -> None:
+def _draw_table(part: SubFigure, table: GroupTable, width: float, name: str, suffix: str) -> None:
     rows, grouping = table.rows, table.grouping
     above, below = part.subplots(2, 1, sharex=True, height_ratios=(2.4, 1))
     if table.total.baseline:
@@ -67,7 +71,7 @@ def _draw_table(part: SubFigure, table: Table, width: float, name: str) -> None:
     above.tick_params(axis="x", length=0, labelbottom=False)
     above.margins(y=0.2)
     _draw_shares(below, rows)
-    # about eleven characters of 9 points stand in an inch
+    # about eleven characters of 9 points fit into an inch
     slanted = max((len(row.group) + 2 for row in rows), default=0) * len(rows) > 11 * width
     below.set_xticks(
         range(len(rows)),
@@ -76,13 +80,13 @@ def _draw_table(part: SubFigure, table: Table, width: float, name: str) -> None:
         ha="right" if slanted else "center",
     )
     by = grouping.by if grouping.exact else grouping.by[:1].upper() + grouping.by[1:]  # a label keeps its own name
-    below.set_xlabel(f"{by} ({grouping.unit})" if grouping.unit else by)
+    below.set_xlabel(f"{by} ({grouping.unit}{suffix})" if grouping.unit else by + suffix)
     below.set_xlim(-0.6, len(rows) - 0.4)
     part.align_ylabels([above, below])
 
 
-def _draw_differences(axes: Axes, table: Table) -> None:
-    """Draw each difference, with its interval where the group is no small one."""
+def _draw_differences(axes: Axes, table: GroupTable) -> None:
+    """Draw each difference, with its interval unless the group is small."""
     axes.axhline(0, color=INK, linewidth=0.8)
     axes.set_ylabel(f"Δ {table.metric.title} (points{_direction(table)})")
     few = []
@@ -91,7 +95,7 @@ def _draw_differences(axes: Axes, table: Table) -> None:
             continue
         value, top = row.difference.score, row.difference.score
         if row.comparison:
-            # the interval of resamples may lie on one side of the difference
+            # the interval of the resamples may not contain the difference
             low, top = min(row.comparison.low, value), max(row.comparison.high, value)
             axes.errorbar([x], [value], [[value - low], [top - value]], color=ONE, elinewidth=1.2, capsize=3)
             axes.plot([x], [value], "o", color=ONE, markersize=5.5)
@@ -100,14 +104,14 @@ def _draw_differences(axes: Axes, table: Table) -> None:
         _note(axes, x, top, f"{value:+.1f}")
     if few:
         places, values = [x for x, _ in few], [value for _, value in few]
-        name = f"fewer than {FEW} sentences"
+        name = f"fewer than {FEW_SENTENCES} sentences"
         axes.plot(places, values, "o", color=ONE, markerfacecolor="white", markersize=5.5, label=name)
         axes.legend(frameon=False, loc="best")
 
 
-def _draw_scores(axes: Axes, table: Table) -> None:
+def _draw_scores(axes: Axes, table: GroupTable) -> None:
     points = [(x, row.system.score) for x, row in enumerate(table.rows) if row.system]
-    line = "-" if table.grouping.unit else "none"  # labels have no order to follow
+    line = "-" if table.grouping.unit else "none"  # labels have no order
     places, scores = [x for x, _ in points], [score for _, score in points]
     axes.plot(places, scores, "o", linestyle=line, color=ONE, markersize=5.5, linewidth=1)
     for x, score in points:
@@ -115,7 +119,7 @@ def _draw_scores(axes: Axes, table: Table) -> None:
     axes.set_ylabel(f"{table.metric.title} (points{_direction(table)})")
 
 
-def _direction(table: Table) -> str:
+def _direction(table: GroupTable) -> str:
     return "" if table.metric.higher_is_better else ", lower is better"
 
 
@@ -123,11 +127,11 @@ def _note(axes: Axes, x: int, y: float, text: str) -> None:
     from matplotlib.patheffects import withStroke
 
     note = axes.annotate(text.replace("-", "−"), (x, y), xytext=(0, 5), textcoords="offset points", ha="center")
-    # the white rim keeps the figures legible where a line passes
+    # a white outline keeps the numbers legible on top of a line
     note.set(color=INK, fontsize=8.5, path_effects=[withStroke(linewidth=2.5, foreground="white")])
 
 
-def _draw_shares(axes: Axes, rows: list[Row]) -> None:
+def _draw_shares(axes: Axes, rows: list[GroupRow]) -> None:
     bars = axes.bar(range(len(rows)), [100 * row.share for row in rows], width=0.62, color="#8C8C8C")
     axes.bar_label(bars, [f"{row.count:,}" for row in rows], padding=2, fontsize=8, color=INK)
     axes.set_ylabel("Sentences (%)")

@@ -1,0 +1,147 @@
+"""Group sentences by their dependency trees: by depth, by distances to parents, by relations."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
+from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping
+from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
+from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
+from synmt.arrays import BoolArray, IntArray, Side
+from synmt.errors import SynmtError, UsageError
+from synmt.syntax.parse import Parse
+from synmt.syntax.relations import base_name
+
+if TYPE_CHECKING:
+    from synmt.analysis.options import GroupOptions
+    from synmt.parsing.parser import StanzaParser
+    from synmt.run import Run
+
+_logger = logging.getLogger(__name__)
+
+_RARE_NAMES = 8
+"""How many of the rare relations a message names."""
+
+
+def group_by_trees(options: GroupOptions, parses: Sequence[Parse], *, side: Side) -> list[Grouping]:
+    """Make the groupings by trees that the options choose."""
+    # the buckets of a paper are for lengths
+    edges = parse_buckets(options.buckets) if options.buckets and not paper_buckets(options.buckets) else None
+    groupings = [by_depth(parses, side=side, edges=edges)] if options.by_depth else []
+    groupings += by_distance(parses, side=side, edges=edges) if options.by_distance else ()
+    groupings += [without_rare(by_relation(parses, side=side))] if options.by_relation else []
+    return groupings
+
+
+def by_depth(parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None) -> Grouping:
+    """Group sentences by the depth of their trees, by default in quarters of the data."""
+    depths = np.array([depth(parse) for parse in parses], dtype=np.int64)  # (N,)
+    name = f"{SIDE_NAMES[side]} tree depth"
+    about = "depth: number of arcs from the root to the deepest word, without punctuation"
+    return by_value(name, "arcs", depths, edges or quarters(depths), sizes=_lengths(parses), about=about)
+
+
+def by_distance(
+    parses: Sequence[Parse], *, side: Side = "source", edges: Edges | None = None
+) -> tuple[Grouping, Grouping]:
+    """Group sentences by the mean and by the longest distance to a parent, by default in quarters of the data."""
+    means = np.array([mean_distance(parse) for parse in parses])  # (N,)
+    longest = np.array([longest_distance(parse) for parse in parses], dtype=np.int64)  # (N,)
+    about = "distance: words from a word to its parent, without the root and without punctuation"
+    name, sizes = SIDE_NAMES[side], _lengths(parses)
+    mean_edges, longest_edges = edges or quarters(means, decimals=1), edges or quarters(longest)
+    return (
+        by_value(f"{name} mean distance to the parent", "words", means, mean_edges, sizes=sizes, about=about),
+        by_value(f"{name} longest distance to the parent", "words", longest, longest_edges, sizes=sizes, about=about),
+    )
+
+
+def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
+    """Group sentences by the relations in their trees, the most frequent first; the groups overlap.
+
+    A relation includes its subtypes. `root` is left out because every sentence has it.
+    """
+    members: dict[str, BoolArray] = {}
+    for number, parse in enumerate(parses):
+        for relation in {*parse.relations, *map(base_name, parse.relations)}:
+            members.setdefault(relation, np.zeros(len(parses), dtype=np.bool_))[number] = True  # (N,)
+    members.pop("root", None)
+    names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
+    matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
+    about = "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap"
+    return Grouping(f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about)
+
+
+def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
+    """Leave out groups of fewer sentences and log their names; if all groups are that rare, keep all."""
+    frequent = grouping.members.sum(1) >= fewest  # (G,)
+    if frequent.all() or not frequent.any():
+        return grouping
+    names = [name for name, keep in zip(grouping.names, frequent, strict=True) if keep]
+    rare = [name for name in grouping.names if name not in names]
+    some = ", ".join(rare[:_RARE_NAMES] + ["…"] * (len(rare) > _RARE_NAMES))
+    _logger.info("relations in fewer than %d sentences are left out: %s", fewest, some)
+    return replace(grouping, names=names, members=grouping.members[frequent])
+
+
+def _lengths(parses: Sequence[Parse]) -> IntArray:
+    return np.array([len(parse) for parse in parses], dtype=np.int64)
+
+
+def parse_side(options: GroupOptions, run: Run | None, lines: Sequence[str], *, side: Side) -> tuple[list[Parse], str]:
+    """Parse lines of one side of a run's test set, or of files, and describe the trees."""
+    parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
+    trees = name_parser(parser)
+    if run and side == "source":
+        trees += _describe_reading(run, other_model=options.parser is not None)
+    _logger.info("trees of the %s: %s", side, trees)
+    return parse_lines(parser, lines), trees
+
+
+def _describe_reading(run: Run, *, other_model: bool) -> str:
+    """Note where the model reads other source trees than those of the parser."""
+    from synmt.data.batch import reading_of
+    from synmt.training.tree_requirements import tree_requirements
+
+    recipe = run.recipe()
+    if not tree_requirements(recipe)["source"].to_run:
+        return ""
+    if run.info().get("parser") is None:
+        what = "gold trees" if recipe.parser.control == "gold" else "trees from files"
+        _logger.info("the model was trained on %s, not on these; to use those: `--parses FILE.conllu`", what)
+        return ""
+    control = reading_of((), recipe.parser).control
+    return "" if other_model or control.idle else as_read(control)
+
+
+def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
+    """Find the parser with the model that the user named, else that of the run, else that of its recipe."""
+    from synmt.decode.source import recorded_parser
+
+    identity = run.info().get("parser")
+    if model is None and side == "source" and identity is not None:
+        return recorded_parser(identity, "auto", _logger.info, arcs=False)
+    try:
+        return find_parser(run.recipe(), side, model, to="parse")
+    except SynmtError as error:
+        do = f"{error.do}, or give trees by `--parses FILE.conllu`"
+        raise type(error)(error.what, allowed=error.allowed, do=do) from None
+
+
+def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
+    from synmt.parsing.parser import StanzaParser
+
+    do = "Parse it with `synmt parse --lang … --model …`, and give the trees by `--parses FILE.conllu`"
+    if side == "target":
+        raise UsageError("the language of the target is unknown, because there is no run", do=do)
+    try:
+        return StanzaParser(file_language(source), model=model or "compact")
+    except SynmtError as error:
+        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=do) from None
