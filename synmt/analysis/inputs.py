@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.analysis.progress import progress
+from synmt.evaluation.progress import progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

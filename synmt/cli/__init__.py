@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from synmt import __version__
-from synmt.analysis.progress import show_progress_with
+from synmt.evaluation.progress import show_progress_with
 from synmt.cli import console, running
 from synmt.cli.analyze import analyze
 from synmt.cli.arguments import StrictCommand

@@ -27,7 +27,7 @@ from synmt.analysis.inputs import (
 )
 from synmt.analysis.options import AttentionOptions
 from synmt.analysis.plots import check_plot
-from synmt.analysis.progress import progress
+from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator

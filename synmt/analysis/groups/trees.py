@@ -123,11 +123,11 @@ def _describe_reading(run: Run, *, other_model: bool) -> str:
 
 def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
     """Find the parser with the model that the user named, else that of the run, else that of its recipe."""
-    from synmt.decode.source import recorded_parser
+    from synmt.decode.tree_provider import recorded_parser
 
     identity = run.info().get("parser")
     if model is None and side == "source" and identity is not None:
-        return recorded_parser(identity, "auto", _logger.info, arcs=False)
+        return recorded_parser(identity, "auto", arcs=False)
     try:
         return find_parser(run.recipe(), side, model, to="parse")
     except SynmtError as error:

@@ -12,7 +12,7 @@ from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
-from synmt.analysis.progress import progress
+from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.robustness.conditions import (
     ReadTrees,

@@ -20,7 +20,7 @@ from synmt.analysis.inputs import (
     say_left_out,
 )
 from synmt.analysis.options import TreeOptions
-from synmt.analysis.progress import progress
+from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import InducedTrees, induce_trees

@@ -84,14 +84,14 @@ def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
         name, place = type(variant).__module__.rpartition(".")[2], variant.place
         if variant.annotates_memory():
-            yield TreeSource(side, name, flat=not variant.gives_trees)
+            yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
             for head in range(place.first_head, place.first_head + place.heads):
                 yield TreeSource(side, name, place.layer, head + 1)
 
 
 def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
-    return variant.edits_attention() and (variant.gives_trees or bool(variant.learns))
+    return variant.edits_attention() and (variant.induces_trees or len(variant.learns) > 0)
 
 
 def _refuse_untrained(model: Seq2Seq, side: Side, heads: list[int], where: str) -> list[TreeSource]:
