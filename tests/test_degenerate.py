@@ -2,7 +2,7 @@
 
 import pytest
 
-from synmt.decode.degenerate import degenerate, has_loop
+from synmt.decode.translation import degenerate, has_loop
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.data.batch import Batch, Reading
+from synmt.data.batch import Batch, Reading, collate
 from synmt.data.vocabulary import UNK, Vocabulary
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
@@ -192,7 +192,8 @@ class Translator:
     def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> Iterator[Translation]:
         """Translate one batch, in the order of its sources."""
         read = [
-            model.collate([source.example for source in own]) for model, own in zip(self.models, sources, strict=True)
+            collate([source.example for source in own], model.reading).to(self.device)
+            for model, own in zip(self.models, sources, strict=True)
         ]
         numbers = [number + source.index for source in sources[0]]
         prefixes = [self._prefix(requests[source.index].prefix, number + source.index) for source in sources[0]]
