@@ -9,13 +9,15 @@ import torch
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.data.vocabulary import SPECIALS, Words
+from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
 from synmt.decode.inputs import batches, windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
+from synmt.run import Run
+from synmt.syntax.controls import Control
 from synmt.syntax.flat import flat_parse
 
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
@@ -53,6 +55,23 @@ def test_each_line_gets_one_line_in_its_order(plain):
     assert all("\n" not in translation.text for translation in translations)
     assert translations[1].text == translations[-1].text
     assert len({translation.text for translation in translations}) > 4
+
+
+def test_a_run_is_named_by_its_folder_as_text_or_path_and_several_are_an_ensemble(plain):
+    expected = texts(Translator.load(plain).translate(LINES))
+    assert texts(Translator.load(str(plain.folder)).translate(LINES)) == expected
+    both = Translator.load(plain.folder, plain, device="cpu", n_best=2)
+    assert len(both.models) == 2
+    assert texts(both.translate(LINES)) == expected
+
+
+def test_a_run_is_read_once(plain, monkeypatch):
+    calls = []
+    for owner, name in ((Vocabulary, "load"), (Run, "recipe")):
+        read = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, read=read, name=name: calls.append(name) or read(*args))
+    Translator.load(plain)
+    assert sorted(calls) == ["load", "load", "recipe"]
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
@@ -121,6 +140,22 @@ def test_trees_and_lines_are_as_many(pascal, trees, message):
     parses = [flat_parse(line) for line in TEXT[:trees]]
     with pytest.raises(SynmtError, match=message):
         list(Translator.load(pascal).translate(TEXT[:3], parses))
+
+
+def test_another_control_reaches_everything_that_reads_trees(pascal):
+    translator = Translator.load(pascal)
+    trees = translator.trees(LINES)
+    chains = [Control("left").apply(tree, b"") for tree in trees]
+    controlled = translator.with_control(Control("left"))
+    assert texts(controlled.translate(LINES, trees)) == texts(translator.translate(LINES, chains))
+    assert (
+        texts(controlled.translate(LINES))
+        == texts(translator.translate(LINES, chains))
+        != texts(translator.translate(LINES))
+    )
+    # the models that parse are those that translate
+    assert [model.reading.control.kind for model in controlled.models] == ["left"]
+    assert translator.reading.control.kind == "none"
 
 
 def test_a_run_that_names_no_parser_asks_for_trees(tmp_path):
