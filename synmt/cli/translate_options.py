@@ -182,13 +182,14 @@ JsonLines = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TranslateArguments:
     """Files and formats of `synmt translate`, by the names of the options."""
 
     source: str
     output: Path | None
     prefixes: Path | None
+    parser: str | None
     parses: Path | None
     parse_override: Path | None
     alignments: str | None
