@@ -16,6 +16,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,7 +58,7 @@ class CachedParser:
         self.parser, self.largest, self.remark = parser, largest, remark
         self._broken = False
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The file of this parser's trees."""
         return files.cache_folder() / "parses" / f"{self.parser.fingerprint}.sqlite"
