@@ -1,4 +1,4 @@
-"""What tests of the search share: models with strong opinions, and a search in plain Python."""
+"""Shared by the tests of the search: models with strong preferences, and a search in plain Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
 
 NextLogs = Callable[[tuple[int, ...]], list[float]]
-"""The log-probability of each piece behind these."""
+"""The log-probability of each piece after these."""
 Ended = tuple[float, float, tuple[int, ...]]
 """Score, log-probability, pieces."""
 
@@ -35,7 +35,7 @@ def sharp(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq2Seq:
 
 
 def keep_pieces(model: Seq2Seq, size: int) -> None:
-    """Shorten the target's table to so many pieces; sources stay within it."""
+    """Shorten the target's table to `size` pieces; sources use the same ones."""
     table: Any = model.target_embedding.table  # type: ignore[union-attr]
     table.weight = torch.nn.Parameter(table.weight[:size].clone())
     table.num_embeddings = size

@@ -97,7 +97,7 @@ def test_the_default_is_the_mean_over_the_heads_of_the_penultimate_layer():
     np.testing.assert_array_equal(default_head_weights({(2, 1): np.ones((2, 3))}, 2), np.ones((2, 3)))
 
 
-def test_words_are_what_split_separates_whatever_the_blank():
+def test_words_are_those_of_split_for_all_whitespace():
     for letter in map(chr, range(sys.maxunicode + 1)):
         if letter.isspace() or letter in "​\x00\ufeff":
             line = f" a{letter}bc{letter}{letter}d "

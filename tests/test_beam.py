@@ -117,7 +117,7 @@ def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(syste
             assert one.score == pytest.approx(one.log_probability / length_penalty(len(one.ids) + 1, 0.6), abs=1e-4)
 
 
-def test_a_beam_of_one_takes_the_likeliest_piece_each_time():
+def test_a_beam_of_one_takes_the_most_probable_piece_each_time():
     model = sharp(seed=2)
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
     hypotheses = found(model, batch, 10, beam_size=1)
@@ -202,7 +202,7 @@ def test_an_ending_counts_where_it_is_among_the_best_or_the_limit_is_reached():
     assert which_end(step, at_limit, 2).tolist() == [[True, False], [True, True]]
 
 
-def test_kept_hypotheses_are_ranked_by_score_not_by_log_probability():
+def test_finished_hypotheses_are_ranked_by_score_not_by_log_probability():
     kept = Finished(torch.tensor([[[BOS, 7]]]), torch.tensor([[-1.0]]), torch.tensor([[-1.0]]))
     live = Live(torch.tensor([[[BOS, *[5] * 12]]]), torch.zeros(1, 1), torch.tensor([20]), torch.zeros(1))
     # 13 pieces with EOS: -2 / (18 / 6) ** 1

@@ -2,9 +2,9 @@
 
 import pytest
 from small_run import PASCAL, TEXT, make_run
-from synmt.cli.translate_lines import number
 from tiny import synmt
 
+from synmt.decode.records import format_number
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
@@ -41,7 +41,7 @@ def controlled(project, **parser):
     [
         ({"control": "random"}, "the run replaces every tree by a random tree (parser.control)"),
         ({"rewire": 0.3}, "the run gives 30 % of the words another parent (parser.rewire)"),
-        ({"control": "left", "rewire": 1.0}, "branches to the left (parser.control) and gives 100 % of the words"),
+        ({"control": "left", "rewire": 1.0}, "left-branching chain (parser.control) and gives 100 % of the words"),
     ],
     ids=str,
 )
@@ -69,7 +69,7 @@ def test_gold_trees_are_no_control_of_those_that_are_given(project):
     [(-0.00004, "", "0.0000"), (-0.0, "+", "+0.0000"), (-0.00006, "", "-0.0001"), (1.25, "+", "+1.2500")],
 )
 def test_no_number_is_less_than_nothing_by_nothing(value, sign, written):
-    assert number(value, sign) == written
+    assert format_number(value, sign) == written
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`synmt translate` as people run it."""
+"""`synmt translate` in its plain uses."""
 
 import contextlib
 import gzip
@@ -79,7 +79,7 @@ def _exit_code():
 
 
 def warnings_in(errors):
-    """Leave out what is said of random weights' translations, which often loop."""
+    """Leave out the line about degenerate output: translations by random weights often loop."""
     return b"".join(line for line in errors.splitlines(True) if not line.startswith(b"degenerate translations: "))
 
 
@@ -108,14 +108,14 @@ def test_a_file_is_translated_into_a_file(runs, tmp_path):
     assert written == synmt("--run", runs / "plain", text=INPUT).stdout
 
 
-def test_the_last_line_may_lack_its_end_and_no_text_gives_no_text(runs):
+def test_the_last_newline_is_optional_and_no_text_gives_no_text(runs):
     whole = synmt("--run", runs / "plain", text=INPUT)
     assert synmt("--run", runs / "plain", text=INPUT[:-1]).stdout == whole.stdout
     empty = synmt("--run", runs / "plain", text="")
     assert (empty.returncode, empty.stdout) == (0, b"")
 
 
-def test_n_best_lists_are_those_of_moses_and_scores_stand_after_a_tab(runs):
+def test_n_best_lists_have_the_format_of_moses_and_scores_follow_a_tab(runs):
     best = synmt("--run", runs / "plain", text=INPUT).stdout.decode().split("\n")
     listed = synmt("--run", runs / "plain", "--n-best", 3, text=INPUT).stdout.decode().split("\n")[:-1]
     rows = [line.split(" ||| ") for line in listed]
@@ -157,15 +157,15 @@ def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
     subprocess.run(command("parse", "-o", trees), input=INPUT.encode(), env=environment(), check=True)
     given = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
     assert (given.returncode, given.stdout, warnings_in(given.stderr)) == (0, done.stdout, b"")
-    beside = tmp_path / "trees.conllu.json"
-    beside.write_text(beside.read_text().replace('"language": "en"', '"language": "xx"'))
+    facts = tmp_path / "trees.conllu.json"
+    facts.write_text(facts.read_text().replace('"language": "en"', '"language": "xx"'))
     other = synmt("--run", runs / "pascal", "--parses", trees, text=INPUT)
     assert other.stdout == done.stdout
     assert b"not made by the parser that the model was trained with: language xx instead of en" in other.stderr
 
 
 @pytest.mark.parametrize(("trees", "message"), [(2, "has 2 sentences"), (4, "has 4 sentences")])
-def test_trees_and_lines_of_different_number_are_an_error(runs, tmp_path, trees, message):
+def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees, message):
     blocks = "".join(format_conllu(flat_parse(line), line, number) for number, line in enumerate(TEXT[:trees], 1))
     (tmp_path / "trees.conllu").write_text(blocks)
     text = "".join(f"{line}\n" for line in TEXT[:3])
@@ -223,7 +223,7 @@ def test_the_output_never_replaces_the_input(runs, tmp_path):
     assert (tmp_path / "text").read_text() == "A dog.\n"
 
 
-def test_a_reader_that_has_seen_enough_ends_it_quietly(runs):
+def test_a_closed_output_pipe_ends_the_command_quietly(runs):
     process = start("--run", runs / "plain")
     process.stdin.write(f"{TEXT[0]}\n".encode())
     assert process.stdout.readline()

@@ -84,7 +84,7 @@ def test_several_translations_of_an_object_are_a_list(runs):
         ("[" * 100000, "line 3: not JSON"),
     ],
 )
-def test_a_broken_object_is_told_when_all_before_it_is_out(runs, line, message):
+def test_an_invalid_object_is_reported_after_the_results_before_it(runs, line, message):
     good = '{"source": "A dog."}\n'
     done = synmt("--run", runs / "plain", "--jsonl", text=good * 2 + line + "\n" + good)
     assert done.returncode == 1
@@ -103,7 +103,7 @@ def test_objects_stream(runs):
     assert rest.count(b"\n") == 1
 
 
-def test_prefixes_stand_beside_the_lines_or_in_the_objects(runs, tmp_path):
+def test_prefixes_come_from_a_file_or_from_the_objects(runs, tmp_path):
     prefixes = ["Ein Hund", "Der", ""]
     (tmp_path / "prefixes").write_text("".join(f"{prefix}\n" for prefix in prefixes))
     lines = output("--run", runs / "plain", "--prefixes", tmp_path / "prefixes")
@@ -115,7 +115,7 @@ def test_prefixes_stand_beside_the_lines_or_in_the_objects(runs, tmp_path):
 
 
 @pytest.mark.parametrize(("count", "message"), [(2, "there are only 2 prefixes"), (4, "more prefixes")])
-def test_prefixes_and_lines_are_as_many(runs, tmp_path, count, message):
+def test_there_must_be_one_prefix_per_line(runs, tmp_path, count, message):
     (tmp_path / "prefixes").write_text("Ein\n" * count)
     done = synmt("--run", runs / "plain", "--prefixes", tmp_path / "prefixes", text=INPUT)
     assert done.returncode == 1
@@ -160,7 +160,7 @@ def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
     assert all(float(line.split("\t")[2]) == pytest.approx(0, abs=1e-3) for line in given)
 
 
-def test_another_tree_is_an_object_of_its_own(runs, flat):
+def test_a_translation_under_another_tree_is_an_object_in_the_object(runs, flat):
     records = [{"source": line} for line in LINES]
     made = objects("--run", runs / "pascal", "--parse-override", flat, "--n-best", 2, records=records)
     rows = [line.split("\t") for line in output("--run", runs / "pascal", "--parse-override", flat)]
@@ -170,7 +170,7 @@ def test_another_tree_is_an_object_of_its_own(runs, flat):
         assert added == pytest.approx(float(difference), abs=1e-3)
 
 
-def test_an_object_may_bring_its_tree(runs, flat):
+def test_an_object_may_contain_its_tree(runs, flat):
     texts = [block.rstrip("\n") for block in flat.read_text().split("\n\n")][: len(LINES)]
     records = [{"source": line, "parse": tree} for line, tree in zip(LINES, texts, strict=True)]
     made = objects("--run", runs / "pascal", records=records)
@@ -197,7 +197,7 @@ def test_an_object_may_bring_its_tree(runs, flat):
         ("1\tA\t_\t_\t_\t_\t0\troot\t_\t_", "does not match the text of the line after its last token"),
     ],
 )
-def test_a_tree_that_is_none_is_told_with_its_object(runs, tree, message):
+def test_an_invalid_tree_is_reported_with_its_object(runs, tree, message):
     text = "".join(json.dumps({"source": "A dog.", **more}) + "\n" for more in ({}, {"parse": tree}))
     done = synmt("--run", runs / "pascal", "--jsonl", text=text)
     assert done.returncode == 1
@@ -213,16 +213,16 @@ def test_a_pipe_is_written_and_stays_a_pipe(runs, tmp_path):
     assert (tmp_path / "pipe").is_fifo()
 
 
-@pytest.mark.parametrize("beside", ["{", "[]", '{"parser": 3}'])
-def test_a_strange_file_beside_the_trees_is_no_error(runs, flat, tmp_path, beside):
+@pytest.mark.parametrize("facts", ["{", "[]", '{"parser": 3}'])
+def test_an_unrelated_file_next_to_the_trees_is_not_an_error(runs, flat, tmp_path, facts):
     (tmp_path / "t.conllu").write_bytes(flat.read_bytes())
-    (tmp_path / "t.conllu.json").write_text(beside)
+    (tmp_path / "t.conllu.json").write_text(facts)
     done = synmt("--run", runs / "pascal", "--parses", tmp_path / "t.conllu", text=INPUT)
     assert done.returncode == 0
     assert b"t.conllu.json does not say which parser made the trees" in done.stderr
 
 
-def test_trees_are_kept_for_the_next_run_unless_that_is_refused(runs, tmp_path, monkeypatch):
+def test_trees_are_stored_for_the_next_run_unless_disabled(runs, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     first = output("--run", runs / "pascal", "--no-parse-cache")
     assert not (tmp_path / "cache" / "parses").exists()
@@ -231,7 +231,7 @@ def test_trees_are_kept_for_the_next_run_unless_that_is_refused(runs, tmp_path, 
     assert output("--run", runs / "pascal") == first
 
 
-def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
+def test_unknown_text_is_reported_once(tmp_path):
     run = make_run(tmp_path / "words", parser=False).folder
     from synmt.data.vocabulary import SPECIALS, Words
 
@@ -266,14 +266,14 @@ def test_text_that_the_vocabulary_does_not_know_is_told_once(tmp_path):
         (["--parse-override", "x.conllu", "--run", "runs/plain"], "the model reads no trees"),
     ],
 )
-def test_what_cannot_be_together_is_one_clear_message(runs, arguments, message):
+def test_options_that_do_not_fit_together_give_one_clear_message(runs, arguments, message):
     done = synmt(*arguments, text="x\n", cwd=runs.parent)
     assert done.returncode == 2
     assert message in done.stderr.decode()
     assert done.stdout == b""
 
 
-def test_mistakes_are_told_all_at_once(runs):
+def test_all_mistakes_are_reported_at_once(runs):
     done = synmt("--jsonl", "--scores", "--checkpoint", "bset", "--prefixes", "-", text="x\n", cwd=runs.parent)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 4

@@ -1,4 +1,4 @@
-"""Forced beginnings and forbidden repetitions: against enumeration and against loops."""
+"""Forced prefixes and forbidden repetitions: against enumeration and against loops."""
 
 import itertools
 import math
@@ -20,7 +20,7 @@ PREFIXES = [[], [9], [7, 7, 7], [5, 30, 12, 6, 21, 8, 9, 10, 11, 12]]
 
 @pytest.mark.parametrize("prefix", [[], [5], [6, 4], [4, 4]])
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_behind_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, prefix):
+def test_after_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, prefix):
     model = sharp(seed=1, architecture=architecture)
     keep_pieces(model, 7)
     _, batch = random_batch(model, [3, 5], seed=1)
@@ -37,7 +37,7 @@ def test_behind_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, 
 
 @pytest.mark.parametrize("system", ["transformer", "lstm", "both", "pascal"])
 @pytest.mark.parametrize("no_repeat", [0, 1, 2])
-def test_prefixes_repetitions_and_ensembles_go_together_as_in_plain_python(system, no_repeat):
+def test_prefixes_no_repeat_and_ensembles_together_are_those_of_plain_python(system, no_repeat):
     models = {
         "transformer": lambda: [sharp(seed=3)],
         "lstm": lambda: [sharp(seed=4, architecture="lstm")],
@@ -79,7 +79,7 @@ def test_a_sentence_with_a_prefix_gets_the_same_translations_in_any_batch(sampli
         assert [one.ids for one in single] == [one.ids for one in together[row]]
 
 
-def test_empty_prefixes_are_none():
+def test_empty_prefixes_change_nothing():
     model = sharp()
     _, batch = random_batch(model, [4, 2])
     options = SearchOptions(beam_size=4, n_best=4)
@@ -87,7 +87,7 @@ def test_empty_prefixes_are_none():
     assert run(members, options, 8, prefixes=[[], []]) == run(members, options, 8)
 
 
-def test_an_unknown_piece_in_a_prefix_stays():
+def test_an_unknown_piece_in_a_prefix_is_kept():
     model = sharp()
     _, batch = random_batch(model, [4])
     [[best]] = run(members_of(batch, model), SearchOptions(beam_size=4), 8, prefixes=[[UNK, 7]])
@@ -138,7 +138,7 @@ def test_what_is_forbidden_is_what_a_loop_forbids():
     assert allowed == [[[7], [7]], [[EOS, 5, 6, 7], [EOS, 4, 5, 7]]]
 
 
-def test_prefixes_have_to_be_as_many_as_sentences():
+def test_there_must_be_one_prefix_per_sentence():
     model = sharp()
     _, batch = random_batch(model, [4, 2])
     with pytest.raises(AssertionError):

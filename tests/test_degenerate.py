@@ -1,8 +1,8 @@
-"""Translations that are none: each kind by its definition."""
+"""Degenerate output: each kind by its definition."""
 
 import pytest
 
-from synmt.decode.degenerate import degenerate, has_loop
+from synmt.decode.translation import degenerate, has_loop
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ from synmt.decode.degenerate import degenerate, has_loop
         ("A black dog sees.", "A black dog saw.", None),
     ],
 )
-def test_a_reason_is_what_its_definition_says(source, translation, reason):
+def test_each_kind_of_degenerate_output_follows_its_definition(source, translation, reason):
     assert degenerate(source, translation) == reason
 
 
-def test_the_limit_is_a_reason_where_no_other_says_more():
+def test_the_limit_is_reported_if_no_more_specific_reason_applies():
     assert degenerate("A dog.", "Ein Hund", at_limit=True) == "limit"
     assert degenerate("A dog.", "Hund Hund Hund Hund", at_limit=True) == "loop"
     assert degenerate("A dog sees it.", "A dog sees it.", at_limit=True) == "limit"
@@ -36,7 +36,7 @@ def test_the_limit_is_a_reason_where_no_other_says_more():
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_a_phrase_four_times_in_a_row_is_a_loop_wherever_it_stands(size, before):
+def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
     head, phrase = [f"h{k}" for k in range(before)], [f"w{k}" for k in range(size)]
     assert has_loop(" ".join(head + phrase * 4 + ["end"]))
     assert not has_loop(" ".join(head + phrase * 3 + ["end"]))

@@ -44,7 +44,7 @@ def test_without_diversity_every_group_is_the_same_smaller_beam(seed):
     assert [[one.ids for one in found] for found in grouped] == [[one.ids for one in found] for found in plain]
 
 
-def test_how_many_are_asked_for_does_not_change_what_groups_find():
+def test_n_best_does_not_change_what_groups_find():
     model = sharp(seed=3)
     _, batch = random_batch(model, [5, 3, 9, 6, 2, 8], seed=3)
     every = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=6, groups=3), 9)
@@ -55,7 +55,7 @@ def test_how_many_are_asked_for_does_not_change_what_groups_find():
         ]
 
 
-def test_no_translation_comes_twice_and_the_best_comes_first():
+def test_translations_are_distinct_and_best_first():
     model = sharp(seed=4)
     _, batch = random_batch(model, [5, 3, 9, 6], seed=4)
     for hypotheses in run(members_of(batch, model), SearchOptions(beam_size=8, n_best=8, groups=4, diversity=0.1), 9):
@@ -73,7 +73,7 @@ def test_strong_diversity_makes_groups_begin_differently():
         assert len({one.ids[0] for one in hypotheses}) == 4
 
 
-def test_each_group_loses_what_the_groups_before_it_have_chosen():
+def test_each_group_is_penalised_for_the_choices_of_earlier_groups():
     logs = torch.randn(2, 6, 12, generator=torch.Generator().manual_seed(2)).log_softmax(-1)
     logs[..., :EOS] = -math.inf
     values = torch.randn(6, 2, generator=torch.Generator().manual_seed(3))
@@ -98,7 +98,7 @@ def test_each_group_loses_what_the_groups_before_it_have_chosen():
             chosen.update(v for *_, v in best)
 
 
-def test_a_group_goes_on_as_long_as_any_of_its_hypotheses_can_win():
+def test_a_group_continues_while_any_of_its_hypotheses_can_win():
     # the first one was chosen for its piece, the second is the likelier
     live = Live(torch.full((1, 2, 3), 5), torch.tensor([[-5.0, -1.0]]), torch.tensor([9]), torch.zeros(1))
     kept = Finished(torch.full((1, 1, 3), 5), torch.tensor([[-2.0]]), torch.tensor([[-2.0]]))

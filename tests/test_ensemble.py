@@ -68,7 +68,7 @@ def test_a_piece_that_one_member_is_sure_of_stays_possible():
     assert all(mean >= max(logs) - 0.6932 for mean, *logs in zip(both, *alone, strict=True))
 
 
-def test_members_have_one_vocabulary():
+def test_members_must_share_the_target_vocabulary():
     models = [sharp(seed=1), sharp(seed=2)]
     keep_pieces(models[1], 7)
     _, batch = random_batch(models[0], [4])

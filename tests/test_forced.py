@@ -61,7 +61,7 @@ def test_attention_to_the_source_sums_to_one_and_is_that_of_the_pair_alone(archi
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_several_targets_of_a_source_get_what_each_gets_alone(architecture):
+def test_several_targets_of_a_source_get_the_scores_that_each_gets_alone(architecture):
     model = small_model(architecture=architecture).eval()
     batch = collate(examples())
     with torch.inference_mode():
@@ -72,7 +72,7 @@ def test_several_targets_of_a_source_get_what_each_gets_alone(architecture):
         np.testing.assert_allclose(found, alone.log_probabilities, atol=1e-5)
 
 
-def test_annotations_of_the_source_come_with_it():
+def test_several_targets_read_the_annotations_of_their_source():
     model = small_model({"name": "latent_tree"}, architecture="lstm").eval()
     batch = collate(examples())
     expected = [forced.log_probabilities for forced in force(model, batch)]
@@ -105,7 +105,7 @@ def run(request, folder):
 
 
 def slowly(translator, source, target):
-    """Compute log P of each piece and of EOS from the softmax behind each prefix."""
+    """Compute log P of each piece and of EOS from the softmax after each prefix."""
     model = translator.model
     ids = translator.source.encode(tagged(source, translator.task)).ids
     found, prefix = [], [BOS]
@@ -132,7 +132,7 @@ def test_pairs_come_out_in_order_with_the_probabilities_of_their_pieces(run):
         assert scores[index].perplexity == pytest.approx(math.exp(-sum(expected) / len(expected)), rel=1e-3)
 
 
-def test_an_empty_target_is_an_end_and_a_source_without_text_says_nothing(run):
+def test_an_empty_target_is_eos_and_a_source_without_text_is_not_scored(run):
     scores = list(score_pairs(Translator.load(run), LINES, TRANSLATIONS))
     [end] = scores[2].tokens
     assert (end.text, end.start, end.end) == ("", 0, 0)
@@ -151,14 +151,14 @@ def test_the_tokens_of_a_target_spell_it(run):
 
 
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
-def test_a_pair_gets_the_same_in_every_batch(run, batch_size):
+def test_a_pair_gets_the_same_score_in_every_batch(run, batch_size):
     expected = list(score_pairs(Translator.load(run), LINES, TRANSLATIONS))
     found = score_pairs(Translator.load(run, batch_size=batch_size), LINES, TRANSLATIONS)
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
 
 
-def test_alternatives_get_what_each_gets_as_a_pair(run):
+def test_alternatives_get_the_scores_that_they_get_as_pairs(run):
     translator = Translator.load(run)
     targets = [TEXT[3], "", TEXT[4], TEXT[3]]
     [several, none] = score_alternatives(translator, [(TEXT[0], targets), (TEXT[1], [])])
@@ -168,7 +168,7 @@ def test_alternatives_get_what_each_gets_as_a_pair(run):
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
 
 
-def test_what_is_too_long_is_scored_in_part_and_says_so(folder):
+def test_a_pair_that_is_too_long_is_scored_in_part(folder):
     translator = Translator.load(make_run(folder / "short", parser=False, max_pieces=6))
     for score in score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein Hund"]):
         pieces = [len(translator.source.encode_ids(text)) for text in (score.source, score.target)]
@@ -204,20 +204,20 @@ def test_trees_are_given_or_parsed(folder):
 
 
 @pytest.mark.parametrize(("trees", "message"), [(2, "there are only 2 trees"), (4, "more trees than lines, 3")])
-def test_trees_and_pairs_are_as_many(folder, trees, message):
+def test_there_must_be_one_tree_per_pair(folder, trees, message):
     translator = Translator.load(make_run(folder / f"uneven{trees}", PASCAL, parser=False))
     with pytest.raises(SynmtError, match=message):
         list(score_pairs(translator, TEXT[:3], TEXT[3:], map(flat_parse, TEXT[:trees])))
 
 
 @pytest.mark.parametrize(("sources", "targets"), [(2, 3), (3, 2)])
-def test_sources_and_targets_are_as_many(folder, sources, targets):
+def test_there_must_be_one_target_per_source(folder, sources, targets):
     translator = Translator.load(make_run(folder / f"lines{sources}", parser=False))
     with pytest.raises(SynmtError, match="one has no line 3"):
         list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
 
 
-def test_broken_weights_are_no_probabilities(folder):
+def test_broken_weights_are_an_error(folder):
     translator = Translator.load(make_run(folder / "broken", parser=False))
     with torch.no_grad():
         translator.model.output_weight.fill_(float("nan"))
@@ -225,7 +225,7 @@ def test_broken_weights_are_no_probabilities(folder):
         list(score_pairs(translator, TEXT[:1], TEXT[3:4]))
 
 
-def test_no_pairs_and_a_perplexity_beyond_all_numbers_are_null_in_json():
+def test_no_pairs_and_an_infinite_perplexity_are_null_in_json():
     totals = Totals()
     assert totals.as_json()["perplexity_by_word"] is totals.as_json()["mean_log_probability"] is None
     # 1,600 nats over one word, as Chinese has no spaces, and its end

@@ -1,4 +1,4 @@
-"""Sampling: frequencies against probabilities, the same draws in any batch, what is cut off against loops."""
+"""Sampling: frequencies against probabilities, the same draws in any batch, top-k and top-p against loops."""
 
 import itertools
 import math
@@ -28,14 +28,14 @@ def ids_of(found):
 
 
 def blunt(seed=0, size=7, **options):
-    """Make a model of three pieces that is sure of nothing."""
+    """Make a model of three pieces with flat distributions."""
     model = small_model(seed=seed, **options).eval()
     keep_pieces(model, size)
     return model
 
 
 @pytest.mark.parametrize(("architecture", "temperature"), [("transformer", 1.0), ("lstm", 1.0), ("transformer", 0.5)])
-def test_translations_come_as_often_as_they_are_probable(architecture, temperature):
+def test_translations_are_as_frequent_as_they_are_probable(architecture, temperature):
     model = blunt(seed=3, architecture=architecture)
     _, batch = random_batch(model, [4, 2], seed=1)
     count = 4000
@@ -56,7 +56,7 @@ def test_translations_come_as_often_as_they_are_probable(architecture, temperatu
 
 
 def _share(logs, pieces, place, temperature):
-    """Compute the probability with which a piece, or EOS, is drawn at a place of a translation of at most two."""
+    """Compute the probability of a piece or EOS at a position of a translation of at most two pieces."""
     if place == 2:
         return 1.0
     weights = {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in ([EOS] if place else [])}
@@ -66,7 +66,7 @@ def _share(logs, pieces, place, temperature):
 
 @pytest.mark.parametrize("options", [{"top_k": 1}, {"temperature": 1e-4}, {"temperature": 1e-300}, {"top_p": 1e-9}])
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_where_only_the_likeliest_piece_is_left_sampling_is_greedy(architecture, options):
+def test_sampling_from_the_most_probable_piece_only_is_greedy(architecture, options):
     model = sharp(seed=2, architecture=architecture)
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
     members, prefixes = members_of(batch, model), [[], [9, 9], [], [12]]
@@ -114,7 +114,7 @@ def test_sentences_with_other_numbers_get_other_samples():
     assert found == [ids_of(run(members, drawing(), 8, numbers=[number])) for number in range(20)]
 
 
-def test_a_sample_goes_on_in_the_same_way_behind_its_own_beginning():
+def test_a_sample_continues_in_the_same_way_after_its_own_prefix():
     model = blunt(seed=1, size=40)
     _, batch = random_batch(model, [4, 7, 2, 9])
     members = members_of(batch, model)
@@ -149,7 +149,7 @@ def test_no_special_piece_is_drawn_and_no_sample_is_empty():
 @pytest.mark.parametrize("few", [3, 256])
 @pytest.mark.parametrize("top_k", [0, 1, 4, 50])
 @pytest.mark.parametrize("top_p", [1.0, 0.8, 0.3, 1e-9])
-def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few):
+def test_top_k_and_top_p_are_those_of_a_loop(monkeypatch, top_k, top_p, few):
     monkeypatch.setattr(module, "_TOP", few)
     logs = torch.randn(3, 2, 20, generator=torch.Generator().manual_seed(1)).mul(2).log_softmax(-1)
     logs[..., [0, 7]] = -math.inf
@@ -166,7 +166,7 @@ def test_what_is_cut_off_is_what_a_loop_cuts_off(monkeypatch, top_k, top_p, few)
         assert (weights / weights.sum()).tolist() == pytest.approx(expected.tolist())
 
 
-def test_a_piece_wins_as_often_as_its_mass_says_and_never_without_any():
+def test_a_piece_wins_as_often_as_its_mass_says_and_never_without_mass():
     mass = torch.tensor([0.0, 2.0, 0.0, 1.0, 1.0, 1e-300], dtype=torch.float64)
     numbers = uniform(3, torch.arange(20000)[:, None], torch.arange(6))
     counts = Counter(first_of(numbers, mass).tolist())
@@ -178,7 +178,7 @@ def test_a_piece_wins_as_often_as_its_mass_says_and_never_without_any():
         assert first_of(torch.full((6,), extreme, dtype=torch.float64), mass).item() == 1
 
 
-def test_rounding_seldom_changes_what_is_drawn():
+def test_rounding_rarely_changes_a_sample():
     logs = torch.randn(4000, 1, 2000, generator=torch.Generator().manual_seed(1)).log_softmax(-1)
     noise = 1e-4 * torch.randn(logs.shape, generator=torch.Generator().manual_seed(2))
     begun = module._begin(torch.full((4000,), 9), range(4000), range(1))
@@ -187,7 +187,7 @@ def test_rounding_seldom_changes_what_is_drawn():
     assert (one != other).sum() < 3
 
 
-def test_random_numbers_are_those_of_integers_without_a_sign():
+def test_random_numbers_are_those_of_unsigned_integers():
     numbers, samples = torch.tensor([[0], [3], [1 << 40]]), torch.tensor([[0, 1]])
     found = uniform(9, numbers, samples, 4)
     for row, column in itertools.product(range(3), range(2)):
@@ -204,7 +204,7 @@ def _hashed(value):
     return z ^ (z >> 31)
 
 
-def test_random_numbers_are_even_and_independent_of_their_neighbours():
+def test_random_numbers_are_uniform_and_independent():
     found = uniform(1, torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25))
     # the chi-square of 100 cells passes 149 once in a thousand times
     counts = torch.histc(found, 100, 0.0, 1.0)

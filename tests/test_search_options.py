@@ -1,4 +1,4 @@
-"""What cannot be searched for is refused before the search, in the words of the command line."""
+"""Invalid search options are refused before the search, named as on the command line."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from synmt.errors import UsageError
         dict(beam_size=4, n_best=100, sampling=Sampling(top_k=10, top_p=0.5, temperature=0.1, seed=0)),
     ],
 )
-def test_what_can_be_done_is_not_refused(options):
+def test_valid_options_are_accepted(options):
     SearchOptions(**options)
 
 
@@ -51,13 +51,13 @@ def test_what_can_be_done_is_not_refused(options):
         (dict(beam_size=4, sampling=Sampling(seed=-1)), "--seed cannot be -1."),
     ],
 )
-def test_what_cannot_be_is_said_in_the_words_of_the_command_line(options, message):
+def test_invalid_options_are_named_as_on_the_command_line(options, message):
     with pytest.raises(UsageError) as error:
         SearchOptions(**options)
     assert message in str(error.value)
 
 
-def test_all_that_is_wrong_is_said_at_once():
+def test_all_problems_are_reported_at_once():
     with pytest.raises(UsageError) as error:
         SearchOptions(beam_size=4, groups=3, no_repeat=-2, sampling=Sampling(top_p=2.0))
     assert all(name in str(error.value) for name in ("--groups", "--no-repeat", "--top-p"))

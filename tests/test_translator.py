@@ -1,4 +1,4 @@
-"""Lines in, lines out: order, blank lines, long lines, trees, and how text is taken in."""
+"""Lines in, lines out: order, blank lines, long lines, trees, and how text is read."""
 
 import io
 import itertools
@@ -9,13 +9,15 @@ import torch
 from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
-from synmt.data.vocabulary import SPECIALS, Words
+from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
 from synmt.decode.inputs import batches, windows
 from synmt.decode.translator import Translator, translate_batches
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
 from synmt.recipe.schema import DecodingRecipe
+from synmt.run import Run
+from synmt.syntax.controls import Control
 from synmt.syntax.parse import flat_parse
 
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
@@ -45,7 +47,7 @@ def texts(translations):
     return [translation.text for translation in translations]
 
 
-def test_each_line_gets_one_line_in_its_order(plain):
+def test_each_line_gets_one_translation_in_order(plain):
     translations = list(Translator.load(plain).translate(LINES))
     assert [translation.line for translation in translations] == list(range(1, len(LINES) + 1))
     filled = [bool(translation.candidates) for translation in translations]
@@ -53,6 +55,23 @@ def test_each_line_gets_one_line_in_its_order(plain):
     assert all("\n" not in translation.text for translation in translations)
     assert translations[1].text == translations[-1].text
     assert len({translation.text for translation in translations}) > 4
+
+
+def test_a_run_is_named_by_its_folder_as_text_or_path_and_several_are_an_ensemble(plain):
+    expected = texts(Translator.load(plain).translate(LINES))
+    assert texts(Translator.load(str(plain.folder)).translate(LINES)) == expected
+    both = Translator.load(plain.folder, plain, device="cpu", n_best=2)
+    assert len(both.models) == 2
+    assert texts(both.translate(LINES)) == expected
+
+
+def test_a_run_is_read_once(plain, monkeypatch):
+    calls = []
+    for owner, name in ((Vocabulary, "load"), (Run, "recipe")):
+        read = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *args, read=read, name=name: calls.append(name) or read(*args))
+    Translator.load(plain)
+    assert sorted(calls) == ["load", "load", "recipe"]
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
@@ -90,7 +109,7 @@ def test_a_window_is_translated_before_the_next_one_is_read(plain):
     assert read == [0]
 
 
-def test_a_long_line_is_translated_in_part_and_says_so(plain):
+def test_a_long_line_is_translated_in_part_and_counts_what_is_dropped(plain):
     translator = Translator.load(plain)
     line = " ".join(["monkey"] * 5000)
     translator.max_pieces = len(translator.source.encode_ids("monkey monkey"))
@@ -100,7 +119,7 @@ def test_a_long_line_is_translated_in_part_and_says_so(plain):
     assert long.text == exact.text != ""
 
 
-def test_trees_are_parsed_on_the_fly_or_taken_as_given(pascal):
+def test_lines_are_parsed_or_given_trees_are_used(pascal):
     translator = Translator.load(pascal)
     parsed = list(translator.translate(LINES))
     assert texts(Translator.load(pascal).translate(LINES, translator.parser.parse(LINES))) == texts(parsed)
@@ -117,13 +136,29 @@ def test_the_tree_of_a_cut_line_is_cut_with_it(tmp_path, max_pieces):
 
 
 @pytest.mark.parametrize(("trees", "message"), [(2, "there are only 2 trees"), (4, "more trees than lines, 3")])
-def test_trees_and_lines_are_as_many(pascal, trees, message):
+def test_there_must_be_one_tree_per_line(pascal, trees, message):
     parses = [flat_parse(line) for line in TEXT[:trees]]
     with pytest.raises(SynmtError, match=message):
         list(Translator.load(pascal).translate(TEXT[:3], parses))
 
 
-def test_a_run_that_names_no_parser_asks_for_trees(tmp_path):
+def test_another_control_reaches_everything_that_reads_trees(pascal):
+    translator = Translator.load(pascal)
+    trees = translator.parser.parse(LINES)
+    chains = [Control("left").apply(tree, b"") for tree in trees]
+    controlled = translator.with_control(Control("left"))
+    assert texts(controlled.translate(LINES, trees)) == texts(translator.translate(LINES, chains))
+    assert (
+        texts(controlled.translate(LINES))
+        == texts(translator.translate(LINES, chains))
+        != texts(translator.translate(LINES))
+    )
+    # the models that parse are those that translate
+    assert [model.reading.control.kind for model in controlled.models] == ["left"]
+    assert translator.reading.control.kind == "none"
+
+
+def test_a_run_without_a_recorded_parser_needs_trees(tmp_path):
     run = make_run(tmp_path / "unnamed", PASCAL, parser=False)
     with pytest.raises(SynmtError, match=r"does not say which parser makes them.*--parses"):
         list(Translator.load(run).translate(TEXT))
@@ -146,7 +181,7 @@ def test_the_same_parser_in_another_folder_is_the_same():
     assert parser_difference(recorded, {**recorded, "files": {}}) == "other model files"
 
 
-def test_broken_weights_are_no_translation(plain):
+def test_broken_weights_give_an_error_instead_of_translations(plain):
     translator = Translator.load(plain)
     with torch.no_grad():
         translator.model.output_weight[7] = float("nan")
@@ -167,7 +202,7 @@ def test_batches_are_translated_in_the_order_of_their_lines():
     assert all(text.split()[0].startswith("w") for text in found)
 
 
-def test_a_line_end_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch):
+def test_a_newline_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch):
     translator = Translator.load(plain)
     newline = next(n for n in range(len(translator.target)) if translator.target.pieces([n]) == ["<0x0A>"])
     decode = translator.target.decode
@@ -203,7 +238,7 @@ class Slow(io.RawIOBase):
         ([], []),
     ],
 )
-def test_lines_are_taken_as_they_arrive(chunks, expected):
+def test_lines_are_read_as_they_arrive(chunks, expected):
     stream = io.BufferedReader(Slow(chunks))
     assert list(read_available_lines(stream, 3, where="pipe")) == expected
 
@@ -212,7 +247,7 @@ def test_windows_hold_every_line():
     assert list(windows("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_batches_hold_like_lengths_and_no_more_than_is_allowed():
+def test_batches_have_similar_lengths_and_at_most_the_allowed_size():
     lengths = [3, 9, 1, 7, 50, 2, 8]
     made = list(batches(lengths, int, sentences=3, pieces=20))
     assert made == [[50], [9, 8], [7, 3], [2, 1]]

@@ -1,4 +1,4 @@
-"""Ensembles, prefixes, samples, alignments, other trees: what a translator does when more is asked of it."""
+"""Ensembles, prefixes, samples, alignments and other trees."""
 
 from dataclasses import replace
 
@@ -80,7 +80,7 @@ def test_the_members_of_an_ensemble_have_parsers_of_their_own(runs, caplog):
     assert len(messages) == len({*messages}) == 1 + sum("in one piece" in text for text in messages)
 
 
-def test_lines_without_a_tree_get_their_own_beside_those_that_have_one(runs):
+def test_lines_without_a_given_tree_are_parsed(runs):
     translator = Translator.load(runs["pascal"])
     own = translator.trees(LINES)
     given = [flat_parse(LINES[0]), None, None, None, flat_parse(LINES[4])]
@@ -112,7 +112,7 @@ def test_a_wide_beam_takes_fewer_sentences_at_once(runs, monkeypatch):
     assert all(t.text for t in translator.translate(TEXT))
 
 
-def test_runs_with_other_vocabularies_are_no_ensemble(runs, tmp_path):
+def test_runs_with_different_vocabularies_cannot_form_an_ensemble(runs, tmp_path):
     other = make_run(tmp_path / "words", parser=False)
     (other.folder / "target.model").unlink()
     Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(other.folder, "target")
@@ -151,7 +151,7 @@ def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(runs):
     assert [one.text for one in first.candidates] != [text for text, _ in whole[4]]
 
 
-def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
+def test_no_repeat_forbids_repeated_pieces(runs):
     translator = Translator.load(runs["plain"], no_repeat=1)
     for translation in translator.translate(TEXT):
         pieces = translation.candidates[0].pieces
@@ -159,7 +159,7 @@ def test_no_phrase_comes_twice_where_that_is_forbidden(runs):
 
 
 @pytest.mark.parametrize("others", [[], ["lstm"]])
-def test_writing_a_translation_again_gives_the_log_probability_of_the_search(runs, others):
+def test_rescoring_gives_the_log_probability_of_the_search(runs, others):
     translator = Translator.load(runs["pascal"], *(runs[name] for name in others))
     translations = list(translator.translate(LINES))
     again = rescore(translator.models, translator.read([Request(line) for line in LINES]), translations)
@@ -207,7 +207,7 @@ def slow_alignment(translator, line, translation):
     return pairs
 
 
-def test_alignments_are_those_of_the_pieces_that_were_found(runs):
+def test_alignments_equal_those_computed_by_loops(runs):
     translator = Translator.load(runs["plain"], alignment=True)
     translations = list(translator.translate(LINES))
     for line, translation in zip(LINES, translations, strict=True):
@@ -226,7 +226,7 @@ def test_an_lstm_and_an_ensemble_align_too(runs):
         assert all(t.alignment.pairs for t in translator.translate(TEXT))
 
 
-def test_another_tree_gives_what_that_tree_gives(runs):
+def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(runs):
     translator = Translator.load(runs["pascal"])
     requests = [Request(line, other_tree=flat_parse(line)) for line in LINES]
     compared = translate_counterfactually(translator, requests)
@@ -243,7 +243,7 @@ def test_another_tree_gives_what_that_tree_gives(runs):
     assert any(one.changed for one in compared)
 
 
-def test_the_own_tree_once_more_changes_nothing(runs):
+def test_the_own_tree_as_the_other_tree_changes_nothing(runs):
     translator = Translator.load(runs["pascal"])
     trees = translator.trees(LINES)
     requests = [Request(line, other_tree=tree) for line, tree in zip(LINES, trees, strict=True)]
@@ -259,12 +259,12 @@ def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp
     assert compared[0].other.text
 
 
-def test_a_model_that_reads_no_trees_has_no_other_ones(runs):
+def test_a_model_that_reads_no_trees_refuses_other_trees(runs):
     with pytest.raises(UsageError, match="reads no trees"):
         check_override(Translator.load(runs["plain"]))
 
 
-def test_what_the_vocabulary_does_not_know_is_told_with_its_characters(runs):
+def test_unknown_pieces_are_reported_with_their_characters(runs):
     vocabulary = Words(["A", "dog"])
     source = cut(0, "A цат sees dog", None, vocabulary, 512)
     assert source.example.source.tolist() == [4, UNK, UNK, 5]
@@ -273,7 +273,7 @@ def test_what_the_vocabulary_does_not_know_is_told_with_its_characters(runs):
     assert next(iter(plain.translate(["A цат 🙈"]))).unknown == ()
 
 
-def test_a_translation_that_fills_its_limit_is_told(runs):
+def test_a_translation_at_its_length_limit_is_degenerate(runs):
     translator = Translator.load(runs["plain"])
     with torch.no_grad():
         # EOS is never the best

@@ -13,6 +13,7 @@ from synmt.cli import translate_options as options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
+    from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
     from synmt.decode.translator import Translator
 
@@ -60,24 +61,13 @@ def translate(
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
     arguments = options.TranslateArguments(
-        source=source,
-        output=output,
-        prefixes=prefixes,
-        parses=parses,
-        parse_override=parse_override,
-        alignments=alignments,
-        jsonl=jsonl,
-        scores=scores,
-        n_best=n_best,
+        source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best
     )
     arguments.validate(checkpoint)
-    beam, sampling = _search_values(
-        {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity},
-        {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed},
-        sample=sample,
-        groups=groups,
-    )
-    from synmt.decode.options import Sampling
+    beam = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity}
+    sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
+    search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
+    search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
     from synmt.decode.translator import Translator
 
     translator = Translator.load(
@@ -87,35 +77,30 @@ def translate(
         parser=parser,
         alignment=alignments is not None,
         parse_cache=not no_parse_cache,
-        n_best=n_best,
-        groups=groups,
-        no_repeat=no_repeat,
-        sampling=Sampling(**sampling) if sample else None,
-        **beam,
+        **search,
     )
-    if not translator.reads_trees and parser is not None:
-        console.remark("the model reads no trees, so --parser has no effect")
     _translate(translator, arguments)
 
 
-def _search_values(
-    beam: dict[str, Any], sampling: dict[str, Any], *, sample: bool, groups: int
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leave out the search options that were not typed (None); raises UsageError if one of them has no effect.
+def _typed(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the options that were not typed."""
+    return {name: value for name, value in values.items() if value is not None}
 
-    beam, sampling: the options of the beam and of sampling, by field name.
-    """
-    beam, sampling = ({name: value for name, value in one.items() if value is not None} for one in (beam, sampling))
-    if sample and "beam_size" in beam:
+
+def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -> Sampling | None:
+    """Make the options of sampling; raises UsageError if an option that was typed has no effect."""
+    from synmt.decode.options import Sampling
+
+    if sample and "beam_size" in search:
         raise UsageError(
             "with --sample, --beam-size has no effect", do="Leave it out; --n-best is the number of translations"
         )
-    if sampling and not sample:
-        names = ", ".join("--" + name.replace("_", "-") for name in sampling)
+    if values and not sample:
+        names = ", ".join("--" + name.replace("_", "-") for name in values)
         raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
-    if "diversity" in beam and groups == 1:
+    if "diversity" in search and search["groups"] == 1:
         raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
-    return beam, sampling
+    return Sampling(**values) if sample else None
 
 
 def _newest_run() -> Path:
@@ -132,8 +117,7 @@ def _translate(translator: Translator, arguments: options.TranslateArguments) ->
 
     if arguments.parse_override is not None:
         check_override(translator)
-    if arguments.parses is not None:
-        _check_parses(translator, arguments.parses)
+    _check_trees(translator, arguments)
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
         out = stack.enter_context(_open(arguments.output))
@@ -201,13 +185,17 @@ def _format_alignment(result: Result) -> str:
     return f"{pharaoh(alignment.pairs) if alignment else ''}\n"
 
 
-def _check_parses(translator: Translator, parses: Path) -> None:
-    """Warn if given trees have no effect, or are not like those of the training data."""
+def _check_trees(translator: Translator, arguments: options.TranslateArguments) -> None:
+    """Warn if the options for trees have no effect, or if given trees are not like those of the training data."""
     from synmt.decode.override import describe_control
     from synmt.decode.tree_provider import parser_difference
 
+    parses = arguments.parses
     if not translator.reads_trees:
-        console.remark("the model reads no trees, so --parses has no effect")
+        for name, value in {"--parses": parses, "--parser": arguments.parser}.items():
+            if value is not None:
+                console.remark(f"the model reads no trees, so {name} has no effect")
+    if parses is None or not translator.reads_trees:
         return
     if control := describe_control(translator):
         console.warn(f"the run {control}, including those of --parses")

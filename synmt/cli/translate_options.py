@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +14,11 @@ from synmt.errors import SynmtError, UsageError, all_in_one
 
 _SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
 """The panels of the help page; options without a panel come first."""
+
+
+def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=panel, help=text, **more)
+
 
 Input = Annotated[
     str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
@@ -31,164 +36,148 @@ Checkpoint = Annotated[
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
 
-BeamSize = Annotated[
-    int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Beam size; 1 is greedy search."),
-]
+BeamSize = Annotated[int | None, _option(_SEARCH, "Beam size; 1 is greedy search.", min=1, show_default="the recipe's")]
 LengthPenalty = Annotated[
-    float | None,
-    typer.Option(min=0, show_default="the recipe's", rich_help_panel=_SEARCH, help="alpha of Wu et al. (2016)."),
+    float | None, _option(_SEARCH, "alpha of Wu et al. (2016).", min=0, show_default="the recipe's")
 ]
 NoRepeat = Annotated[
     int,
-    typer.Option(
+    _option(
+        _SEARCH,
+        "No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.",
         metavar="N",
         min=0,
-        rich_help_panel=_SEARCH,
-        help="No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.",
     ),
 ]
-NBest = Annotated[int, typer.Option(metavar="N", min=1, rich_help_panel=_SEARCH, help="Translations of each line.")]
+NBest = Annotated[int, _option(_SEARCH, "Translations of each line.", metavar="N", min=1)]
 Groups = Annotated[
     int,
-    typer.Option(
+    _option(
+        _SEARCH,
+        "Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. Duplicates are "
+        "removed, so a list may be shorter than --n-best.",
         min=1,
-        rich_help_panel=_SEARCH,
-        help="Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. "
-        "Duplicates are removed, so a list may be shorter than --n-best.",
     ),
 ]
 Diversity = Annotated[
     float | None,
-    typer.Option(
+    _option(
+        _SEARCH,
+        "Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
         show_default="0.5",
-        rich_help_panel=_SEARCH,
-        help="Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
     ),
 ]
 Prefixes = Annotated[
     Path | None,
-    typer.Option(
+    _option(
+        _SEARCH,
+        "How the translation of each line has to begin: one prefix per line, which may be empty. Its log-probability "
+        "is part of the score.",
         metavar="FILE",
-        rich_help_panel=_SEARCH,
-        help="How the translation of each line has to begin: one prefix per line, which may be empty. Its "
-        "log-probability is part of the score.",
     ),
 ]
 BatchSize = Annotated[
-    int | None,
-    typer.Option(min=1, show_default="the recipe's", rich_help_panel=_SEARCH, help="Sentences translated in parallel."),
+    int | None, _option(_SEARCH, "Sentences translated in parallel.", min=1, show_default="the recipe's")
 ]
 
 Sample = Annotated[
     bool,
-    typer.Option(
+    _option(
+        _SAMPLING,
+        "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
         "--sample",
-        rich_help_panel=_SAMPLING,
-        help="Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
     ),
 ]
-TopK = Annotated[
-    int | None,
-    typer.Option(min=1, show_default="all", rich_help_panel=_SAMPLING, help="Draw from the K most probable pieces."),
-]
+TopK = Annotated[int | None, _option(_SAMPLING, "Draw from the K most probable pieces.", min=1, show_default="all")]
 TopP = Annotated[
     float | None,
-    typer.Option(
-        show_default="1",
-        rich_help_panel=_SAMPLING,
-        help="Draw from the smallest set of pieces with this total probability.",
-    ),
+    _option(_SAMPLING, "Draw from the smallest set of pieces with this total probability.", show_default="1"),
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option(
+    _option(
+        _SAMPLING,
+        "Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
         show_default="1",
-        rich_help_panel=_SAMPLING,
-        help="Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
+    _option(
+        _SAMPLING,
+        "With the same seed and line number, a line gets the same translation, whatever the other lines are.",
         show_default="1",
-        rich_help_panel=_SAMPLING,
-        help="With the same seed and line number, a line gets the same translation, whatever the other lines are.",
     ),
 ]
 
 Parser = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        _TREES,
+        "The parser that the run was trained with, if it is no longer where it was then.",
         metavar="FOLDER|official|compact",
-        rich_help_panel=_TREES,
-        help="The parser that the run was trained with, if it is no longer where it was then.",
     ),
 ]
-Parses = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE.conllu", rich_help_panel=_TREES, help="A tree for each line, instead of parsing."),
-]
+Parses = Annotated[Path | None, _option(_TREES, "A tree for each line, instead of parsing.", metavar="FILE.conllu")]
 ParseOverride = Annotated[
     Path | None,
-    typer.Option(
+    _option(
+        _TREES,
+        "Translate each line a second time, under its tree in this file. Output lines have three columns, separated by "
+        "tabs: the translation, the one under this tree, and by how much this tree changes the log-probability of the "
+        "first.",
         metavar="FILE.conllu",
-        rich_help_panel=_TREES,
-        help="Translate each line a second time, under its tree in this file. Output lines have three columns, "
-        "separated by tabs: the translation, the one under this tree, and by how much this tree changes the "
-        "log-probability of the first.",
     ),
 ]
 NoParseCache = Annotated[
     bool,
-    typer.Option(
+    _option(
+        _TREES,
+        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).",
         "--no-parse-cache",
-        rich_help_panel=_TREES,
-        help="Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).",
     ),
 ]
 
 Output = Annotated[
     Path | None,
-    typer.Option(
+    _option(
+        _OUTPUT,
+        "The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
         "--output",
         "-o",
         metavar="FILE",
-        rich_help_panel=_OUTPUT,
-        help="The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
     ),
 ]
-Scores = Annotated[
-    bool, typer.Option("--scores", rich_help_panel=_OUTPUT, help="Add the score to each line, after a tab.")
-]
+Scores = Annotated[bool, _option(_OUTPUT, "Add the score to each line, after a tab.", "--scores")]
 Alignments = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        _OUTPUT,
+        "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are separated by "
+        "whitespace. With --jsonl, - puts it into the objects.",
         metavar="FILE",
-        rich_help_panel=_OUTPUT,
-        help="Write word alignments, one line per line: `0-0 1-2 …`, source word first, counted from 0; words are "
-        "separated by whitespace. With --jsonl, - puts them into the objects.",
     ),
 ]
 JsonLines = Annotated[
     bool,
-    typer.Option(
+    _option(
+        _OUTPUT,
+        "Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` (its "
+        "tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; other "
+        "fields are copied.",
         "--jsonl",
-        rich_help_panel=_OUTPUT,
-        help="Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` "
-        "(its tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; "
-        "other fields are copied.",
     ),
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TranslateArguments:
     """Files and formats of `synmt translate`, by the names of the options."""
 
     source: str
     output: Path | None
     prefixes: Path | None
+    parser: str | None
     parses: Path | None
     parse_override: Path | None
     alignments: str | None

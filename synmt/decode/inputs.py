@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Side
 from synmt.data.corpus import Example, Tree
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import UNK, Vocabulary, word_of
@@ -70,8 +70,11 @@ def cut(
     pieces = vocabulary.encode(tagged(line, task) if task else line)
     end = len(pieces.ids) - (1 if task else 0)
     dropped = max(0, len(pieces.ids) - max_pieces)
-    ids, spans = (np.delete(array, slice(end - dropped, end), axis=0) for array in (pieces.ids, pieces.spans))
-    trees = {} if tree is None else {"source": Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))}
+    too_many = slice(end - dropped, end)
+    ids, spans = np.delete(pieces.ids, too_many), np.delete(pieces.spans, too_many, axis=0)
+    trees: dict[Side, Tree] = {}
+    if tree is not None:
+        trees["source"] = Tree(*merge_unowned(tree, spans, word_of(spans, tree.spans)))
     example = Example(line=index, source=ids, target=np.zeros_like(ids, shape=0), trees=trees)
     if task:
         spans = np.clip(spans - len(f"{task} "), 0, len(line))  # (T, 2)

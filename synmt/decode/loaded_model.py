@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from synmt.data.batch import Batch, Reading, collate, reading_of
-from synmt.data.corpus import Example
+from synmt.data.batch import Reading, reading_of
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
@@ -26,6 +25,7 @@ class LoadedModel:
     """A model in evaluation mode, and what belongs to it.
 
     source, target: its vocabularies.
+    device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
     """
@@ -34,6 +34,7 @@ class LoadedModel:
     recipe: Recipe
     source: Vocabulary
     target: Vocabulary
+    device: torch.device
     reading: Reading
     parser: dict[str, Any] | None = None
 
@@ -47,12 +48,7 @@ class LoadedModel:
     ) -> LoadedModel:
         """Wrap a model, which is put into evaluation mode."""
         reading = reading_of(model.reads("source"), recipe.parser)
-        return cls(model.eval(), recipe, *vocabularies, reading, parser)
-
-    @property
-    def device(self) -> torch.device:
-        """Return the device of the weights."""
-        return next(self.model.parameters()).device
+        return cls(model.eval(), recipe, *vocabularies, next(model.parameters()).device, reading, parser)
 
     @property
     def task(self) -> str:
@@ -68,10 +64,6 @@ class LoadedModel:
     def needs_arcs(self) -> bool:
         """Tell whether the trees have to come with arc probabilities."""
         return self.reading.arcs and not self.reading.certain
-
-    def collate(self, examples: Sequence[Example]) -> Batch:
-        """Make the batch that the model reads, on its device."""
-        return collate(examples, self.reading).to(self.device)
 
 
 def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str | None = None) -> LoadedModel:

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from synmt.arrays import DoubleArray, IntArray
+from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK, IdArray
 from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
@@ -181,7 +182,7 @@ def _score_window(
     ]
     model, size = translator.models[0], translator.options.batch_size
     for sources in translator.source_batches([source for source, _ in window], trees):
-        batch = model.collate([source.example for source in sources])
+        batch = collate([source.example for source in sources], model.reading).to(model.device)
         memory, _ = model.model.remember(batch.source, batch.source_signals)
         targets = [
             _cut(translator, row, index, target)

@@ -6,7 +6,7 @@ in    source (or text)     the line
       parse                its tree, as CoNLL-U text; without it, or with null, the line is parsed
 out   translation, score, log_probability
       dropped              pieces at the end of the source beyond the model's maximum
-      degenerate           empty, loop, limit or copy (see synmt/decode/degenerate.py), or null
+      degenerate           empty, loop, limit or copy (see synmt/decode/translation.py), or null
       translations         for an n-best list: translation, score and log_probability of each, best first
       alignment            if requested: pairs [source word, target word], with source_words and target_words, the
                            characters [start, end) of each word

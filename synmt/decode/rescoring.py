@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synmt.arrays import DoubleArray, IntArray
+from synmt.data.batch import collate
 from synmt.data.corpus import Example
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import default_head_weights, whitespace_words, word_alignment
@@ -48,7 +49,11 @@ def rescore(
     rescored = {}
     for sources in batches:
         forced = [
-            force(model.model, model.collate(_with_targets(own, translations)), attention=attention)
+            force(
+                model.model,
+                collate(_with_targets(own, translations), model.reading).to(model.device),
+                attention=attention,
+            )
             for model, own in zip(models, sources, strict=True)
         ]
         for source, *by_model in zip(sources[0], *forced, strict=True):

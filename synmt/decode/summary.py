@@ -6,9 +6,9 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
-from synmt.decode.degenerate import REASONS, Reason
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result, format_number, own_translation
+from synmt.decode.translation import REASONS, Reason
 
 _logger = logging.getLogger(__name__)
 _EXAMPLES = 5

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.data.batch import Batch, Reading
+from synmt.data.batch import Batch, Reading, collate
 from synmt.data.vocabulary import UNK, Vocabulary
 from synmt.decode.beam import search
 from synmt.decode.constraints import length_limits
@@ -71,7 +71,8 @@ class Translator:
     @classmethod
     def load(
         cls,
-        *runs: Run | Path | str,
+        run: Run | Path | str,
+        *others: Run | Path | str,
         device: str = "auto",
         which: str = "final",
         parser: str | None = None,
@@ -81,18 +82,19 @@ class Translator:
     ) -> Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
 
+        run, others: run folders.
         which: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
-        search: fields of `SearchOptions`; the others are those of the first run's recipe.
+        search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
-        opened = [run if isinstance(run, Run) else find_run(Path(run)) for run in runs]
-        recipes = [run.recipe() for run in opened]
+        opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
+        recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(run, recipe, device=device, which=which, parser=parser)
-            for run, recipe in zip(opened, recipes, strict=True)
+            load_model(one, recipe, device=device, which=which, parser=parser)
+            for one, recipe in zip(opened, recipes, strict=True)
         ]
-        check_ensemble(models, [str(run.folder) for run in opened])
+        check_ensemble(models, [str(one.folder) for one in opened])
         return cls(models, options, alignment=alignment, parse_cache=parse_cache)
 
     def with_control(self, control: Control) -> Translator:
@@ -150,13 +152,13 @@ class Translator:
 
     def translate_requests(self, requests: Sequence[Request], number: int = 1) -> list[Translation]:
         """Translate one window; `number` is the line number of its first request."""
-        read = list(self.read(requests, number))
+        batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
-        for sources in read:
+        for sources in batches:
             for source, translation in zip(sources[0], self._search(sources, requests, number), strict=True):
                 translations[source.index] = translation
         if self.alignment:
-            for index, rescored in rescore(self.models, read, translations, attention=True).items():
+            for index, rescored in rescore(self.models, batches, translations, attention=True).items():
                 translations[index] = align(translations[index], requests[index].text, rescored, self.target)
         return translations
 
@@ -192,7 +194,8 @@ class Translator:
     def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> Iterator[Translation]:
         """Translate one batch, in the order of its sources."""
         read = [
-            model.collate([source.example for source in own]) for model, own in zip(self.models, sources, strict=True)
+            collate([source.example for source in own], model.reading).to(self.device)
+            for model, own in zip(self.models, sources, strict=True)
         ]
         numbers = [number + source.index for source in sources[0]]
         prefixes = [self._prefix(requests[source.index].prefix, number + source.index) for source in sources[0]]

@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,7 +56,7 @@ class CachedParser:
         self.parser, self.max_bytes = parser, max_bytes
         self._unusable = False
 
-    @property
+    @cached_property
     def path(self) -> Path:
         """The cache file of this parser."""
         return files.cache_folder() / "parses" / f"{self.parser.fingerprint}.sqlite"
