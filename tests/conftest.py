@@ -18,7 +18,7 @@ JOURNEYS = re.compile(
     r"|variant_page|api_page|readme|analyze_from_python|pars(ers|ing|e_cache)\b|arcs\b|translator|forced|robustness)"
     # tests that start processes, compile models or enumerate much
     r"|::test_(help_imports|every_tree_has_one_root)|_killed_|compile|equation_on_random_trees|wide_enough_finds"
-    r"|for_all_functions_of_the_word_vocabulary|go_together_as_in_plain"
+    r"|for_all_functions_of_the_word_vocabulary|_plain_python"
 )
 """What the names of journeys contain; tests that read real corpora are journeys too."""
 
