@@ -1,4 +1,4 @@
-"""The verbs that agree with a subject, found in the gold tree of an English sentence, with their German forms."""
+"""Finds the verbs that agree with a subject in the gold tree of an English sentence, with their German forms."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLURALS = frozenset(noun.english_plural for noun in NOUNS)
 class FiniteVerb:
     """A verb that agrees with a subject.
 
-    attractors: nouns of the other number between the two.
+    attractors: number of nouns between the two that differ from the subject in number.
     """
 
     verb: Verb
@@ -26,15 +26,15 @@ class FiniteVerb:
     attractors: int
 
     def forms(self, *, plural: bool) -> list[str]:
-        """Give the finite form in a number, in a main clause and at the end of any other."""
+        """List the finite forms in a number: in a main clause, and at the end of a subordinate clause if it differs."""
         form = finite(self.verb, self.tense, plural)
-        joined = bool(self.verb.prefix) and self.tense in ("present", "past")
-        return [form, self.verb.prefix + form] if joined else [form]
+        is_separable = bool(self.verb.prefix) and self.tense in ("present", "past")
+        return [form, self.verb.prefix + form] if is_separable else [form]
 
 
 def finite_verbs(parse: Parse) -> list[FiniteVerb]:
     """Find the verbs that agree with a subject in a gold tree of the English side."""
-    found = []
+    verbs = []
     for word, tag in enumerate(parse.tags or ()):
         if tag != "VERB":
             continue
@@ -48,8 +48,8 @@ def finite_verbs(parse: Parse) -> list[FiniteVerb]:
         agreeing = word if auxiliary is None else auxiliary
         between = [other for other in range(heads[0] + 1, agreeing) if parse.tags and parse.tags[other] == "NOUN"]
         differing = sum(_is_plural(parse, other) != plural for other in between if other not in heads)
-        found.append(FiniteVerb(_entry(parse, word), _tense(parse, word, auxiliary), plural, differing))
-    return found
+        verbs.append(FiniteVerb(_entry(parse, word), _tense(parse, word, auxiliary), plural, differing))
+    return verbs
 
 
 def _heads(parse: Parse, verb: int) -> list[int]:
@@ -64,12 +64,10 @@ def _heads(parse: Parse, verb: int) -> list[int]:
 
 def _entry(parse: Parse, word: int) -> Verb:
     particle = _child(parse, word, "compound:prt")
-    wanted = parse.words[particle] if particle is not None else ""
+    name = parse.words[particle] if particle is not None else ""
     form = parse.words[word]
     [entry] = [
-        verb
-        for verb in VERBS
-        if verb.particle == wanted and form in (verb.base, verb.third, verb.past, verb.participle)
+        verb for verb in VERBS if verb.particle == name and form in (verb.base, verb.third, verb.past, verb.participle)
     ]
     return entry
 
@@ -93,4 +91,4 @@ def _parent(parse: Parse, word: int) -> int:
 def _child(parse: Parse, word: int, relation: str) -> int | None:
     """Find the first child with a relation."""
     rows = zip(parse.parents.tolist(), parse.relations, strict=True)
-    return next((child for child, (parent, one) in enumerate(rows) if parent == word and one == relation), None)
+    return next((child for child, (parent, name) in enumerate(rows) if parent == word and name == relation), None)

@@ -1,8 +1,8 @@
-"""What makes a sentence of the controlled corpus hard, counted on its gold tree.
+"""Measures the difficulty of a controlled sentence on its gold tree.
 
-An attractor is a noun between the head noun of a subject and its finite verb whose number differs from the
-subject's. The antecedent is the head noun of a relative clause's subject; both halves of "the boy and the girl"
-are heads and make a plural. A sentence has as many attractors as the hardest of its finite verbs.
+An attractor is a noun between the head noun of a subject and the finite verb that differs from the subject in number.
+In a relative clause, the pronoun as the subject has its antecedent as the head noun; "the boy and the girl" has two
+heads, and is plural. The attractors of a sentence are those of its finite verb that has most of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def attractors(root: Node) -> int:
 
 
 def combinations(root: Node) -> frozenset[tuple[str, str]]:
-    """Collect the pairs (subject noun, verb) of all clauses, by their English names."""
+    """Collect the pairs (subject noun, verb) of all clauses, in English."""
     return frozenset(
         (noun.entry.english, verb.entry.name)  # type: ignore[union-attr]
         for verb, heads in _subjects(root)
