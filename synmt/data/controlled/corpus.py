@@ -158,6 +158,6 @@ def _plan(random: Random, labels: _Labels) -> SentencePlan:
     return SentencePlan(labels.phenomenon, between, labels.attractors, rich)
 
 
-def _write(path: Path, pieces: Iterator[str]) -> None:
+def _write(path: Path, texts: Iterator[str]) -> None:
     with write_atomically(path) as stream:
-        stream.writelines(pieces)
+        stream.writelines(texts)

@@ -16,15 +16,7 @@ from synmt.data.controlled.lexicon import VERBS, Verb
 from synmt.data.controlled.meaning import Clause, NounPhrase, Predicate, Sentence, SubordinateClause
 from synmt.data.controlled.phrases import DeadEndError, Phrases, SentencePlan, Style
 
-PHENOMENA = (
-    "agreement",
-    "subject_relative",
-    "object_relative",
-    "subordinate",
-    "separable",
-    "case",
-    "coordination",
-)
+PHENOMENA = ("agreement", "subject_relative", "object_relative", "subordinate", "separable", "case", "coordination")
 _CONJUNCTIONS = {
     "past": ("because", "although", "while", "before", "that", "that"),
     "present": ("because", "although", "while", "if", "that", "that"),
