@@ -29,8 +29,8 @@ class Arcs:
 
     def __getitem__(self, entries: IntArray | BoolArray) -> Arcs:
         """Select entries by indices or by a mask."""
-        columns = (self.words, self.parents, self.relations, self.probabilities)
-        return Arcs(*(column[entries] for column in columns), names=self.names)
+        words, parents, relations = self.words[entries], self.parents[entries], self.relations[entries]
+        return Arcs(words, parents, relations, self.probabilities[entries], self.names)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Arcs):

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from synmt.data.controlled import english
 from synmt.data.controlled.agreement import FiniteVerb, finite_verbs
 from synmt.data.controlled.corpus import ControlledExample
 from synmt.data.controlled.german import noun_phrase, say
@@ -70,7 +71,7 @@ def words_of(text: str) -> list[str]:
 
 def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
     """Make a pair if one of the hardest verbs has a form that no other word has."""
-    hardest = [verb for verb in finite_verbs(example.parse) if verb.attractors == example.attractors]
+    hardest = [verb for verb in finite_verbs(english.tree(example.meaning)) if verb.attractors == example.attractors]
     swapped = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
     if swapped:
         word, other = swapped

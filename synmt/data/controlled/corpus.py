@@ -6,7 +6,7 @@ model learns the words from a few thousand pairs, so its remaining errors are th
 labels:
 
 - phenomenon: agreement, subject_relative, object_relative, subordinate, separable, case, coordination.
-- attractors: number of nouns between a subject's head and its verb that differ from it in number (see `measure`).
+- attractors: number of nouns between a subject's head and its verb that differ from it in number (see `agreement`).
 - split: what is new in the sentence.
 
     seen         only the sentence itself
@@ -30,9 +30,9 @@ from pathlib import Path
 from random import Random
 
 from synmt.data.controlled import english, german
+from synmt.data.controlled.agreement import attractors, combinations
 from synmt.data.controlled.grammar import PHENOMENA, SentencePlan, draw
 from synmt.data.controlled.meaning import Sentence
-from synmt.data.controlled.measure import attractors, combinations
 from synmt.files import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
