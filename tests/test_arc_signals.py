@@ -14,7 +14,7 @@ from synmt.syntax.relations import STANFORD_GROUPS, UNIVERSAL_GROUPS
 
 KINDS = [arcs, tree_arcs, uniform_arcs]
 NAMES = ("root", "nsubj", "nsubj:pass", "obj", "det", "odd", "case")
-# the passive has a group of its own; odd and case are in none
+# the passive has its own group; odd and case are in none
 GROUPS = (("nsubj", "det"), ("nsubj:pass", "obj"), ("root",))
 EVERYTHING = (("nsubj", "odd"), ("root", "obj"), ("det", "case"))
 
@@ -156,7 +156,7 @@ def test_uniform_arcs_of_the_monkey():
     assert not values[:, :7, 7].any()
 
 
-def test_root_mass_lies_on_all_pairs_of_the_pieces_of_the_word():
+def test_root_mass_is_on_all_pairs_of_the_pieces_of_the_word():
     sure = Arcs(np.array([0, 1]), np.array([0, 0]), np.array([0, 3]), np.array([1, 0.5], np.float32), NAMES)
     parse = Parse(["a", "b"], np.zeros((2, 2), int), np.array([0, 0]), ["root", "obj"], arcs=sure)
     _, objects, roots = arcs(GROUPS).compute(parse, np.array([-1, 0, 0, 1]))

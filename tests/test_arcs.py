@@ -1,4 +1,4 @@
-"""Probabilities of arcs: cut down, moved to tokens and lines, and taken from the real Stanza parser."""
+"""Probabilities of arcs: reduced, moved to tokens and lines, and read from the real Stanza parser."""
 
 import types
 from dataclasses import replace
@@ -108,7 +108,7 @@ def test_arcs_are_written_with_the_numbers_of_head_and_read_again():
 
 
 @pytest.mark.parametrize("name", ["a,b", "a|b", "a=b", "a b", ""])
-def test_a_relation_that_misc_cannot_hold_is_never_written(name):
+def test_a_relation_that_misc_cannot_represent_is_never_written(name):
     with pytest.raises(AssertionError):
         format_arcs(make([(0, 0, name, 1)], names=(name,)), 1)
 
@@ -142,13 +142,13 @@ def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_
     assert moved.words.tolist() == sorted(moved.words.tolist())
 
 
-def test_a_token_whose_mass_lies_all_inside_it_has_the_arc_of_its_tree():
+def test_a_token_with_all_its_mass_inside_has_the_arc_of_its_tree():
     arcs = make([(0, 1, "det", 1.0), (1, 0, "det", 1.0), (2, 2, "root", 1.0)])
     moved = token_arcs(arcs, [range(2), range(2, 3)], [0, 2], [1, 1], ["case", "root"])
     assert entries_of(moved) == [(0, 1, "case", 1.0), (1, 1, "root", 1.0)]
 
 
-def test_the_root_mass_of_later_sentences_hangs_on_the_first_root():
+def test_the_root_mass_of_later_sentences_goes_to_the_first_root():
     one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
     two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
     arcs = join_arcs([one, two], [2, 2], 1)
@@ -165,14 +165,14 @@ def test_the_root_mass_of_later_sentences_hangs_on_the_first_root():
 
 
 def stanza_sentence(words, tokens):
-    """Make what Stanza gives: words (head, relation) and tokens (start, end, number of words)."""
+    """Make a sentence as Stanza does: words (head, relation) and tokens (start, end, number of words)."""
     made = [types.SimpleNamespace(head=head, deprel=relation, upos="X") for head, relation in words]
     parts = [types.SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
     return types.SimpleNamespace(words=made, tokens=parts)
 
 
 def test_multiword_tokens_and_several_sentences_meet_in_one_line():
-    # "Geh. zum Haus": zu + dem lean on Haus; the second sentence hangs on "Geh"
+    # "Geh. zum Haus": the parent of zu and dem is Haus; the second sentence is attached to "Geh"
     first = stanza_sentence([(0, "root")], [(0, 4, 1)])
     second = stanza_sentence([(3, "case"), (3, "det"), (0, "root")], [(5, 8, 2), (9, 13, 1)])
     names = ("root", "case", "det")
@@ -343,7 +343,7 @@ def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
     assert list(read_parses(path, lines)) == found
 
 
-def test_the_pieces_of_a_line_that_is_cut_hang_on_the_first_root(parser, monkeypatch):
+def test_the_parts_of_a_line_that_is_split_are_attached_to_the_first_root(parser, monkeypatch):
     monkeypatch.setattr(stanza_lines, "LONGEST", 8)
     monkeypatch.setattr(stanza_pipeline, "LONGEST", 8)
     words = LINES[2].split()[:16]
@@ -374,7 +374,7 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
     assert found[0].arcs != parser.parse(LINES[:1])[0].arcs, "twice the scores make a sharper distribution"
 
 
-def test_a_model_that_reads_backwards_has_its_arcs_turned():
+def test_the_arcs_of_a_model_that_reads_backwards_are_reversed():
     # the words 2 1 0 as the model saw them: its word 0 is our word 2
     batch = [None] * 11 + [[0], None, [4]]
     arcs = np.full((1, 4, 4), -50.0, dtype=np.float32)
@@ -397,7 +397,7 @@ def test_another_class_of_parser_is_refused_at_once_with_its_name_and_file(monke
         StanzaParser("en", device="cpu", arcs=True).parse(["a"])
 
 
-def test_a_stanza_that_keeps_no_probabilities_of_relations_is_refused():
+def test_a_stanza_without_probabilities_of_relations_is_refused():
     with pytest.raises(SynmtError, match=r"Stanza .* does not return the probabilities of relations.*Install"):
         stanza_arcs.batch_arcs([], (None, None), (), backwards=False)
 
@@ -413,7 +413,7 @@ def test_stanza_is_left_as_it_was(parser):
     assert not trainer.model._forward_hooks
 
 
-def test_arcs_are_part_of_the_parsers_identity_only_where_they_are_asked_for(parser):
+def test_arcs_are_part_of_the_identity_only_of_a_parser_with_arcs(parser):
     plain = StanzaParser("en", device="cpu")
     assert "arcs" not in plain.identity
     assert parser.identity == {**plain.identity, "arcs": True}

@@ -1,4 +1,4 @@
-"""`synmt parse` as people run it."""
+"""`synmt parse` on the command line."""
 
 import os
 import signal
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_parsing import group_lives
 
 from synmt.syntax.conllu import read_parses
 
@@ -40,7 +41,7 @@ def test_text_goes_in_and_trees_come_out(tmp_path):
     assert [len(parse) for parse in parses] == [6, 0, 4]
 
 
-def test_one_line_that_failed_is_no_plural(tmp_path):
+def test_one_failed_line_is_reported_in_the_singular(tmp_path):
     (tmp_path / "text.en").write_text(TEXT + "x" * 1500 + "\n")
     done = synmt("parse", tmp_path / "text.en", "-o", tmp_path / "trees.conllu")
     assert done.returncode == 0
@@ -143,7 +144,7 @@ def test_a_closed_pipe_ends_the_command_without_complaint():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path, workers):
+def test_ctrl_c_ends_with_130_and_the_next_run_continues(tmp_path, workers):
     text = "".join(f"The monkey number {number} eats a banana with {number % 97} friends.\n" for number in range(1500))
     (tmp_path / "text.en").write_text(text)
     target = tmp_path / "out.conllu"
@@ -160,9 +161,9 @@ def test_ctrl_c_ends_with_130_and_the_next_run_goes_on(tmp_path, workers):
     assert b"interrupted" in errors
     assert b"Traceback" not in errors
     assert not target.exists()
-    # Python's own helper process ends a moment after the last of ours
+    # Python's helper process ends shortly after our last one
     while group_lives(process.pid):
-        assert time.monotonic() < limit, "a process goes on working"
+        assert time.monotonic() < limit, "a process is still working"
         time.sleep(0.02)
     done = synmt(*arguments)
     assert done.returncode == 0, done.stderr
@@ -188,14 +189,6 @@ running.run(app)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)
     assert (done.returncode, done.stderr) == (130, b"synmt: interrupted\n")
     assert time.monotonic() - began < 15
-
-
-def group_lives(group):
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_help_shows_an_example_and_the_defaults():

@@ -1,4 +1,4 @@
-"""CoNLL-U: what is written is read again, what others wrote is read, what is wrong is named."""
+"""CoNLL-U: files of synmt and of other tools are read, errors are located."""
 
 import gzip
 from dataclasses import replace
@@ -103,7 +103,7 @@ def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
     assert trees == 625
 
 
-def test_comments_and_empty_nodes_are_skipped_and_a_missing_text_is_spelled(tmp_path):
+def test_comments_and_empty_nodes_are_skipped_and_a_missing_text_is_joined_from_the_words(tmp_path):
     rows = "# sent_id = 1\n" + row(1, "Do", 0, "root", "SpaceAfter=No") + row(2, "n't", 1, "advmod")
     rows += "2.1\tgo\t_\t_\t_\t_\t_\t_\t1:ccomp\t_\n" + row(3, "!", 1, "punct")
     [(text, parse)] = read_conllu(write(tmp_path, "# global.columns = ID\n\n\n" + rows))
@@ -117,19 +117,19 @@ def test_windows_line_ends_are_read(tmp_path):
     assert list(read_conllu(path)) == [(LINE, MONKEY)]
 
 
-def test_words_are_placed_in_the_given_line_whatever_its_blanks(tmp_path):
+def test_words_are_placed_in_the_line_whatever_its_whitespace(tmp_path):
     path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
     [parse] = read_parses(path, ["  The\u2028monkey eats\ta  banana"])
     assert parse.spans.tolist() == [[2, 5], [6, 12], [13, 17], [18, 19], [21, 27]]
 
 
-def test_a_token_range_that_has_slipped_is_not_believed(tmp_path):
+def test_a_shifted_token_range_is_ignored(tmp_path):
     rows = row(1, "a", 0, "root", "TokenRange=1:2") + row(2, "a", 1, "dep", "TokenRange=2:3")
     [parse] = read_parses(write(tmp_path, rows + "\n"), ["a a"])
     assert parse.spans.tolist() == [[0, 1], [2, 3]]
 
 
-def test_a_file_without_blocks_for_blank_lines_is_read(tmp_path):
+def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
     path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
     assert [len(parse) for parse in read_parses(path, ["", LINE, " "])] == [0, 5, 0]
 
@@ -168,7 +168,7 @@ ARCS = Arcs(
 )
 
 
-def test_arcs_stand_in_misc_and_come_back(tmp_path):
+def test_arcs_are_written_to_misc_and_read_again(tmp_path):
     parse = replace(MONKEY, arcs=ARCS)
     block = format_conllu(parse, LINE, 1)
     miscs = [line.split("\t")[9] for line in block.split("\n")[2:7]]
@@ -179,7 +179,7 @@ def test_arcs_stand_in_misc_and_come_back(tmp_path):
     assert list(read_parses(path, [LINE, LINE])) == [parse, MONKEY]
 
 
-def test_arcs_are_found_wherever_they_stand_in_misc(tmp_path):
+def test_arcs_are_found_anywhere_in_misc(tmp_path):
     rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b") + row(
         2, "b", 1, "x", "Arcs=1:x:1"
     )
@@ -195,7 +195,7 @@ def test_arcs_are_found_wherever_they_stand_in_misc(tmp_path):
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
-    # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; what points at "dem" points at "zum"
+    # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; the parent "dem" becomes "zum"
     rows = row("1-2", "zum", "_", "_") + row(1, "zu", 3, "case", "Arcs=3:case:0.63,2:case:0.3,0:root:0.07")
     rows += row(2, "dem", 3, "det", "Arcs=3:det:1") + row(3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04")
     [(_, parse)] = read_conllu(write(tmp_path, "# text = zum Haus\n" + rows))
@@ -287,7 +287,7 @@ def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, lin
 
 
 @pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])
-def test_another_number_of_sentences_than_lines_is_told_with_both(tmp_path, blocks, lines):
+def test_an_error_for_different_numbers_of_sentences_and_lines_has_both(tmp_path, blocks, lines):
     path = write(tmp_path, "".join(format_conllu(MONKEY, LINE, number) for number in range(blocks)))
     with pytest.raises(SynmtError, match=f"has {blocks} sentences, but the text has {lines} lines"):
         list(read_parses(path, [LINE] * lines))

@@ -11,6 +11,7 @@ import pytest
 
 from synmt.data.controlled import corpus as controlled
 from synmt.data.controlled import english, german, lexicon
+from synmt.data.controlled.agreement import attractors, combinations
 from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, PREPOSITION, VERB
 from synmt.data.controlled.meaning import (
     Clause,
@@ -22,7 +23,6 @@ from synmt.data.controlled.meaning import (
     Sentence,
     SubordinateClause,
 )
-from synmt.data.controlled.measure import attractors, combinations
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu
 

@@ -1,4 +1,4 @@
-"""Other trees in place of the parser's: what stays, what is drawn, and from what."""
+"""Controls, trees that replace the parser's: what stays the same, and how the rest is distributed."""
 
 from collections import Counter
 from dataclasses import replace
@@ -42,7 +42,7 @@ def root_of(parse):
 
 
 def below(parents, word):
-    """Collect the word and all that hangs on it."""
+    """Collect the word and its descendants."""
     found = {word}
     for _ in parents:
         found |= {child for child, parent in enumerate(parents) if parent in found}
@@ -61,7 +61,7 @@ def rows_of(arcs):
     return rows
 
 
-def test_an_idle_control_gives_the_very_parse():
+def test_an_idle_control_returns_the_same_object():
     assert Control().idle
     assert Control().apply(MONKEY, b"key") is MONKEY
     assert not Control("left").idle
@@ -72,7 +72,7 @@ def test_left_and_right_chains_of_the_monkey():
     left, right = Control("left").apply(MONKEY, b""), Control("right").apply(MONKEY, b"")
     assert left.parents.tolist() == [1, 2, 3, 4, 4]
     assert right.parents.tolist() == [0, 0, 1, 2, 3]
-    # eats was the root; banana is it in the left chain, The in the right one
+    # eats was the root; in the left chain it is banana, in the right one The
     assert left.relations == ["det", "nsubj", "obj", "det", "root"]
     assert right.relations == ["root", "nsubj", "det", "det", "obj"]
 
@@ -149,7 +149,7 @@ def test_a_shuffled_tree_puts_every_word_everywhere():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_the_rewired_share_is_the_one_asked_for(share):
+def test_the_rewired_share_is_the_probability(share):
     # below the root of a star, a chosen word can always move: 200 trees of 20 such words
     changed = sum((Control(rewire=share).apply(STAR, key(number)).parents > 0).sum() for number in range(200))
     assert abs(changed - 4000 * share) < 4 * (4000 * share * (1 - share)) ** 0.5
@@ -172,7 +172,7 @@ def test_rewiring_all_changes_every_arc_that_can_change(words):
 
 
 def test_a_new_parent_is_drawn_evenly_among_the_words_that_are_free():
-    # The is the first word to move: neither itself nor monkey, its parent; nothing hangs on it
+    # The is the first word to move: neither itself nor monkey, its parent; it has no children
     found = Counter(int(Control(rewire=1.0).apply(MONKEY, key(number)).parents[0]) for number in range(900))
     assert set(found) == {2, 3, 4}
     # 300 each, deviation √(900 · 1/3 · 2/3) = 14

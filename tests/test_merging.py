@@ -1,4 +1,4 @@
-"""Words without a piece leave the tree, and their probabilities of arcs go where their arcs go."""
+"""Words without a piece are merged into others, with their arc probabilities."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def table_of(arcs, words):
 
 
 def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
-    # a b c: b hangs on c, a on b; a and b share a piece that belongs to a, so b passes its arcs to a
+    # a b c: the parent of b is c, that of a is b; a and b share a piece that belongs to a, so b is merged into a
     arcs = Arcs(
         words=np.array([0, 0, 1, 1, 2, 2, 2]),
         parents=np.array([1, 2, 2, 0, 2, 0, 1]),

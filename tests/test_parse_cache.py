@@ -1,4 +1,4 @@
-"""Trees kept between runs: the same to the last bit, for one parser, and never a reason to fail."""
+"""Cached trees: equal bit by bit, for one parser, and never a reason to fail."""
 
 import logging
 import os
@@ -21,7 +21,7 @@ LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It c
 
 
 class Counting:
-    """A parser that says what it was asked; lines with `odd` fail."""
+    """A parser that records the lines it parses; lines with `odd` fail."""
 
     def __init__(self, name="counting"):
         self.identity, self.fingerprint = {"name": name}, name
@@ -58,7 +58,7 @@ def assert_same(one, other):
 
 
 @pytest.mark.parametrize("arcs", [False, True])
-def test_a_remembered_tree_is_the_fresh_one_field_by_field(arcs, monkeypatch):
+def test_a_cached_tree_equals_the_new_one_field_by_field(arcs, monkeypatch):
     parser = StanzaParser("en", arcs=arcs)
     fresh = CachedParser(parser).parse(LINES)
     for one, other in zip(fresh, parser.parse(LINES), strict=True):
@@ -69,14 +69,14 @@ def test_a_remembered_tree_is_the_fresh_one_field_by_field(arcs, monkeypatch):
     assert (fresh[0].arcs is not None) == arcs
 
 
-def test_trees_with_and_without_arcs_lie_apart():
+def test_trees_with_and_without_arcs_have_different_files():
     parser = StanzaParser("en")
     plain, sure = CachedParser(parser), CachedParser(parser.with_arcs())
     assert plain.path != sure.path
     assert plain.path.name == f"{parser.fingerprint}.sqlite"
 
 
-def test_a_known_line_is_never_parsed_again_and_other_parsers_know_nothing_of_it():
+def test_a_cached_line_is_not_parsed_again_except_by_another_parser():
     parser = Counting()
     assert CachedParser(parser).parse(["a b", "c", "a b"]) == [flat_parse(line) for line in ("a b", "c", "a b")]
     CachedParser(parser).parse(["c", "d", "a b"])
@@ -86,12 +86,14 @@ def test_a_known_line_is_never_parsed_again_and_other_parsers_know_nothing_of_it
     assert other.asked == ["c"]
 
 
-def test_a_failure_is_tried_and_told_again():
+def test_a_failed_line_is_parsed_and_reported_again():
     parser = Counting()
     for _ in range(2):
-        told = []
-        CachedParser(parser).parse(["x", "odd", "y", "odd"], on_failure=lambda *args, told=told: told.append(args))
-        assert told == [(1, "odd: odd"), (3, "odd: odd")]
+        reported = []
+        CachedParser(parser).parse(
+            ["x", "odd", "y", "odd"], on_failure=lambda *args, reported=reported: reported.append(args)
+        )
+        assert reported == [(1, "odd: odd"), (3, "odd: odd")]
     assert parser.asked == ["x", "odd", "y", "odd"]
 
 
@@ -122,14 +124,14 @@ def trees(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_tree_goes_into_bytes_and_back_whole(seed):
+def test_a_tree_is_read_as_it_was_serialised(seed):
     line, parse = trees(seed)
     tree = encode_parse(parse, line)
     assert_same(decode_parse(tree, line), parse)
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_damaged_bytes_are_no_tree(seed):
+def test_damaged_bytes_are_not_a_tree(seed):
     line, parse = trees(seed)
     tree = encode_parse(parse, line)
     random = np.random.default_rng(seed)
@@ -139,11 +141,11 @@ def test_damaged_bytes_are_no_tree(seed):
     assert decode_parse(tree[:place], line) is None
 
 
-def test_a_tree_whose_words_do_not_stand_in_the_line_is_not_kept():
+def test_a_tree_whose_words_are_not_in_the_line_is_not_stored():
     assert encode_parse(flat_parse("a b"), "a c") is None
 
 
-def test_a_damaged_entry_is_made_anew():
+def test_a_damaged_entry_is_parsed_again():
     parser, path = Counting(), CachedParser(Counting()).path
     CachedParser(parser).parse(["a", "b"])
     database = sqlite3.connect(path)
@@ -156,7 +158,7 @@ def test_a_damaged_entry_is_made_anew():
     assert parser.asked == ["a", "b", "a"]
 
 
-def test_the_oldest_trees_make_room():
+def test_the_oldest_trees_are_deleted_first():
     parser = Counting()
     lines = [f"{number} " + " ".join(f"w{number * 7 + k}" for k in range(200)) for number in range(300)]
     largest = 40 << 10
@@ -174,7 +176,7 @@ def test_the_oldest_trees_make_room():
 
 
 def broken(path):
-    path.write_bytes(b"no database, and long enough to be seen as none" * 30)
+    path.write_bytes(b"not a database, and long enough to be detected" * 30)
 
 
 def folder(path):
@@ -289,7 +291,7 @@ def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
     assert len(parser.asked) == (0 if after else 2)
 
 
-def test_what_is_analysed_is_remembered_too():
+def test_the_trees_of_an_analysis_are_cached_too():
     parser = Counting()
     for _ in range(2):
         assert parse_lines(parser, ["a", "b"]) == [flat_parse("a"), flat_parse("b")]

@@ -1,4 +1,4 @@
-"""Parsing with the shipped model: one tree a line, the same whatever stands beside it."""
+"""Parsing with the shipped model: one tree per line, whichever lines are in the same batch."""
 
 import gzip
 import json
@@ -79,7 +79,7 @@ def test_one_line_gives_one_tree_on_its_own_characters(parser, line):
     assert [len(neighbours[0]), len(neighbours[2])] == [3, 3]
 
 
-def test_lines_without_a_visible_character_have_no_words(parser):
+def test_lines_of_whitespace_have_no_words(parser):
     assert [len(parse) for parse in parser.parse(["", "   ", "\t\u2028\x85", "\x00\x07", "a"])] == [0, 0, 0, 0, 1]
     assert parser.parse([]) == []
 
@@ -110,7 +110,7 @@ def test_a_line_of_5000_words_is_one_tree_joined_from_parts_and_reported(parser)
     assert parses[0] == parser.parse(["A dog."])[0]
 
 
-def test_a_long_run_without_blanks_gets_a_flat_tree_and_a_reason(parser):
+def test_a_long_run_without_whitespace_gets_a_flat_tree_and_a_reason(parser):
     failures = []
     line = "x" * 100_000 + " end"
     [parse] = parser.parse([line], on_failure=lambda *failure: failures.append(failure))
@@ -150,7 +150,7 @@ def test_a_parser_that_fails_on_every_line_stops(monkeypatch):
         parser.parse([f"line {number}" for number in range(20)])
 
 
-def test_an_interruption_in_disguise_is_no_failure_of_a_line(monkeypatch):
+def test_a_ctrl_c_that_became_another_exception_is_not_a_failure_of_the_line(monkeypatch):
     def analyse(batch):
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
@@ -174,7 +174,7 @@ def test_parsing_leaves_threads_and_random_numbers_as_they_were(parser):
         torch.set_num_threads(threads)
 
 
-def test_batches_have_like_lengths_and_long_lines_stand_alone():
+def test_batches_have_lines_of_similar_length_and_long_lines_are_alone():
     lines = ["a b c"] * 4 + ["a " * 600, "one"]
     found = list(batches(lines, 6))
     assert sorted(line for batch in found for line in batch) == sorted(lines)
@@ -182,7 +182,7 @@ def test_batches_have_like_lengths_and_long_lines_stand_alone():
     assert all(sum(line.count(" ") + 1 for line in batch) <= 6 for batch in found if len(batch) > 1)
 
 
-def test_the_quick_search_finds_the_best_tree_with_one_root():
+def test_the_faster_search_finds_the_best_tree_with_one_root():
     # all 4 ** 3 = 64 trees of four words with one root, each scored; peaked and flat scores, so that every path is used
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds, chuliu_edmonds_one_root
 
@@ -212,7 +212,7 @@ def trees_of_four():
 
 
 def stanza_sentence(words, tokens):
-    """Make what Stanza gives: words (head, relation, tag) and tokens (start, end, number of words)."""
+    """Make a sentence as Stanza does: words (head, relation, tag) and tokens (start, end, number of words)."""
     made = [types.SimpleNamespace(head=head, deprel=relation, upos=tag) for head, relation, tag in words]
     parts = [types.SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
     return types.SimpleNamespace(words=made, tokens=parts)
@@ -230,7 +230,7 @@ def test_a_multiword_token_of_stanza_becomes_one_word():
     assert parse.tags == ["ADP", "NOUN"]
 
 
-def test_several_sentences_of_a_line_hang_on_the_first_root():
+def test_several_sentences_of_a_line_are_attached_to_the_first_root():
     one = stanza_sentence([(2, "det", "DET"), (0, "root", "NOUN")], [(0, 1, 1), (2, 3, 1)])
     two = stanza_sentence([(0, "root", "VERB"), (1, "punct", "PUNCT")], [(4, 5, 1), (5, 6, 1)])
     [(parse, reason)] = stanza_lines.parses_of(["a b c."], [one, two])
@@ -239,13 +239,13 @@ def test_several_sentences_of_a_line_hang_on_the_first_root():
     assert reason == ""
 
 
-def test_a_line_in_which_stanza_sees_nothing_is_flat_and_reported():
+def test_a_line_in_which_stanza_finds_no_word_is_flat_and_reported():
     [(parse, reason)] = stanza_lines.parses_of(["a b"], [])
     assert parse.words == ["a", "b"]
     assert "finds no word" in reason
 
 
-def test_the_identity_names_files_by_hash_and_no_place(parser, tmp_path):
+def test_the_identity_has_the_hashes_of_files_and_does_not_depend_on_their_folder(parser, tmp_path):
     shutil.copytree(stanza_models.COMPACT, tmp_path / "copy")
     elsewhere = StanzaParser("en", model=str(tmp_path / "copy"), device="cpu")
     assert elsewhere.fingerprint == parser.fingerprint
@@ -315,19 +315,19 @@ def test_a_parser_travels_to_another_process_without_its_models(parser):
     assert pickle.loads(sent).parse(LINES[:1]) == parser.parse(LINES[:1])
 
 
-def test_trees_of_an_unknown_parser_cannot_be_made_again():
+def test_an_unknown_parser_is_refused():
     with pytest.raises(SynmtError, match=r"'udpipe', which synmt cannot run"):
         StanzaParser.from_identity({"backend": "udpipe", "language": "en"})
 
 
-def test_a_language_without_compact_model_is_refused_with_what_there_is():
+def test_a_language_without_compact_model_is_refused_with_the_languages_that_have_one():
     with pytest.raises(UsageError, match=r"'xx'.*ship with synmt: en.*--model official.*parser.model=official"):
         StanzaParser("xx")
 
 
 @pytest.mark.parametrize("model", ["compact", "official"])
 @pytest.mark.parametrize(("name", "code"), [("english", "en"), ("German", "de"), ("ancient greek", "grc")])
-def test_the_name_of_a_language_gets_its_code(monkeypatch, tmp_path, model, name, code):
+def test_the_error_for_the_name_of_a_language_suggests_its_code(monkeypatch, tmp_path, model, name, code):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     with pytest.raises(UsageError, match=f"'{name}' is the name of a language, not its code. Did you mean '{code}'"):
         StanzaParser(name, model=model)
@@ -344,7 +344,7 @@ def test_a_missing_official_model_says_how_to_get_it_online_and_offline(monkeypa
     assert f"copy resources.json and the folder fr from there to {tmp_path}" in message
 
 
-def test_offline_nothing_is_fetched_even_when_asked(monkeypatch, tmp_path):
+def test_offline_nothing_is_downloaded_even_with_download(monkeypatch, tmp_path):
     import stanza
 
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
@@ -354,7 +354,7 @@ def test_offline_nothing_is_fetched_even_when_asked(monkeypatch, tmp_path):
         StanzaParser("fr", model="official", download=True)
 
 
-def test_official_models_are_fetched_only_where_the_user_allows_it(monkeypatch, tmp_path):
+def test_official_models_are_downloaded_only_if_the_user_allows_it(monkeypatch, tmp_path):
     import stanza
 
     def fetch(language, *, model_dir, **options):
@@ -368,7 +368,7 @@ def test_official_models_are_fetched_only_where_the_user_allows_it(monkeypatch, 
     assert len(StanzaParser("en", model="official", download=True, device="cpu").parse(LINES[:1])[0]) == 6
 
 
-def test_a_folder_that_holds_no_model_or_a_broken_one_is_named(tmp_path):
+def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
     with pytest.raises(SynmtError, match=r"nowhere.*resources.json"):
         StanzaParser("en", model=str(tmp_path / "nowhere"))
     shutil.copytree(stanza_models.COMPACT, tmp_path / "broken")

@@ -119,7 +119,7 @@ def test_repeated_lines_have_the_arcs_of_the_first_time(source, tmp_path, worker
     assert list(read_parses(tmp_path / "a.conllu", LINES)) == SureParser().parse(LINES)
 
 
-def test_what_was_seen_is_forgotten_in_the_same_order_when_shards_are_put_together(monkeypatch, tmp_path):
+def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monkeypatch, tmp_path):
     # a memory of three lines, lines that come again after 1 to 6 others
     monkeypatch.setattr("synmt.parsing.shards._RECENT_LINES", 3)
     lines = [f"line {number * number % 11 % 5 + number // 30}" for number in range(120)] + ["", " ", "", " "]
@@ -142,7 +142,7 @@ def test_the_memory_of_lines_is_bounded(monkeypatch):
     assert [recent.find(name) for name in ("a", "b", "c", "x" * 1000)] == ["a", None, "c", None]
 
 
-def test_packed_trees_do_not_depend_on_the_hour(source, tmp_path):
+def test_gzipped_trees_do_not_depend_on_the_time(source, tmp_path):
     run(source, tmp_path / "a.conllu.gz")
     run(source, tmp_path / "b.conllu.gz")
     assert (tmp_path / "a.conllu.gz").read_bytes() == (tmp_path / "b.conllu.gz").read_bytes()
@@ -155,7 +155,7 @@ def test_workers_give_the_same_files_as_one_process(source, tmp_path):
     assert everything(tmp_path, "one") == everything(tmp_path, "two")
 
 
-def test_an_interrupted_run_goes_on_and_ends_with_the_same_files(source, tmp_path):
+def test_an_interrupted_run_continues_and_ends_with_the_same_files(source, tmp_path):
     run(source, tmp_path / "whole")
     steps = parse_file(source, tmp_path / "broken", FlatParser(), shard_lines=4, workers=1)
     assert [next(steps).state for _ in range(3)] == ["parsed"] * 3
@@ -176,7 +176,7 @@ def test_ctrl_c_leaves_the_finished_shards(tmp_path):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_goes_on_and_ends_with_the_same_files(source, tmp_path, workers):
+def test_a_killed_run_continues_and_ends_with_the_same_files(source, tmp_path, workers):
     run(source, tmp_path / "whole")
     script = (
         "if __name__ == '__main__':\n"
@@ -190,7 +190,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_files(source, tmp_path, wor
     wait_until(lambda: len(list((tmp_path / "killed.parts").glob("*.json"))) >= 2)
     process.kill()
     process.wait()
-    # the workers see that their parent is gone
+    # the workers end after their parent
     wait_until(lambda: not group_lives(process.pid))
     assert not (tmp_path / "killed").exists()
     states = [step.state for step in run(source, tmp_path / "killed", workers=workers)]
@@ -219,7 +219,7 @@ def test_a_worker_that_is_killed_is_a_message(tmp_path):
         run(tmp_path / "text", tmp_path / "out", shard_lines=1, workers=2)
 
 
-def test_a_kill_between_trees_and_summary_is_mended(source, tmp_path):
+def test_a_kill_between_trees_and_summary_is_repaired(source, tmp_path):
     run(source, tmp_path / "whole")
     steps = parse_file(source, tmp_path / "cut", FlatParser(), shard_lines=4, workers=1)
     [next(steps) for _ in range(9)]
@@ -237,7 +237,7 @@ def test_a_finished_file_is_not_made_again(source, tmp_path):
     assert parser.asked == []
 
 
-def test_a_file_of_another_parser_another_text_or_another_hand_is_not_overwritten_unasked(source, tmp_path):
+def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten_on_request_only(source, tmp_path):
     target = tmp_path / "a"
     run(source, target)
     with pytest.raises(SynmtError, match=r"a: was made by another parser.*--overwrite"):
@@ -289,7 +289,7 @@ def test_a_text_is_not_overwritten_by_its_trees(source):
         run(source, source)
 
 
-def test_a_text_that_is_not_utf8_is_named_by_line_and_what_is_done_stays(tmp_path):
+def test_a_text_that_is_not_utf8_is_named_by_line_and_finished_shards_stay(tmp_path):
     (tmp_path / "text").write_bytes(b"a\nb\nc\nd\n\xff\n")
     with pytest.raises(SynmtError, match=r"text: line 5 is not UTF-8"):
         run(tmp_path / "text", tmp_path / "out", shard_lines=1)

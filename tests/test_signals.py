@@ -115,7 +115,7 @@ SLOW = {
 def random_pieces(words, random):
     """Give words one to four pieces each, with specials before, between and after them."""
     word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
-    # between two words: a piece without a word does not stand inside one
+    # between two words: a piece without a word is never inside one
     gaps = np.flatnonzero(np.diff(word_of)) + 1
     word_of = np.insert(word_of, random.choice(gaps, min(2, len(gaps)), replace=False), -1)
     return np.concatenate(([-1], word_of, [-1, -1]))
@@ -163,7 +163,7 @@ def test_distances_of_the_monkey():
 
 
 def test_signals_of_the_monkey_as_the_decoder_reads_it():
-    # BOS first: every piece stands one place farther to the right
+    # BOS first: every piece moves one position to the right
     word_of = np.append(-1, MONKEY_WORD_OF)
     assert parent_first(MONKEY, word_of).tolist() == [0, 2, 4, 4, 4, 6, 4, 4]
     assert parent_chain(MONKEY, word_of).tolist() == [0, 2, 3, 4, 4, 6, 7, 4]
@@ -214,7 +214,7 @@ def test_a_relation_is_found_by_its_name_before_its_name_without_the_subtype(rel
     assert relation_signal(NAMES).compute(parse, np.array([0, -1])).tolist() == [number, 0]
 
 
-def test_lists_of_relations_have_signals_of_their_own():
+def test_each_list_of_relations_has_its_own_signal():
     assert relation_signal() is relation_signal(KNOWN)
     assert relation_signal(("a", "b")) is relation_signal(("a", "b"))
     names = [relation_signal(names).name for names in (KNOWN, NAMES, ("a", "b"), ("b", "a"), ("a b",), ())]
@@ -230,7 +230,7 @@ def test_the_name_of_a_list_is_the_same_in_every_process():
     assert printed.strip() == relation_signal(("a", "b")).name
 
 
-def test_a_relation_named_twice_is_refused():
+def test_a_relation_listed_twice_is_refused():
     with pytest.raises(UsageError, match="relation 'obj' is listed twice"):
         relation_signal(("obj", "det", "obj"))
 

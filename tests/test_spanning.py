@@ -9,7 +9,7 @@ from synmt.syntax.spanning import maximum_spanning_tree
 
 
 def all_trees(words):
-    """Every array of parents with one root that all words come to."""
+    """Every array of parents in which all words lead to one root."""
     return np.array([tree for tree in product(range(words), repeat=words) if one_root(tree)])
 
 
@@ -87,7 +87,7 @@ def test_longer_sentences_agree_with_the_search_of_stanza(words):
         assert maximum_spanning_tree(scores).tolist() == expected.tolist()
 
 
-def test_circles_inside_circles_are_opened():
+def test_cycles_inside_cycles_are_opened():
     # 0 and 1 prefer each other, so do 2 and 3, and then the two pairs; the fourth word is the cheapest root:
     # 1 -> 0 -> 2 -> 3 loses 9 - 5 for the arc between the pairs, and 9 + 8 for the root
     scores = np.array([[-30, 9, 5, 0], [9, -30, 0, 0], [0, 0, -30, 9], [0, 6, 9, -8.0]])
@@ -100,7 +100,7 @@ def test_a_sentence_of_one_word_or_none_has_its_only_tree():
     assert maximum_spanning_tree(np.zeros((0, 0))).tolist() == []
 
 
-def test_what_is_given_stays_as_it_is():
+def test_the_scores_are_not_changed():
     scores = np.random.default_rng(0).random((5, 5))
     before = scores.copy()
     maximum_spanning_tree(scores)
@@ -108,7 +108,7 @@ def test_what_is_given_stays_as_it_is():
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf])
-def test_scores_that_are_no_numbers_are_refused(odd):
+def test_scores_that_are_not_numbers_are_refused(odd):
     scores = np.zeros((3, 3))
     scores[1, 2] = odd
     with pytest.raises(AssertionError, match="NaN or infinite"):

@@ -20,7 +20,7 @@ BANKS = ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"]
 
 
 def path_to_root(parents, word):
-    """Walk up: the word first, the root last; nothing where the walk goes round in a circle."""
+    """Walk up: the word first, the root last; nothing if there is a cycle."""
     path = [word]
     while parents[path[-1]] != path[-1]:
         path.append(int(parents[path[-1]]))
@@ -142,7 +142,7 @@ def test_brackets_of_no_words_and_of_one():
     assert linearise(parse_of([0], ["root"])) == "(root )"
 
 
-def test_children_stand_in_the_order_of_their_words():
+def test_children_are_in_the_order_of_their_words():
     assert (
         linearise(parse_of([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"]))
         == "(root (a ) (nmod:poss (c ) ) (e ) )"

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
 def parse(
     source: Annotated[
-        str,
-        typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input."),
+        str, typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input.")
     ] = "-",
     output: Annotated[
         Path | None,
@@ -46,8 +45,7 @@ def parse(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o."),
+        int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")
     ] = None,
     shard_lines: Annotated[int, typer.Option(min=1, help="Lines in a shard; only with -o.")] = 2000,
     overwrite: Annotated[

@@ -26,13 +26,13 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
     from stanza.resources import common
 
     with common.logging_level_context("CRITICAL", None):
-        language, root, _, packages = common.process_pipeline_parameters(language, str(folder), package, PROCESSORS)
-        resources = common.load_resources_json(root)
-        language = resources[language].get("alias", language)
-        models = common.maintain_processor_list(resources, language, None, packages)
-        config = build_default_config(resources, language, root, common.add_dependencies(resources, language, models))
+        code, _, _, packages = common.process_pipeline_parameters(language, str(folder), package, PROCESSORS)
+        resources = common.load_resources_json(str(folder))
+        code = resources[code].get("alias", code)
+        models = common.maintain_processor_list(resources, code, None, packages)
+        config = build_default_config(resources, code, str(folder), common.add_dependencies(resources, code, models))
     paths = [Path(value) for key, value in config.items() if key.endswith("_path")]
-    return {path.relative_to(root).as_posix(): path for path in paths}
+    return {path.relative_to(folder).as_posix(): path for path in paths}
 
 
 def load(folder: Path, language: str, package: str, device: str, batch_words: int, *, arcs: bool) -> Any:

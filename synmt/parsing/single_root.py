@@ -43,4 +43,4 @@ def cheapest_first(plain: Search, weighted: Search) -> Search:
 
 
 def _roots(heads: npt.NDArray[Any]) -> int:
-    return np.count_nonzero(heads[1:] == 0)
+    return int(np.count_nonzero(heads[1:] == 0))

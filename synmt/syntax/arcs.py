@@ -54,17 +54,10 @@ def keep_most_probable(arcs: Arcs) -> Arcs:
     before = np.cumsum(rounded) - rounded  # (N,)
     before -= before[np.searchsorted(words, words)]
     kept = before < KEPT + _ROUNDING  # (N,)
-    words, before, rounded = words[kept], before[kept], rounded[kept]
+    before, rounded = before[kept], rounded[kept]
     over = before + rounded > 1 + 1e-9  # (N,) the last one of a word whose rounded values exceed 1
     rounded[over] = _four_digits(1 - before[over], np.floor)
-    order = order[kept]
-    return replace(
-        arcs,
-        words=words,
-        parents=arcs.parents[order],
-        relations=arcs.relations[order],
-        probabilities=rounded.astype(np.float32),
-    )
+    return replace(arcs[order[kept]], probabilities=rounded.astype(np.float32))
 
 
 def _four_digits(values: npt.NDArray[Any], to_integer: np.ufunc) -> npt.NDArray[np.float64]:
@@ -111,19 +104,18 @@ def token_arcs(
     return sum_duplicates(with_certain_arcs(moved, np.flatnonzero(mass == 0), np.asarray(parents), relations))
 
 
-def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: Sequence[str]) -> Arcs:
+def with_certain_arcs(arcs: Arcs, words: IntArray, parents: IntArray, relations: list[str]) -> Arcs:
     """Add the arc of the tree, with probability 1, for words (n,) without entries; parents (W,) and W relations."""
     added = [relations[word] for word in words.tolist()]
     names = tuple(dict.fromkeys((*arcs.names, *added)))
-    all_words = np.concatenate([arcs.words, words])
-    order = np.argsort(all_words, kind="stable")
-    return Arcs(
-        words=all_words[order],
-        parents=np.concatenate([arcs.parents, parents[words]])[order],
-        relations=np.concatenate([arcs.relations, _integers(map(names.index, added))])[order],
-        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)])[order],
+    merged = Arcs(
+        words=np.concatenate([arcs.words, words]),
+        parents=np.concatenate([arcs.parents, parents[words]]),
+        relations=np.concatenate([arcs.relations, _integers(map(names.index, added))]),
+        probabilities=np.concatenate([arcs.probabilities, np.ones(len(words), dtype=np.float32)]),
         names=names,
     )
+    return merged[np.argsort(merged.words, kind="stable")]
 
 
 def join_arcs(sentences: Sequence[Arcs], lengths: Sequence[int], root: int) -> Arcs:

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from synmt.errors import SynmtError
 from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.multiword import Token, depths, token_tree
 from synmt.syntax.parse import Arcs
+from synmt.syntax.trees import ancestors
 
 _COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
 _ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
@@ -150,12 +153,8 @@ def _columns(where: str, line: str) -> list[str]:
 def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
     if not (head.isascii() and head.isdigit()):
-        raise _malformed(where, f"token {_name(columns)} has the head '{head}'", "A head is a number")
+        raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
     return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9])
-
-
-def _name(columns: list[str]) -> str:
-    return f"{columns[0]} ('{columns[1]}')"
 
 
 def _parents(where: str, rows: list[_Row]) -> list[int]:
@@ -203,13 +202,8 @@ def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
 
 
 def _in_cycle(parents: list[int]) -> int:
-    for word in range(len(parents)):
-        above = parents[word]
-        for _ in parents:
-            if above == word and parents[word] != word:
-                return word
-            above = parents[above]
-    raise AssertionError(parents)
+    above = ancestors(np.array(parents))
+    return next(word for word, parent in enumerate(parents) if parent != word and above[parent, word])
 
 
 def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:

@@ -138,8 +138,4 @@ def _rewired(parents: IntArray, probability: float, random: np.random.Generator)
 
 def _certain_where(changed: BoolArray, tree: Parse, arcs: Arcs) -> Arcs:
     """Make the arcs of the tree certain for the changed words (W,); the others keep their probabilities."""
-    kept = ~changed[arcs.words]  # (N,)
-    unchanged = Arcs(
-        arcs.words[kept], arcs.parents[kept], arcs.relations[kept], arcs.probabilities[kept], names=arcs.names
-    )
-    return with_certain_arcs(unchanged, np.flatnonzero(changed), tree.parents, tree.relations)
+    return with_certain_arcs(arcs[~changed[arcs.words]], np.flatnonzero(changed), tree.parents, tree.relations)

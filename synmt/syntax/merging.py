@@ -84,11 +84,9 @@ class _Merging:
         kept = np.flatnonzero((words >= 0) & (root | ~inside))
         kept = kept[np.argsort(words[kept], kind="stable")]
         merged = replace(
-            arcs,
+            arcs[kept],
             words=_renumbered(owned, words[kept]),
             parents=_renumbered(owned, np.where(root, words, parents)[kept]),
-            relations=arcs.relations[kept],
-            probabilities=arcs.probabilities[kept],
         )
         mass = np.bincount(arcs.words, weights=arcs.probabilities, minlength=len(owned))  # (W,)
         relations = [self.relations[word] for word in np.flatnonzero(owned).tolist()]

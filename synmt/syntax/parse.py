@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synmt.arrays import FloatArray, IntArray
+from synmt.arrays import BoolArray, FloatArray, IntArray
 from synmt.syntax.whitespace import WORD
 
 
@@ -26,6 +26,11 @@ class Arcs:
     relations: IntArray
     probabilities: FloatArray
     names: tuple[str, ...]
+
+    def __getitem__(self, entries: IntArray | BoolArray) -> Arcs:
+        """Select entries by indices or by a mask."""
+        words, parents, relations = self.words[entries], self.parents[entries], self.relations[entries]
+        return Arcs(words, parents, relations, self.probabilities[entries], self.names)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Arcs):

@@ -42,6 +42,10 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def _groups(text: str) -> Groups:
+    return tuple(_names(group) for group in text.split("|"))
+
+
 UNIVERSAL: tuple[str, ...] = _names(
     "acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl fixed "
     "flat goeswith iobj list mark nmod nsubj nummod obj obl orphan parataxis punct reparandum root vocative xcomp"
@@ -59,23 +63,9 @@ STANFORD: tuple[str, ...] = _names(
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(UNIVERSAL + STANFORD))
 """Both schemes in a fixed order: the index of a name is its row in an embedding of relations."""
 
-UNIVERSAL_GROUPS: Groups = (
-    ("root",),
-    ("aux", "cop"),
-    ("ccomp", "xcomp"),
-    ("obj", "iobj"),
-    ("csubj",),
-    ("nsubj",),
-    ("cc",),
-    ("conj", "cc:preconj"),
-    ("advcl",),
-    ("amod",),
-    ("advmod",),
-    ("obl",),
-    ("det",),
-    ("nummod",),
-    ("appos", "nmod"),
-    ("punct",),
+UNIVERSAL_GROUPS: Groups = _groups(
+    "root | aux cop | ccomp xcomp | obj iobj | csubj | nsubj | cc | conj cc:preconj | advcl | amod | advmod | obl | "
+    "det | nummod | appos nmod | punct"
 )
 
 LEFT_OUT: tuple[str, ...] = _names(
@@ -84,23 +74,9 @@ LEFT_OUT: tuple[str, ...] = _names(
 )
 """Universal relations in no group; the paper leaves out most of their counterparts (prep, nn, mark, rcmod, ...)."""
 
-STANFORD_GROUPS: Groups = (
-    ("root",),
-    ("aux", "auxpass", "cop"),
-    ("acomp", "ccomp", "pcomp", "xcomp"),
-    ("dobj", "iobj", "pobj"),
-    ("csubj", "csubjpass"),
-    ("nsubj", "nsubjpass"),
-    ("cc",),
-    ("conj", "preconj"),
-    ("advcl",),
-    ("amod",),
-    ("advmod",),
-    ("npadvmod", "tmod"),
-    ("det", "predet"),
-    ("num", "number", "quantmod"),
-    ("appos",),
-    ("punct",),
+STANFORD_GROUPS: Groups = _groups(
+    "root | aux auxpass cop | acomp ccomp pcomp xcomp | dobj iobj pobj | csubj csubjpass | nsubj nsubjpass | cc | "
+    "conj preconj | advcl | amod | advmod | npadvmod tmod | det predet | num number quantmod | appos | punct"
 )
 
 STANFORD_LEFT_OUT: tuple[str, ...] = _names(

@@ -1,1 +1,1 @@
-"""The controlled corpus: English-German sentences that need syntax, with gold trees."""
+"""The controlled corpus: generated English-German sentences that need syntax, with gold trees."""

@@ -1,23 +1,26 @@
-"""The verbs that agree with a subject, found in the gold tree of an English sentence, with their German forms."""
+"""Finds the verbs that agree with a subject in the gold tree of a controlled sentence, and the attractors between them.
+
+An attractor is a noun between the head noun of a subject and the finite verb that differs from the subject in number.
+In a relative clause, the pronoun as the subject has its antecedent as the head noun; "the boy and the girl" has two
+heads, and is plural. The attractors of a sentence are those of its finite verb that has most of them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import cast
 
+from synmt.data.controlled.english import Node
 from synmt.data.controlled.german import finite
-from synmt.data.controlled.lexicon import NOUNS, VERBS, Verb
+from synmt.data.controlled.lexicon import Noun, Verb
 from synmt.data.controlled.meaning import Tense
-from synmt.syntax.parse import Parse
-
-_PLURALS = frozenset(noun.english_plural for noun in NOUNS)
 
 
 @dataclass(frozen=True)
 class FiniteVerb:
     """A verb that agrees with a subject.
 
-    attractors: nouns of the other number between the two.
+    attractors: number of nouns between the two that differ from the subject in number.
     """
 
     verb: Verb
@@ -26,71 +29,71 @@ class FiniteVerb:
     attractors: int
 
     def forms(self, *, plural: bool) -> list[str]:
-        """Give the finite form in a number, in a main clause and at the end of any other."""
+        """List the German finite forms in a number: in a main clause, and at the end of a clause if it differs."""
         form = finite(self.verb, self.tense, plural)
-        joined = bool(self.verb.prefix) and self.tense in ("present", "past")
-        return [form, self.verb.prefix + form] if joined else [form]
+        is_separable = bool(self.verb.prefix) and self.tense in ("present", "past")
+        return [form, self.verb.prefix + form] if is_separable else [form]
 
 
-def finite_verbs(parse: Parse) -> list[FiniteVerb]:
-    """Find the verbs that agree with a subject in a gold tree of the English side."""
-    found = []
-    for word, tag in enumerate(parse.tags or ()):
-        if tag != "VERB":
-            continue
-        auxiliary = _child(parse, word, "aux")
-        shared = _parent(parse, word) if parse.relations[word] == "conj" else word
+def finite_verbs(root: Node) -> list[FiniteVerb]:
+    """Find the verbs that agree with a subject, in the order of the sentence."""
+    nodes = root.in_order()
+    index = {id(node): place for place, node in enumerate(nodes)}
+    verbs = []
+    for verb, heads in sorted(_subjects(root), key=lambda pair: index[id(pair[0])]):
+        agreeing = next((child for child in verb.before if child.tag == "AUX"), verb)
         # "can sing and laugh": the second verb is an infinitive
-        if shared != word and _child(parse, shared, "aux") is not None:
-            continue
-        heads = _heads(parse, shared)
-        plural = len(heads) > 1 or _is_plural(parse, heads[0])
-        agreeing = word if auxiliary is None else auxiliary
-        between = [other for other in range(heads[0] + 1, agreeing) if parse.tags and parse.tags[other] == "NOUN"]
-        differing = sum(_is_plural(parse, other) != plural for other in between if other not in heads)
-        found.append(FiniteVerb(_entry(parse, word), _tense(parse, word, auxiliary), plural, differing))
-    return found
+        if agreeing.finite:
+            plural = heads[0].plural or len(heads) > 1
+            between = nodes[index[id(heads[0])] + 1 : index[id(agreeing)]]
+            differing = sum(node.tag == "NOUN" and node.plural != plural for node in between if node not in heads)
+            entry = cast(Verb, verb.entry)
+            verbs.append(FiniteVerb(entry, _tense(entry, agreeing), plural, differing))
+    return verbs
 
 
-def _heads(parse: Parse, verb: int) -> list[int]:
-    """Find the nouns that a verb agrees with."""
-    subject = _child(parse, verb, "nsubj")
-    assert subject is not None, parse.words
-    if parse.tags and parse.tags[subject] == "PRON":
-        return [_parent(parse, verb)]
-    second = _child(parse, subject, "conj")
-    return [subject] if second is None else [subject, second]
+def attractors(root: Node) -> int:
+    """Count the attractors of the sentence."""
+    return max((verb.attractors for verb in finite_verbs(root)), default=0)
 
 
-def _entry(parse: Parse, word: int) -> Verb:
-    particle = _child(parse, word, "compound:prt")
-    wanted = parse.words[particle] if particle is not None else ""
-    form = parse.words[word]
-    [entry] = [
-        verb
-        for verb in VERBS
-        if verb.particle == wanted and form in (verb.base, verb.third, verb.past, verb.participle)
-    ]
-    return entry
+def combinations(root: Node) -> frozenset[tuple[str, str]]:
+    """Collect the pairs (subject noun, verb) of all clauses, in English."""
+    return frozenset(
+        (cast(Noun, noun.entry).english, cast(Verb, verb.entry).name)
+        for verb, heads in _subjects(root)
+        for noun in heads
+    )
 
 
-def _tense(parse: Parse, word: int, auxiliary: int | None) -> Tense:
-    if auxiliary is not None:
-        spelled = parse.words[auxiliary]
-        return cast(Tense, "pluperfect" if spelled == "had" else spelled)
-    entry = _entry(parse, word)
-    return "present" if parse.words[word] in (entry.base, entry.third) else "past"
+def _tense(verb: Verb, agreeing: Node) -> Tense:
+    if agreeing.tag == "AUX":
+        return cast(Tense, "pluperfect" if agreeing.word == "had" else agreeing.word)
+    return "present" if agreeing.word in (verb.base, verb.third) else "past"
 
 
-def _is_plural(parse: Parse, noun: int) -> bool:
-    return parse.words[noun] in _PLURALS
+def _subjects(root: Node) -> list[tuple[Node, list[Node]]]:
+    """Pair every verb with the nouns that head its subject."""
+    pairs: list[tuple[Node, list[Node]]] = []
+
+    def visit(node: Node, antecedent: Node | None, shared: list[Node]) -> None:
+        heads: list[Node] = []
+        if node.tag == "VERB":
+            heads = _heads(node.child("nsubj"), antecedent) or shared
+            assert heads, node
+            pairs.append((node, heads))
+        for child in node.before + node.after:
+            visit(child, node if child.relation == "acl:relcl" else None, heads)
+
+    visit(root, None, [])
+    return pairs
 
 
-def _parent(parse: Parse, word: int) -> int:
-    return int(parse.parents[word])
-
-
-def _child(parse: Parse, word: int, relation: str) -> int | None:
-    """Find the first child with a relation."""
-    rows = zip(parse.parents.tolist(), parse.relations, strict=True)
-    return next((child for child, (parent, one) in enumerate(rows) if parent == word and one == relation), None)
+def _heads(subject: Node | None, antecedent: Node | None) -> list[Node]:
+    if subject is None:
+        return []
+    if subject.tag == "PRON":
+        assert antecedent
+        return [antecedent]
+    conjunct = subject.child("conj")
+    return [subject, conjunct] if conjunct else [subject]

@@ -1,19 +1,19 @@
-"""Contrastive pairs of the controlled corpus: the right German, and the same with one word wrong.
+"""Contrastive pairs of the controlled corpus: the correct German, and the same sentence with one wrong word.
 
 agreement    a finite verb in the other number
              The boy near the cats sleeps.    Der Junge bei den Katzen schläft.     Der Junge bei den Katzen schlafen.
-case         the article of an object in the dative for the accusative, or the reverse; the rest of the phrase stays
+case         the article of an object in the dative instead of the accusative, or the reverse; nothing else changes
              The boy helped the girl.         Der Junge half dem Mädchen.           Der Junge half das Mädchen.
-particle     the particle of a separable verb is missing, or is one that the lexicon does not have with this verb
+particle     the particle of a separable verb is missing, or replaced by one that this verb does not have in the lexicon
              The girl calls the teacher.      Das Mädchen ruft den Lehrer an.       Das Mädchen ruft den Lehrer auf.
 
-Of several verbs, the one with most attractors is wrong; of several articles or particles, the one farthest from its
-verb. Articles, particles and their verbs are found by saying the sentence again with that word changed in its
-meaning, and seeing where the German differs. All forms are those of the generator.
+If there are several verbs, the one with most attractors is wrong; of several articles or particles, it is the one
+farthest from its verb. To find an article, a particle or a verb in the German sentence, the meaning is changed in this
+word and expressed again: the difference is its position. All forms come from the generator.
 
-Left out are articles whose wrong form is the right one of the other number, as "den Jungen", the boy, for "die Jungen",
-the boys; "zwei", which has one form; particles that are no words of their own ("anruft"); and verbs that have the very
-form of another word of the sentence, since then the tree does not say which of the two agrees.
+These are left out: articles whose wrong form is correct in the other number ("den Jungen", the boy, and "die Jungen",
+the boys); "zwei", which has one form; particles that are part of the verb ("anruft"); and verbs with the same form as
+another word of the sentence, since the tree does not tell which of the two agrees.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from synmt.data.controlled import english
 from synmt.data.controlled.agreement import FiniteVerb, finite_verbs
 from synmt.data.controlled.corpus import ControlledExample
 from synmt.data.controlled.german import noun_phrase, say
@@ -30,22 +31,22 @@ from synmt.data.controlled.lexicon import VERBS, Case, Verb
 from synmt.data.controlled.meaning import Determiner, NounPhrase, Predicate, predicates, replace_part
 
 _OTHER_DETERMINER: dict[Determiner, Determiner] = {"the": "this", "this": "the", "a": "my", "my": "a"}
-"""Declined alike, so that nothing but the article changes."""
+"""Both have the same declension, so that only the article changes."""
 _OTHER_FORMS = {"plural": "tun", "singular": "tut", "preterite": "tat", "perfect": "getan"}
-"""Of a verb that is not in the lexicon."""
+"""The forms of a verb that is not in the lexicon."""
 _ALSO_RIGHT = {"schalten": ("an", "ab")}
-"""Particles that German has with a verb for what another one says in the lexicon: "anschalten" is to turn on."""
+"""Particles that are also correct with a verb of the lexicon: "anschalten" means the same as "einschalten"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """An example with a wrong translation beside its right one.
+    """An example with its correct and a wrong translation.
 
     phenomenon: agreement, case or particle.
-    word: the place of the wrong word, or of the missing one, among the words of the right translation.
-    groups: what else the pair is counted under, by the name of each grouping: `attractors` of the verb that agrees;
-        `right case`, and `case distance`, the words between article and verb; `particle`, missing or another, and
-        `particle distance`, the words between particle and verb.
+    word: index of the wrong or missing word in the correct translation.
+    groups: for each grouping, the group of the pair: `attractors` of the verb that agrees; `right case`, and `case
+        distance`, the number of words between article and verb; `particle` (missing or another), and `particle
+        distance`, the number of words between particle and verb.
     """
 
     example: ControlledExample
@@ -56,7 +57,7 @@ class Pair:
 
 
 def contrastive_pairs(examples: Iterable[ControlledExample]) -> Iterator[Pair]:
-    """Make all pairs of each example: one of agreement and of case, two of particles, or fewer."""
+    """Make all pairs of each example: at most one for agreement, one for case and two for particles."""
     for example in examples:
         yield from _agreement_pair(example)
         yield from _case_pair(example)
@@ -64,69 +65,69 @@ def contrastive_pairs(examples: Iterable[ControlledExample]) -> Iterator[Pair]:
 
 
 def words_of(text: str) -> list[str]:
-    """Split a translation into words, without its commas and its full stop."""
+    """Split a translation into words, without commas and the full stop."""
     return re.findall(r"\w+", text)
 
 
 def _agreement_pair(example: ControlledExample) -> Iterator[Pair]:
-    """Make a pair of the example if one of its hardest verbs can be told from all others."""
-    hardest = [verb for verb in finite_verbs(example.parse) if verb.attractors == example.attractors]
-    found = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
-    if found:
-        word, other = found
+    """Make a pair if one of the hardest verbs has a form that no other word has."""
+    hardest = [verb for verb in finite_verbs(english.tree(example.meaning)) if verb.attractors == example.attractors]
+    swapped = next(filter(None, (_swapped(example.target, verb) for verb in hardest)), None)
+    if swapped:
+        word, other = swapped
         incorrect = _with_word(example.target, word, other)
         yield Pair(example, "agreement", incorrect, word, {"attractors": example.attractors})
 
 
 def _swapped(target: str, verb: FiniteVerb) -> tuple[int, str] | None:
-    """Give the verb's place and its other number; None where more than one word could be it."""
+    """Return the index of the verb and its form in the other number; None if several words have its form."""
     others = dict(zip(verb.forms(plural=verb.plural), verb.forms(plural=not verb.plural), strict=True))
-    places = [(place, others[word]) for place, word in enumerate(words_of(target)) if word in others]
-    return places[0] if len(places) == 1 else None
+    matches = [(index, others[word]) for index, word in enumerate(words_of(target)) if word in others]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _case_pair(example: ControlledExample) -> Iterator[Pair]:
-    """Make a pair of the object whose article is farthest from its verb."""
-    found = list(_wrong_articles(example))
-    if found:
-        distance, word, right, wrong = max(found, key=lambda each: each[0])
+    """Make a pair for the object whose article is farthest from its verb."""
+    articles = list(_wrong_articles(example))
+    if articles:
+        distance, word, right, wrong = max(articles, key=lambda article: article[0])
         incorrect = _with_word(example.target, word, wrong)
         yield Pair(example, "case", incorrect, word, {"right case": right, "case distance": distance})
 
 
 def _wrong_articles(example: ControlledExample) -> Iterator[tuple[int, int, Case, str]]:
-    """List the articles that have a wrong form: distance to the verb, place, right case and wrong form."""
+    """Yield the articles that have a wrong form: distance to the verb, index, correct case and wrong form."""
     words = words_of(example.target)
     for predicate in predicates(example.meaning):
         for phrase in filter(None, (predicate.recipient, predicate.object)):
             if phrase.determiner not in _OTHER_DETERMINER:
                 continue
-            word = _place(example, phrase, replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner]))
+            word = _index(example, phrase, replace(phrase, determiner=_OTHER_DETERMINER[phrase.determiner]))
             right: Case = "accusative" if words[word] == noun_phrase(phrase, "accusative")[0] else "dative"
             wrong = noun_phrase(phrase, "dative" if right == "accusative" else "accusative")[0]
             if not _is_right_in_number(phrase, right, wrong):
-                yield abs(word - _verb_place(example, predicate)) - 1, word, right, wrong
+                yield abs(word - _verb_index(example, predicate)) - 1, word, right, wrong
 
 
 def _is_right_in_number(phrase: NounPhrase, case: Case, article: str) -> bool:
-    """Tell whether an article makes a phrase one of the right case in the other number."""
+    """Tell whether the wrong article is correct for the phrase in the other number."""
     bare = replace(phrase, modifiers=())
     other = noun_phrase(replace(bare, plural=not bare.plural), case)
-    # of "a" there is no plural
+    # "a" has no plural
     return phrase.determiner != "a" and other == [article, *noun_phrase(bare, case)[1:]]
 
 
 def _particle_pairs(example: ControlledExample) -> Iterator[Pair]:
-    """Make two pairs of the particle farthest from its verb: it is missing, and it is another one."""
-    right, found = words_of(example.target), []
+    """Make two pairs for the particle farthest from its verb: without it, and with another one."""
+    right, particles = words_of(example.target), []
     for predicate in predicates(example.meaning):
         without = _with_particle(example, predicate, "")
         if len(words_of(without)) < len(right):
             other = _with_particle(example, predicate, _wrong_particle(example, predicate.verb))
             word = _difference(example.target, other)
-            found.append((word - _verb_place(example, predicate) - 1, word, without, other))
-    if found:
-        distance, word, *wrong = max(found, key=lambda each: each[0])
+            particles.append((word - _verb_index(example, predicate) - 1, word, without, other))
+    if particles:
+        distance, word, *wrong = max(particles, key=lambda particle: particle[0])
         for kind, incorrect in zip(("missing", "another"), wrong, strict=True):
             yield Pair(example, "particle", incorrect, word, {"particle": kind, "particle distance": distance})
 
@@ -137,28 +138,28 @@ def _with_particle(example: ControlledExample, predicate: Predicate, particle: s
 
 
 def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
-    """Draw a particle that goes with other verbs only; a sentence always has the same one."""
+    """Choose a particle that only other verbs have; the choice depends on the source sentence alone."""
     own = {other.prefix for other in VERBS if other.plural == verb.plural} | {*_ALSO_RIGHT.get(verb.plural, ())}
     others = sorted({other.prefix for other in VERBS if other.prefix} - own)
     return others[hashlib.sha256(example.source.encode()).digest()[0] % len(others)]
 
 
-def _verb_place(example: ControlledExample, predicate: Predicate) -> int:
+def _verb_index(example: ControlledExample, predicate: Predicate) -> int:
     changed = replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS))
-    return _place(example, predicate, changed)
+    return _index(example, predicate, changed)
 
 
-def _place(example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
-    """Find the word of the right translation that is another one where a part of the meaning is another one."""
+def _index(example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:
+    """Find the word of the correct translation that changes if a part of the meaning changes."""
     return _difference(example.target, say(replace_part(example.meaning, part, other)))
 
 
 def _difference(one: str, other: str) -> int:
     pairs = zip(words_of(one), words_of(other), strict=True)
-    [place] = [place for place, (left, right) in enumerate(pairs) if left != right]
-    return place
+    [index] = [index for index, (left, right) in enumerate(pairs) if left != right]
+    return index
 
 
-def _with_word(text: str, place: int, word: str) -> str:
-    start, end = list(re.finditer(r"\w+", text))[place].span()
+def _with_word(text: str, index: int, word: str) -> str:
+    start, end = list(re.finditer(r"\w+", text))[index].span()
     return text[:start] + word + text[end:]

@@ -1,4 +1,4 @@
-"""A Sentence in English with its gold tree, labelled as in Universal Dependencies English EWT."""
+"""Expresses a Sentence in English, with its gold tree in the style of Universal Dependencies English EWT."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _AUXILIARIES = {"pluperfect": "had", "can": "can", "must": "must", "will": "will
 
 @dataclass(eq=False)
 class Node:
-    """A word of the tree and the nodes that hang on it, to its left and to its right.
+    """A word of the tree with its children to the left and to the right.
 
-    entry: what the lexicon says of the word. finite: it is the verb form that agrees with the subject.
+    entry: of the lexicon.
+    finite: whether it is the verb form that agrees with the subject.
     """
 
     word: str
@@ -43,7 +44,7 @@ class Node:
         return next((node for node in self.before + self.after if node.relation == relation), None)
 
     def in_order(self) -> list[Node]:
-        """List the nodes of this subtree as they stand in the sentence."""
+        """List the nodes of this subtree in the order of the sentence."""
         left = [node for child in self.before for node in child.in_order()]
         return [*left, self, *(node for child in self.after for node in child.in_order())]
 
@@ -60,7 +61,7 @@ def tree(sentence: Sentence) -> Node:
 
 
 def text_and_parse(root: Node) -> tuple[str, Parse]:
-    """Write a tree as raw text and as a Parse whose spans point into it."""
+    """Turn a tree into raw text and a Parse of this text."""
     nodes = root.in_order()
     position = {id(node): index for index, node in enumerate(nodes)}
     parents = list(range(len(nodes)))
@@ -83,7 +84,7 @@ def text_and_parse(root: Node) -> tuple[str, Parse]:
 
 
 def _clause(clause: Clause, relation: str, antecedent: NounPhrase | None = None) -> Node:
-    """Build a clause; an antecedent makes it relative: its pronoun is the subject or the object."""
+    """Build a clause; with an antecedent it is relative, and its pronoun is the subject or the object."""
     plural = clause.subject.agrees_as_plural if clause.subject else bool(antecedent and antecedent.plural)
     first, *others = clause.predicates
     verb = _predicate(first, clause.tense, plural, relation)
@@ -170,7 +171,7 @@ def _determiner(phrase: NounPhrase, following: str) -> Node:
 
 
 def _preposition_phrase(phrase: PrepositionPhrase, relation: str) -> Node:
-    """Build a preposition phrase; in EWT `next` is an adverb that the noun after `to` belongs to."""
+    """Build a preposition phrase; in EWT, `next` is an adverb, and the parent of the noun after `to`."""
     adverb, _, case = phrase.preposition.english.rpartition(" ")
     node = noun_phrase(phrase.phrase, "obl" if adverb else relation)
     node.before.insert(0, Node(case, "ADP", "case"))

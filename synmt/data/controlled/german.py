@@ -1,4 +1,4 @@
-"""A Sentence in German: word order by the kind of clause, endings by case, gender and number."""
+"""Expresses a Sentence in German: word order by the type of clause, endings by case, gender and number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRONOUNS: dict[Case, tuple[str, ...]] = {
     "accusative": ("den", "die", "das", "die"),
     "dative": ("dem", "der", "dem", "denen"),
 }
-# endings in the order of _GENDERS; - is no ending
+# endings in the order of _GENDERS; - means no ending
 _ENDINGS: dict[str, dict[Case, str]] = {
     "dies": {"nominative": "er e es e", "accusative": "en e es e", "dative": "em er em en"},
     "ein": {"nominative": "- e - e", "accusative": "en e - e", "dative": "em er em en"},
@@ -43,7 +43,7 @@ _CONTRACTIONS = {("in", "dem"): "im", ("bei", "dem"): "beim"}
 
 
 def say(sentence: Sentence) -> str:
-    """Say the sentence in German, as raw text."""
+    """Express a sentence in German, as raw text."""
     clause = sentence.clause
     front = [ADVERBS[sentence.opening]] if sentence.opening else []
     if clause.subordinate and clause.subordinate.fronted:
@@ -54,7 +54,7 @@ def say(sentence: Sentence) -> str:
 def _text(words: list[str]) -> str:
     text = ""
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        # two clauses that end together share a comma, and the full stop closes them all
+        # two clauses with the same end have one comma, and none before the full stop
         if word == "," and (not text or following in (",", ".")):
             continue
         text += word if word in (",", ".") or not text else " " + word
@@ -63,7 +63,7 @@ def _text(words: list[str]) -> str:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a predicate puts at the two ends of its clause, and between them."""
+    """The words of a predicate: the finite verb, those in the middle of the clause, and those at its end."""
 
     finite: str
     middle: list[str]
@@ -71,7 +71,7 @@ class _Parts:
 
 
 def _main(clause: Clause, *, inverted: bool) -> list[str]:
-    """Put the finite verb second, prefix, infinitive or participle last."""
+    """Build a main clause: the finite verb is second; prefix, infinitive or participle are last."""
     assert clause.subject
     plural = clause.subject.agrees_as_plural
     subject = noun_phrase(clause.subject, "nominative")
@@ -79,20 +79,20 @@ def _main(clause: Clause, *, inverted: bool) -> list[str]:
     words = [first.finite, *subject] if inverted else [*subject, first.finite]
     words += first.middle + first.tail
     for parts in others:
-        own = [parts.finite] if _is_simple(clause.tense) else []
-        words += ["und", *own, *parts.middle, *parts.tail]
+        verb = [parts.finite] if _is_simple(clause.tense) else []
+        words += ["und", *verb, *parts.middle, *parts.tail]
     return words + _extraposed(clause)
 
 
 def _final(clause: Clause, before: list[str], *, plural: bool) -> list[str]:
-    """Put the whole verb last, the finite form at the very end."""
+    """Build a subordinate clause: the verb is last, and the finite form is its last word."""
     subject = noun_phrase(clause.subject, "nominative") if clause.subject else []
     words, finite = [*before, *subject], ""
     for index, predicate in enumerate(clause.predicates):
         parts = _parts(predicate, clause.tense, plural)
         finite = parts.finite
-        own = [predicate.verb.prefix + finite] if _is_simple(clause.tense) else parts.tail
-        words += ["und"] * (index > 0) + parts.middle + own
+        verb = [predicate.verb.prefix + finite] if _is_simple(clause.tense) else parts.tail
+        words += ["und"] * (index > 0) + parts.middle + verb
     return words + [finite] * (not _is_simple(clause.tense)) + _extraposed(clause)
 
 
@@ -142,7 +142,7 @@ def _is_simple(tense: Tense) -> bool:
 
 
 def finite(verb: Verb, tense: Tense, plural: bool) -> str:
-    """Give the form that agrees with the subject, without a separable prefix."""
+    """Return the form that agrees with the subject, without a separable prefix."""
     if tense == "present":
         return verb.plural if plural else verb.singular
     if tense == "past":
@@ -195,7 +195,7 @@ def _article(phrase: NounPhrase, case: Case) -> str:
     if phrase.determiner == "two":
         return "zwei"
     if phrase.determiner == "the":
-        # the articles are the relative pronouns, but for the dative plural
+        # the articles are the relative pronouns, except for the dative plural
         return _PRONOUNS[case][_column(phrase)].replace("denen", "den")
     return _STEMS[phrase.determiner] + _ending(_DECLENSION[phrase.determiner], phrase, case)
 

@@ -1,8 +1,8 @@
-"""The words of the controlled corpus: every form that a rule cannot make is written down here.
+"""The words of the controlled corpus, with all forms that no rule produces.
 
-kinds: one letter for each class a noun belongs to, which decide what can be said of it.
-    p person   a animal   t thing   l place   f food   r is written   d is switched   o opens and shuts
-    h fits in a hand   k may be called mine   g may be called old   y may be called young
+kinds: one letter for each class of a noun; they determine which words it can be combined with.
+    p person   a animal   t thing   l place   f food   r can be written   d can be switched on   o can be opened
+    h can be carried   k can have "my"   g can be old   y can be young
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Pattern = Literal["alone", "accusative", "dative", "both", "clause"]
 class Noun:
     """A noun: its forms in both languages, its gender (m, f, n), its kinds.
 
-    weak: takes the form of its plural in every singular case but the nominative (n-declension).
+    weak: whether every singular case except the nominative has the form of the plural (n-declension).
     """
 
     english: str
@@ -31,17 +31,18 @@ class Noun:
 
     @property
     def person(self) -> bool:
-        """Tell whether its relative pronoun is "who"; that of all others is "that"."""
+        """Tell whether its relative pronoun is "who"; that of all other nouns is "that"."""
         return "p" in self.kinds
 
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: its forms in both languages and what it combines with.
+    """A verb: its forms in both languages, and the kinds of its subjects and objects.
 
-    particle: English "up" of "pick up". prefix: German separable "an" of "anrufen".
-    pattern: the case of its object, both for giving, clause for saying.
-    auxiliary: what forms its German perfect, haben or sein.
+    particle: English, "up" in "pick up".
+    prefix: German and separable, "an" in "anrufen".
+    pattern: the case of its object; `both` for verbs of giving, `clause` for verbs of saying, `alone` without object.
+    auxiliary: of its German perfect, haben or sein.
     """
 
     base: str
@@ -61,13 +62,13 @@ class Verb:
 
     @property
     def name(self) -> str:
-        """Tell this verb from all others."""
+        """The unique name of this verb."""
         return f"{self.base} {self.particle}".strip()
 
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective: English, the German stem that endings follow, the kinds it can describe."""
+    """An adjective: English, the German stem, the kinds of nouns that it can describe."""
 
     english: str
     german: str
@@ -76,7 +77,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Preposition:
-    """A preposition: its German case, the kinds it joins; no kinds before it: it belongs to verbs."""
+    """A preposition: its German case, the kinds of nouns before it (none: it modifies verbs) and after it."""
 
     english: str
     german: str

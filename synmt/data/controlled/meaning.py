@@ -1,6 +1,6 @@
-"""What a sentence of the controlled corpus says, before it is English or German.
+"""The meaning of a controlled sentence, independent of the language.
 
-The grammar draws a Sentence; `english` says it with its gold tree, `german` says it with its agreement.
+The grammar draws a Sentence; `english` expresses it with its gold tree, `german` with agreement.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Determiner = Literal["the", "a", "this", "my", "two"]
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands around it.
+    """A noun with its determiner, adjective and modifiers.
 
-    second: the other half of "the boy and the girl"; the whole is then plural.
+    second: the second noun phrase of "the boy and the girl", which is plural.
     """
 
     noun: Noun
@@ -31,13 +31,13 @@ class NounPhrase:
 
     @property
     def agrees_as_plural(self) -> bool:
-        """Tell the number that a verb takes with this subject."""
+        """Tell whether a verb with this subject is plural."""
         return self.plural or self.second is not None
 
 
 @dataclass(frozen=True)
 class PrepositionPhrase:
-    """A preposition and the noun phrase whose case it decides."""
+    """A preposition and the noun phrase, whose case it determines."""
 
     preposition: Preposition
     phrase: NounPhrase
@@ -57,7 +57,7 @@ class Predicate:
 class Clause:
     """A subject and one predicate, or two that share it.
 
-    subject: None in a subject relative, where the antecedent is the subject.
+    subject: None in a subject relative clause, whose subject is the antecedent.
     """
 
     subject: NounPhrase | None
@@ -68,14 +68,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class RelativeClause:
-    """A relative clause; a subject relative has no subject of its own, an object relative no object."""
+    """A relative clause: without a subject if the pronoun is the subject, otherwise without an object."""
 
     clause: Clause
 
 
 @dataclass(frozen=True)
 class SubordinateClause:
-    """A clause with its conjunction; fronted, it turns the German main clause around."""
+    """A clause with its conjunction; if it is fronted, the German main clause begins with its verb."""
 
     conjunction: str
     clause: Clause

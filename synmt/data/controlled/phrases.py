@@ -1,4 +1,4 @@
-"""The lower half of the grammar: draws noun phrases with what modifies them."""
+"""The lower half of the grammar: draws noun phrases and their modifiers."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _DETERMINERS: dict[bool, tuple[Determiner, ...]] = {
 
 
 class DeadEndError(Exception):
-    """No word is left that fits: the sentence is drawn anew."""
+    """No word is left that fits: another sentence must be drawn."""
 
 
 @dataclass(frozen=True)
 class SentencePlan:
-    """What a sentence must show.
+    """The properties that a sentence must have.
 
-    between: nouns that stand between the head of the chosen subject and its verb.
-    attractors: how many of them differ in number from the subject.
-    rich: chance of each adjective, object modifier and further clause.
+    between: number of nouns between the head of the planned subject and its verb.
+    attractors: number of these nouns that differ from the subject in number.
+    rich: probability of each adjective, object modifier and additional clause.
     """
 
     phenomenon: str
@@ -53,7 +53,7 @@ class SentencePlan:
 
 
 class Phrases:
-    """Draws the phrases of one sentence; no noun, verb, adjective or preposition comes twice in it."""
+    """Draws the phrases of one sentence; no noun, verb, adjective or preposition occurs twice in it."""
 
     def __init__(self, random: Random, plan: SentencePlan) -> None:
         self.random = random
@@ -62,7 +62,7 @@ class Phrases:
         self.used: set[str] = set()
 
     def chance(self, probability: float) -> bool:
-        """Toss a coin. Only random() is drawn: its stream is the same in every version of Python."""
+        """Draw an event with a probability, by random() alone: its stream is the same in all versions of Python."""
         return self.random.random() < probability
 
     def choose(self, items: Sequence[Item]) -> Item:
@@ -80,24 +80,25 @@ class Phrases:
     ) -> NounPhrase:
         """Draw a noun phrase.
 
-        chain: the nouns that follow inside it, each plural or not. style: how the first of them is joined.
+        chain: for each noun inside it, whether it is plural.
+        style: how the first of them is joined.
         """
         noun = self.noun(kinds)
         plural = self.chance(0.5) if plural is None else plural
         determiners = _DETERMINERS[plural] + ("my",) * ("k" in noun.kinds)
         determiner = self.choose(determiners)
-        fitting = [each for each in ADJECTIVES if self.fits(each.english, each.kinds, noun.kinds)]
+        fitting = [adjective for adjective in ADJECTIVES if self.fits(adjective.english, adjective.kinds, noun.kinds)]
         adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
         if adjective:
             self.used.add(adjective.english)
         return NounPhrase(noun, plural, determiner, adjective, self.modifiers(noun, chain, style))
 
     def adjective_rate(self) -> float:
-        """Give the chance of an adjective; sentences about case show their endings."""
+        """Return the probability of an adjective; it is higher for the phenomenon case, since adjectives show it."""
         return 0.6 if self.plan.phenomenon == "case" else self.plan.rich
 
     def object_phrase(self, kinds: str, *, plain: bool) -> NounPhrase:
-        """Draw an object, now and then with a modifier; plain leaves that out."""
+        """Draw an object, sometimes with a modifier unless it must be plain."""
         modified = not plain and self.chance(self.plan.rich)
         return self.noun_phrase(kinds, chain=[self.chance(0.5)] if modified else ())
 
@@ -113,12 +114,12 @@ class Phrases:
         self.used.add(verb.name)
         return verb
 
-    def fits(self, name: str, kinds: str, wanted: str) -> bool:
-        """Tell whether a word is unused and of one of the wanted kinds."""
-        return name not in self.used and any(kind in kinds for kind in wanted)
+    def fits(self, name: str, kinds: str, allowed: str) -> bool:
+        """Tell whether a word is unused and of one of the allowed kinds."""
+        return name not in self.used and any(kind in kinds for kind in allowed)
 
     def modifiers(self, noun: Noun, chain: Sequence[bool], style: Style) -> Modifiers:
-        """Join a chain of nouns to a noun."""
+        """Draw the modifiers of a noun that contain a chain of nouns."""
         if style == "prepositions":
             return (self.preposition_phrase(noun, chain, style),) if chain else ()
         if style == "subject relative":
@@ -134,7 +135,7 @@ class Phrases:
         return (self.relative(noun, chain),)
 
     def both(self, noun: Noun, chain: Sequence[bool]) -> Modifiers:
-        """Draw "the boy behind the car who ...": only the first noun fits the pronoun."""
+        """Draw "the boy behind the car who ...", where only the first noun fits the pronoun."""
         phrase = self.preposition_phrase(noun, chain[:1], "any")
         if phrase.phrase.noun.person == noun.person:
             raise DeadEndError
@@ -148,26 +149,26 @@ class Phrases:
         return self.joined(preposition, chain[0], chain[1:], style)
 
     def joined(self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
-        """Draw the noun phrase that a preposition asks for."""
+        """Draw a preposition phrase with this preposition."""
         phrase = self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
         return PrepositionPhrase(preposition, phrase)
 
     def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
-        """Draw a relative clause; a thing is only ever its object."""
+        """Draw a relative clause; a thing is always its object."""
         can_act = any(kind in "pa" for kind in noun.kinds)
         if can_act and self.chance(0.5):
             return self.subject_relative(noun, chain)
         return self.object_relative(noun, chain)
 
     def subject_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
-        """Draw a relative clause whose subject is the noun, its object the first of the chain."""
+        """Draw a relative clause whose subject is the noun, and whose object is the first noun of the chain."""
         patterns = ("accusative", "dative") if chain else ("alone",)
         verb = self.verb([verb for verb in VERBS if verb.pattern in patterns], noun.kinds)
         what = self.noun_phrase(verb.objects, plural=chain[0], chain=chain[1:]) if chain else None
         return RelativeClause(Clause(None, self.tense(), (Predicate(verb, what),)))
 
     def object_relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
-        """Draw a relative clause whose object is the noun, its subject the first of the chain."""
+        """Draw a relative clause whose object is the noun, and whose subject is the first noun of the chain."""
         if not chain:
             raise DeadEndError
         kinds = self.choose("pppa")
@@ -179,6 +180,6 @@ class Phrases:
         return RelativeClause(Clause(subject, self.tense(), (Predicate(verb),)))
 
     def place(self, verb: Verb) -> PrepositionPhrase:
-        """Draw where or whither something happens."""
+        """Draw where something happens, or through which place something moves."""
         moves = verb.auxiliary == "sein" and not verb.prefix
         return self.joined(PREPOSITION["through" if moves else "in"], self.chance(0.5), (), "any")
