@@ -44,7 +44,9 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     Raises UsageError for options, places, parsers and tasks that do not fit together.
     """
     placed = place_variants(recipe.model, recipe.syntax)
-    requirements = {side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES}
+    requirements: dict[Side, TreeRequirements] = {
+        side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES
+    }
     readers = [variant.kind.__name__ for side in SIDES for variant in _flat(placed[side]) if _signals(variant)]
     if recipe.tasks.parsing != "none" and readers:
         raise UsageError(
