@@ -7,7 +7,7 @@ the attentional state. All weights are initialised from U(-r, r).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -74,9 +74,9 @@ class Lstm(Seq2Seq):
             bidirectional=True,
             dropout=recipe.dropout if recipe.encoder_layers > 1 else 0.0,
         )
-        self.decoder = Decoder(
-            recipe.decoder_layers, width, model_dim, recipe.dropout, _annotation(self.variants["source"])
-        )
+        found: list[Annotation] = [v.annotation for v in self.variants["source"] if v.annotation != "none"]
+        annotation: Annotation = found[0] if found else "none"
+        self.decoder = Decoder(recipe.decoder_layers, width, model_dim, recipe.dropout, annotation)
         self.output = piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table
         self._initialise(recipe.initial_range)
 
@@ -139,11 +139,3 @@ class Lstm(Seq2Seq):
 def _both_directions(ends: Tensor) -> Tensor:
     """Concatenate the two directions: (2L, B, D/2) -> (L, B, D)."""
     return torch.cat((ends[::2], ends[1::2]), -1)
-
-
-def _annotation(variants: Iterable[Variant]) -> Annotation:
-    """Find how the decoder reads the annotations of a variant."""
-    for variant in variants:
-        if variant.annotation != "none":
-            return variant.annotation
-    return "none"

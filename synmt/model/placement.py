@@ -19,7 +19,7 @@ from synmt.syntax.signals import Signal
 class PlacedVariant:
     """A variant in one layer of a recipe's model, checked but not built.
 
-    reads, learns: the signals for its options.
+    reads: the signals that it reads with these options.
     """
 
     kind: type[Variant]
@@ -27,7 +27,11 @@ class PlacedVariant:
     options: Mapping[str, Any]
     loss_weight: float
     reads: tuple[Signal, ...]
-    learns: tuple[Signal, ...]
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """What it reads and what it learns from."""
+        return self.reads + self.kind.learns
 
     def build(self) -> Variant:
         """Make the module."""
@@ -35,9 +39,9 @@ class PlacedVariant:
         if {"reads", "learns"} & vars(variant).keys():
             raise UsageError(
                 f"{self.kind.__name__} sets `reads` or `learns` in __init__, which is too late",
-                do="Override the class methods `reads_for` or `learns_for`",
+                do="Set them on the class, or override the class method `reads_for`",
             )
-        variant.reads, variant.learns, variant.loss_weight = self.reads, self.learns, self.loss_weight
+        variant.reads, variant.loss_weight = self.reads, self.loss_weight
         return variant
 
 
@@ -61,9 +65,9 @@ def place_variant(
     _check_architecture(kind, recipe.name, model.architecture, where)
     options = check_options(kind, recipe, where)
     with _at(where):
-        reads, learns = kind.reads_for(**options), kind.learns_for(**options)
+        reads = kind.reads_for(**options)
     _check_side(kind, recipe, reads, where)
-    if recipe.loss_weight != 1 and not learns:
+    if recipe.loss_weight != 1 and not kind.learns:
         raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
     for number in _layer_numbers(kind, recipe, len(layers), where):
         layer = layers[number - 1]
@@ -83,7 +87,7 @@ def place_variant(
         )
         with _at(where):
             kind.check(place, **options)
-        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads, learns))
+        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads))
 
 
 @contextmanager
@@ -157,7 +161,7 @@ def check_signals(layers: Layers) -> None:
     """Refuse two different signals of one name on a side, because a batch has one tensor for each name."""
     first: dict[str, tuple[Signal, type[Variant]]] = {}
     for variant in (variant for layer in layers for variant in layer):
-        for signal in variant.reads + variant.learns:
+        for signal in variant.signals:
             other, kind = first.setdefault(signal.name, (signal, variant.kind))
             if not _alike(signal, other, same_file=kind is variant.kind):
                 raise UsageError(
