@@ -61,7 +61,7 @@ def _size(options: dict[str, Any]) -> dict[str, Any]:
 def make_variant(kind: type[Variant], place: Place, /, **options: Any) -> Variant:
     """Build one variant with the signals of its options, as a model does."""
     options = {**option_defaults(kind), **options}
-    return PlacedVariant(kind, place, options, 1.0, kind.reads_for(**options), kind.learns_for(**options)).build()
+    return PlacedVariant(kind, place, options, 1.0, kind.reads_for(**options)).build()
 
 
 def relation_warnings(kind: type[Variant], occurrences: dict[str, int], /, **options: Any) -> list[str]:

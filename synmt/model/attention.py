@@ -1,8 +1,8 @@
-"""Attention as one equation with blanks, and the kernels that compute it.
+"""Attention as one equation whose terms variants can edit, and the kernels that compute it.
 
     O = N( mask( (q kᵀ / √d) ⊙ F + B ) ) (v + R)
 
-F is `factor`, B `bias`, R `relative`, N `normalize`; plain attention leaves F, B and R out, and N is softmax.
+F is `factor`, B `bias`, R `relative`, N `normalize`. Plain attention has no F, B and R, and N is softmax.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Terms:
 
     x: (B, Tq, D) input of the sub-layer.
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
-    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may look; None lets it look everywhere.
-    factor, bias: broadcast to (B, H, Tq, Tk); they act on the scaled scores.
+    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all keys.
+    factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
     relative: (Tq, Tk, d), an extra value for each pair.
     normalize: scores -> weights.
     """
@@ -52,7 +52,7 @@ class Terms:
         return dataclasses.replace(self, **changes)
 
     def scores(self) -> Tensor:
-        """Compute the argument of N: scaled, edited and masked, in float32 at least: (B, H, Tq, Tk)."""
+        """Compute the argument of N, scaled, edited and masked, at least in float32: (B, H, Tq, Tk)."""
         scores = self.q @ self.k.transpose(-1, -2)  # (B, H, Tq, Tk)
         exact = torch.promote_types(scores.dtype, torch.float32)
         scores = scores.to(exact) / math.sqrt(self.q.size(-1))  # (B, H, Tq, Tk)
@@ -65,7 +65,7 @@ class Terms:
         return scores
 
     def heads(self, first: int, last: int) -> Terms:
-        """Take the heads first, …, last - 1 of plain terms."""
+        """Select the heads first, …, last - 1 of plain terms."""
         return self.edit(q=self.q[:, first:last], k=self.k[:, first:last], v=self.v[:, first:last])
 
 
@@ -73,11 +73,11 @@ class Terms:
 class Memory:
     """What the decoder reads of the source.
 
-    states: (B, T, D), the encoder's result.
+    states: (B, T, D), the output of the encoder.
     mask: (B, T), True at real pieces.
-    ends: the outputs and the cells in which each layer of a recurrent encoder ended, (L, B, D) both.
-    annotations: (B, T, D) syntactic annotations beside the states, where a variant makes them.
-    weights: (B, T, T) how much each piece took from which others for its annotation.
+    ends: final outputs and cells of each layer of a recurrent encoder, (L, B, D) both.
+    annotations: (B, T, D), syntactic annotations of the states, if a variant makes them.
+    weights: (B, T, T), the weights of the pieces (columns) in the annotation of each piece (rows).
     """
 
     states: Tensor
@@ -87,19 +87,19 @@ class Memory:
     weights: Tensor | None = None
 
     def edit(self, **changes: Any) -> Memory:
-        """Return this memory with some of it replaced."""
+        """Return this memory with some fields replaced."""
         return dataclasses.replace(self, **changes)
 
 
 def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
-    """Compute O with the fastest kernel that the filled terms allow: (B, H, Tq, d)."""
+    """Compute O with the fastest kernel that can handle these terms: (B, H, Tq, d)."""
     if terms.factor is None and terms.relative is None and terms.normalize is softmax:
         return _attend_fused(terms, dropout)
     return attend_written_out(terms, dropout)
 
 
 def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
-    """Compute O as the equation stands: (B, H, Tq, d)."""
+    """Compute O literally by the equation: (B, H, Tq, d)."""
     weights = F.dropout(terms.normalize(terms.scores()), dropout)  # (B, H, Tq, Tk)
     weights = weights.to(terms.v.dtype)
     output = weights @ terms.v  # (B, H, Tq, d)
@@ -117,22 +117,22 @@ def _attend_fused(terms: Terms, dropout: float) -> Tensor:
 
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
-    """Share the last dimension out among the heads: (B, T, D) -> (B, H, T, d)."""
+    """Split the last dimension into heads: (B, T, D) -> (B, H, T, d)."""
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def join_heads(x: Tensor) -> Tensor:
-    """Put the heads' outputs side by side: (B, H, T, d) -> (B, T, D)."""
+    """Concatenate the outputs of the heads: (B, H, T, d) -> (B, T, D)."""
     return x.transpose(1, 2).flatten(2)
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Let every position see itself and the past: (T, T), True where it may look."""
+    """Make the mask that hides the future: (T, T), True where a position may attend."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
 
 
 def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
-    """Initialise a projection; `parts` matrices of equal size that stand in one are drawn each by itself."""
+    """Initialise a projection by Xavier's rule; `parts` matrices of equal size that are joined in one, separately."""
     for part in linear.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
     nn.init.zeros_(linear.bias)

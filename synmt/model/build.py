@@ -1,6 +1,6 @@
-"""How a recipe becomes a model: find the classes of its variants, check their options, place them, build.
+"""How a recipe becomes a model: find the classes of its variants, check and place them, build.
 
-Everything but the last step reads declarations on classes only, so a recipe can be checked without building a model.
+Placing reads only what the classes declare, so a recipe can be checked without building its model.
 """
 
 from __future__ import annotations
@@ -19,20 +19,11 @@ from synmt.data.vocabulary import Vocabulary, punctuation_pieces
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.model.linear import use_fast_linear
 from synmt.model.lstm import Lstm
-from synmt.model.options import check_options
-from synmt.model.placement import (
-    Layers,
-    PlacedVariant,
-    check_architecture,
-    check_declared,
-    check_signals,
-    free_heads,
-    layer_numbers,
-)
+from synmt.model.placement import Layers, check_signals, place_variant
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
-from synmt.model.variant import Place, Variant
-from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe, VariantRecipe
+from synmt.model.variant import Variant
+from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 
 ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}
 
@@ -69,16 +60,16 @@ def build(
 def place_variants(
     model: ModelRecipe, syntax: SyntaxRecipe, punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({})
 ) -> dict[Side, Layers]:
-    """Give each variant of a recipe its layers and, in each, the first free heads.
+    """Check the variants of a recipe, and give each its layers and, in each layer, the first free heads.
 
     Raises one UsageError that lists every fault.
     """
     placed: dict[Side, Layers] = {side: [[] for _ in model.heads_of(side)] for side in SIDES}
     errors: list[SynmtError] = []
     for index, recipe in enumerate(syntax.variants):
-        pieces = tuple(punctuation.get(recipe.side, ()))
+        where, pieces = f"syntax.variants[{index}]", tuple(punctuation.get(recipe.side, ()))
         try:
-            _place(recipe, model, placed[recipe.side], f"syntax.variants[{index}]", pieces)
+            place_variant(variant_class(recipe.name, where), recipe, model, placed[recipe.side], where, pieces)
         except SynmtError as error:
             errors.append(error)
     if errors:
@@ -86,43 +77,6 @@ def place_variants(
     for layers in placed.values():
         check_signals(layers)
     return placed
-
-
-def _place(recipe: VariantRecipe, model: ModelRecipe, layers: Layers, where: str, punctuation: tuple[int, ...]) -> None:
-    kind = variant_class(recipe.name, where)
-    check_architecture(kind, recipe.name, model.architecture, where)
-    options = check_options(kind, recipe, where)
-    with _at(where):
-        reads, learns = kind.reads_for(**options), kind.learns_for(**options)
-    check_declared(kind, recipe, reads, learns, where)
-    for number in layer_numbers(kind, recipe, len(layers), where):
-        layer = layers[number - 1]
-        if not kind.edits_attention() and any(other.kind is kind for other in layer):
-            raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
-        total = model.heads_of(recipe.side)[number - 1]
-        taken = sum(variant.place.heads for variant in layer)
-        place = Place(
-            recipe.side,
-            number,
-            free_heads(kind, recipe, f"layer {number}", total, total - taken, where),
-            model.model_dim,
-            head_dim=model.model_dim // total,
-            first_head=taken,
-            embedding_dim=model.embedding_dim,
-            punctuation=punctuation,
-        )
-        with _at(where):
-            kind.check(place, **options)
-        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads, learns))
-
-
-@contextlib.contextmanager
-def _at(where: str) -> Iterator[None]:
-    """Add the key of the variant to the errors of its class, which does not know it."""
-    try:
-        yield
-    except UsageError as error:
-        raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
 
 
 def variant_names() -> list[str]:

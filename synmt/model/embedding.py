@@ -1,4 +1,4 @@
-"""Token embeddings, with sinusoidal positions and without."""
+"""Token embeddings, with and without sinusoidal positions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from synmt.model.variant import Syntax, Variant
 
 
 class Embedding(nn.Module):
-    """Embed pieces, scaled by √D, and add where they stand (Vaswani et al., 2017, sections 3.4 and 3.5)."""
+    """Embed pieces, scaled by √D, and add positions (Vaswani et al., 2017, sections 3.4 and 3.5)."""
 
     positions: Tensor
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__()
         self.table, self.dropout = table, nn.Dropout(dropout)
-        # the layers own the variants; here they are only called
+        # a tuple, because the layers register the variants as their modules
         self._variants = tuple(variants)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
-        """Embed ids (B, T), of which the first stands at position `first`: (B, T, D)."""
+        """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
         last = first + ids.size(1)
         if last > self.positions.size(0):
             self.positions = sinusoids(2 * last, self.table.embedding_dim).to(self.positions)
@@ -37,12 +37,12 @@ class Embedding(nn.Module):
 
 
 class PieceEmbedding(nn.Module):
-    """Embed pieces as they are, for models that know the order by themselves."""
+    """Embed pieces without scaling and positions, for recurrent models."""
 
     def __init__(self, table: nn.Embedding, variants: Sequence[Variant] = ()) -> None:
         super().__init__()
         self.table = table
-        # the model owns the variants; here they are only called
+        # a tuple, because the model registers the variants as its modules
         self._variants = tuple(variants)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
@@ -55,7 +55,7 @@ class PieceEmbedding(nn.Module):
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:
-    """Make a table of embeddings whose scaled rows have norm near √D; padding is zero."""
+    """Make a table of embeddings whose scaled rows have a norm of about √D; padding is zero."""
     table = nn.Embedding(pieces, model_dim, padding_idx=PAD)
     nn.init.normal_(table.weight, std=model_dim**-0.5)
     with torch.no_grad():
@@ -64,7 +64,7 @@ def piece_table(pieces: int, model_dim: int) -> nn.Embedding:
 
 
 def sinusoids(length: int, model_dim: int) -> Tensor:
-    """Compute the position vectors, sines in the first half and cosines in the second: (T, D)."""
+    """Compute position vectors, with sines in the first half and cosines in the second: (T, D)."""
     half = model_dim // 2
     step = math.log(10_000) / max(1, half - 1)
     rates = torch.exp(-step * torch.arange(half, dtype=torch.float64))  # (D/2,)

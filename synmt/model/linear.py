@@ -1,7 +1,8 @@
-"""The linear map, by the library that is fastest where it runs.
+"""Linear maps, computed by the fastest library for the processor.
 
-torch multiplies float32 on a CPU by MKL, which takes AVX2 on processors that are not Intel's; there oneDNN, which torch
-brings along, is twice as fast (measured on a Zen 5), forward and backward. Its operator has no gradient of its own.
+On a CPU, torch multiplies float32 by MKL, which uses only AVX2 on processors that are not from Intel. There oneDNN,
+which is part of torch, is twice as fast (measured on a Zen 5), forward and backward. Its operator has no gradient, so
+it gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
-    """Give a projection for many steps of one pass, whose weight gets its gradient in one product over all steps.
+    """Return a projection for many steps of one pass that computes the gradient of its weight once, for all steps.
 
-    Step by step, every gradient of a weight is written and added up: a tenth of the time of an LSTM's training step at
-    20 sentences, a fortieth at 40.
+    Otherwise each step writes and adds a gradient of the weight: a tenth of the time of an LSTM's training step at 20
+    sentences, a fortieth at 40.
     """
     weight, bias = projection.weight, projection.bias
     if not (torch.is_grad_enabled() and weight.requires_grad) or torch.compiler.is_compiling():
@@ -57,11 +58,11 @@ def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
 
 
 _Uses = dict[int, list[tuple[Tensor, Tensor]]]
-"""By backward pass, what was multiplied and the gradient of the product: (N, D), (N, D')."""
+"""By backward pass, inputs and gradients of outputs: (N, D), (N, D')."""
 
 
 class _Collected(torch.autograd.Function):
-    """Stands before all uses of a weight, so that its gradient is asked for after theirs."""
+    """Precedes all uses of a weight in the graph, so that its backward runs after theirs."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, uses: _Uses) -> Tensor:
@@ -89,7 +90,7 @@ class _Use(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         x, weight = ctx.saved_tensors
-        # one pass may stop before the weight, and another go on to it
+        # one backward pass may end before it reaches the weight, so uses are kept separately for each
         ctx.uses.setdefault(torch._C._current_graph_task_id(), []).append((x, slopes[0]))
         return linear(slopes[0], weight.T), slopes[0].new_empty(0), None, None, None
 
@@ -124,7 +125,7 @@ def _suits(x: Tensor, weight: Tensor) -> bool:
 
 
 def _has_onednn() -> bool:
-    # the operator is torch.compile's own: a build without oneDNN has none, and another release may call it otherwise
+    # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases may rename it
     if not torch.backends.mkldnn.is_available():
         return False
     try:

@@ -1,13 +1,13 @@
 """The LSTM (Luong et al., 2015): a bidirectional encoder, a decoder with attention and input feeding.
 
-Each direction of the encoder has half the width, so that the states, and the ends of every layer in which the
-decoder's layers begin, are as wide as the decoder's. EOS is not encoded. Dropout stands between layers and on the
-attentional state. All weights are drawn from U(-r, r).
+Each direction of the encoder has half the width, so that its states are as wide as the decoder's. Each layer of the
+decoder starts with the final state of an encoder layer. EOS is not encoded. Dropout is applied between layers and to
+the attentional state. All weights are initialised from U(-r, r).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -26,10 +26,11 @@ from synmt.recipe.schema import ModelRecipe
 
 @dataclass
 class LstmState:
-    """What decoding keeps between steps, for B sentences with K beams each.
+    """State of decoding between steps, for B sentences with K beams each.
 
-    attended: of the B sentences; beams share it.
-    recurrence: rows of B · K.
+    attended: keys and values of the B sentences, shared by the beams.
+    recurrence: state of the layers, with B · K rows.
+    beams: K.
     """
 
     attended: list[Attended]
@@ -37,7 +38,7 @@ class LstmState:
     beams: int = 1
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep some sentences (B',), or all, and go on from the given beams of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
         first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
         if sentences is not None:
             self.attended = [attended.select(sentences) for attended in self.attended]
@@ -57,7 +58,7 @@ class Lstm(Seq2Seq):
         target_variants: Sequence[Sequence[Variant]] = (),
     ) -> None:
         super().__init__(chain(*source_variants), chain(*target_variants))
-        # no layer owns the variants here: this makes them a part of the model
+        # the layers of an LSTM hold no variants, so they are registered here
         self.placed = nn.ModuleList(chain(self.variants["source"], self.variants["target"]))
         width, model_dim = recipe.embedding_dim or recipe.model_dim, recipe.model_dim
         target_table = piece_table(target_pieces, width)
@@ -73,13 +74,13 @@ class Lstm(Seq2Seq):
             bidirectional=True,
             dropout=recipe.dropout if recipe.encoder_layers > 1 else 0.0,
         )
-        self.decoder = Decoder(
-            recipe.decoder_layers, width, model_dim, recipe.dropout, _annotation(self.variants["source"])
-        )
+        found: list[Annotation] = [v.annotation for v in self.variants["source"] if v.annotation != "none"]
+        annotation: Annotation = found[0] if found else "none"
+        self.decoder = Decoder(recipe.decoder_layers, width, model_dim, recipe.dropout, annotation)
         self.output = piece_table(target_pieces, width) if recipe.embeddings == "separate" else target_table
-        self._draw_weights(recipe.initial_range)
+        self._initialise(recipe.initial_range)
 
-    def _draw_weights(self, reach: float) -> None:
+    def _initialise(self, reach: float) -> None:
         with torch.no_grad():
             for weight in self.parameters():
                 weight.uniform_(-reach, reach)
@@ -88,14 +89,14 @@ class Lstm(Seq2Seq):
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix that turns states into logits: (V, E)."""
+        """The weight of the output layer: (V, E)."""
         return self.output.weight
 
     def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
         """Encode source pieces (B, T) where mask (B, T) is True, without EOS."""
         x = self.source_embedding(ids, syntax)  # (B, T, E)
         real = mask & (ids != EOS)  # (B, T)
-        # a source of nothing but EOS has to say something
+        # a source that is only EOS keeps it: an LSTM needs at least one piece
         real = real | mask & ~real.any(1, keepdim=True)  # (B, T)
         lengths = real.sum(1).cpu()  # (B,)
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
@@ -106,7 +107,7 @@ class Lstm(Seq2Seq):
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Compute the states that predict what follows each piece of (B, T): (B, T, E)."""
         embedded = self.decoder.piece_gates(self.target_embedding(ids, syntax))  # (B, T, 4D)
-        step = self.decoder.stepper(self.decoder.look_at(memory))
+        step = self.decoder.stepper(self.decoder.attended(memory))
         recurrence, states = self._begin(memory), []
         for newest in embedded.unbind(1):  # (B, 4D)
             recurrence = step(newest, recurrence)
@@ -115,7 +116,7 @@ class Lstm(Seq2Seq):
 
     def start(self, memory: Memory) -> LstmState:
         """Begin decoding with one beam for each sentence."""
-        return LstmState(self.decoder.look_at(memory), self._begin(memory))
+        return LstmState(self.decoder.attended(memory), self._begin(memory))
 
     def step(self, state: LstmState, pieces: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Feed the newest piece of every beam, (B, K), and compute the states that predict the next: (B, K, E)."""
@@ -124,7 +125,7 @@ class Lstm(Seq2Seq):
         return state.recurrence.fed.view(*pieces.shape, -1)
 
     def _begin(self, memory: Memory) -> Recurrence:
-        """Begin each layer where the encoder's layer of the same number ended, or its last one."""
+        """Start each layer with the final state of the encoder layer of the same number, or of the last one."""
         assert memory.ends is not None
         last = len(memory.ends[0]) - 1
         layers = [min(layer, last) for layer in range(len(self.decoder.upper_gates) + 1)]
@@ -136,13 +137,5 @@ class Lstm(Seq2Seq):
 
 
 def _both_directions(ends: Tensor) -> Tensor:
-    """Put the directions side by side: (2L, B, D/2) -> (L, B, D)."""
+    """Concatenate the two directions: (2L, B, D/2) -> (L, B, D)."""
     return torch.cat((ends[::2], ends[1::2]), -1)
-
-
-def _annotation(variants: Iterable[Variant]) -> Annotation:
-    """Tell how the decoder reads the annotations that a variant makes."""
-    for variant in variants:
-        if variant.annotation != "none":
-            return variant.annotation
-    return "none"

@@ -1,26 +1,27 @@
-"""Probabilities of arcs in a random dependency tree (Koo et al., 2007), exact where a matrix inverse is not.
+"""Probabilities of arcs in a random dependency tree (Koo et al., 2007), accurate where a matrix inverse is not.
 
     Z = Σ_trees exp(roots_r + Σ_m≠r scores_m,parent(m))        P(p is the parent of m) = ∂ log Z / ∂ scores_mp
 
-The arcs may cross, and r is the one root. Koo et al. take Z from the determinant of a Laplacian. Two words that prefer
-each other by 40 nats leave no digit of it: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64. The elimination of Grassmann, Taksar &
-Heyman (1985) never subtracts. A = exp(scores) are the rates of steps from child to parent, R = exp(roots) those of
-leaving for good. The words k = T-1, …, 1 are removed one by one, and who stepped to k now goes where k goes:
+The arcs may cross, and r is the only root. Koo et al. compute Z as the determinant of a Laplacian. If two words prefer
+each other by 40 nats, all digits are lost: 1 - 1 / (1 + e⁻⁴⁰) is 0 in float64. The elimination of Grassmann, Taksar &
+Heyman (1985) never subtracts. In a Markov chain, A = exp(scores) are the rates of steps from child to parent, and R =
+exp(roots) those of leaving the chain. The words k = T-1, …, 1 are removed one by one, and steps to k go on to where k
+goes:
 
     s_k = Σ_j<k A_kj      A_ij += A_ik A_kj / s_k      R_i += A_ik R_k / s_k      (i, j < k)
     log Z = log R_0 + Σ_k≥1 log s_k
 
-R is not in s_k, as there is one root: leaving is infinitely slow. The same steps backwards differentiate log Z. They
-do subtract, but expected numbers of arcs, which are T at most: rounding costs T² · 10⁻¹⁶ in the worst case, and 10⁻¹⁵
-was the most that scores of ±50 and 200 words showed.
+R is not in s_k because there is only one root: leaving is infinitely slow. The same steps in reverse differentiate
+log Z. They do subtract, but only expected numbers of arcs, which are at most T: the rounding error is T² · 10⁻¹⁶ in the
+worst case; the largest error that we measured is 10⁻¹⁵, for scores of ±50 and 200 words.
 
 The Hessian of log Z is symmetric, so the gradient of the probabilities P is their change along the incoming gradient g:
-Im P(θ + i ε g) / ε, with an ε that is so small that the error, of order ε², is none (Squire & Trapp, 1998).
+Im P(θ + i ε g) / ε, with ε so small that the error, of order ε², vanishes (Squire & Trapp, 1998).
 
-A is divided by the largest rate of each child, R too, and R by its largest rate then. What is below e⁻²³⁰ after this
-counts as e⁻²³⁰, so that nothing overflows and -inf is a potential like any other; the gradient of P with respect to
-such a potential is 0. Potentials between -57 and 57 never come there. Beyond, P is finite and its rows sum to 1, but it
-may be that of other trees where they alone would escape a circle.
+A and R are divided by the largest rate of each child, then R by its largest rate. Quotients below e⁻²³⁰ are replaced by
+e⁻²³⁰, so that nothing overflows and -inf is a valid potential; the gradient of P with respect to such a potential is 0.
+Potentials between -57 and 57 are never affected. Beyond that range P is finite and its rows sum to 1, but it can be
+the probability under other potentials, if only a replaced arc leads out of a cycle.
 """
 
 from __future__ import annotations
@@ -39,14 +40,16 @@ _SCHEMA = "(Tensor potentials, Tensor words, Tensor parents) -> Tensor"
 
 
 def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
-    """Compute P: (..., T, T), [m, p] that p is the parent of m, [m, m] that m is the root; float32 at least.
+    """Compute P: (..., T, T), [m, p] for p as the parent of m, [m, m] for m as the root; at least float32.
 
-    Rows of words sum to 1; rows and columns of padding are 0. NaN in a sentence makes it NaN. Gradients flow once.
+    Rows of words sum to 1; rows and columns of padding are 0. A NaN makes its sentence NaN. There are no second
+    derivatives.
 
-    scores: (..., T, T), [m, p] the log-potential of p being the parent of m; the diagonal is not read.
-    roots: (..., T) log-potential of being the root.
+    scores: (..., T, T), [m, p] the log-potential that p is the parent of m; the diagonal is ignored.
+    roots: (..., T), log-potential of each word as the root.
     mask: (..., T), True at words, wherever they are; all leading dimensions are broadcast.
-    may_be_parent: (..., T), False at words that can be neither parent nor root. Where no word is left, all can.
+    may_be_parent: (..., T), False at words that can be neither parent nor root. If that excludes all words, none is
+        excluded.
     """
     potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
     marginals = _marginals(*_flat(potentials, words, parents)) if potentials.numel() else potentials
@@ -54,14 +57,14 @@ def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: T
 
 
 def tree_log_partition(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
-    """Compute log Z from the same arguments: (...,), 0 where there is no word. Its gradient is P."""
+    """Compute log Z from the same arguments: (...,), 0 for a sentence without words. Its gradient is P."""
     potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
     total = _log_partition(*_flat(potentials, words, parents)) if potentials.numel() else potentials.sum((-2, -1))
     return total.view(words.shape[:-1]).to(torch.promote_types(scores.dtype, torch.float32))  # (...,)
 
 
 def possible_parents(words: Tensor, allowed: Tensor) -> Tensor:
-    """Find the words that are allowed to be parents; all, where none is: (..., T), (..., T) -> (..., T)."""
+    """Find the words that may be parents, which are all words if none is allowed: (..., T), (..., T) -> (..., T)."""
     parents = words & allowed  # (..., T)
     return parents | (words & ~parents.any(-1, keepdim=True))
 
@@ -81,7 +84,7 @@ def _flat(potentials: Tensor, words: Tensor, parents: Tensor) -> tuple[Tensor, T
     return potentials.reshape(*size, size[-1]), words.reshape(size), parents.reshape(size)
 
 
-# torch.compile takes an operator as it is, where it would unroll the loops over the words
+# torch.compile does not look inside an operator; otherwise it would unroll the loops over the words
 @torch.library.custom_op("synmt::tree_marginals", mutates_args=(), schema=_SCHEMA)
 def _marginals(potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
     """Compute P: (N, T, T) in float64, (N, T), (N, T) -> (N, T, T)."""
@@ -132,12 +135,12 @@ _log_partition.register_autograd(_log_partition_backward, setup_context=_save)
 
 @dataclass(frozen=True)
 class _Chain:
-    """Rates of the steps from child to parent, with a possible parent in front.
+    """Rates of the steps from child to parent, reordered so that the first word can be a parent.
 
-    order: (N, T) where each word was, and also where it went.
-    logs: (N, T, T) log A, log R on the diagonal, -inf where there can be no arc.
-    rates: (N, T, 1 + T) R and A, with a floor.
-    divided: (N,) log of what all rates together were divided by.
+    order: (N, T), the permutation, which is its own inverse.
+    logs: (N, T, T), log A with log R on the diagonal, -inf for impossible arcs.
+    rates: (N, T, 1 + T), R and A, at least e⁻²³⁰.
+    divided: (N,), log of the product of all divisors.
     """
 
     order: Tensor
@@ -159,14 +162,14 @@ def _chain(potentials: Tensor, words: Tensor, parents: Tensor) -> _Chain:
     logs.diagonal(dim1=1, dim2=2).sub_(largest_root[:, None])
     rates = logs.clamp(min=_FLOOR).exp().masked_fill(logs.isneginf(), 0.0)  # (N, T, T)
     rates = _roots_first(rates)  # (N, T, 1 + T)
-    # padding steps to the first word, and leaves where there is no word: factors of 1 in Z
+    # padding steps to the first word, and an empty sentence leaves at once: factors of 1 in Z
     rates[:, :, 1].masked_fill_(~words, 1.0)
     rates[:, 0, 0].masked_fill_(~words[:, 0], 1.0)
     return _Chain(order, logs, rates, largest.sum(-1) + largest_root)
 
 
 def _parent_first(parents: Tensor) -> Tensor:
-    """Exchange the first word with a possible parent: (N, T) -> (N, T). The last one to stay needs a way to leave."""
+    """Swap the first word with a possible parent: (N, T) -> (N, T). The last word left needs a rate of leaving."""
     first = parents.byte().argmax(-1, keepdim=True)  # (N, 1)
     order = torch.arange(parents.size(1), device=parents.device).repeat(len(parents), 1)  # (N, T)
     order.scatter_(1, first, 0)
@@ -175,18 +178,18 @@ def _parent_first(parents: Tensor) -> Tensor:
 
 
 def _reorder(matrices: Tensor, order: Tensor) -> Tensor:
-    """Exchange rows and columns: (N, T, T), (N, T) -> (N, T, T)."""
+    """Reorder rows and columns: (N, T, T), (N, T) -> (N, T, T)."""
     rows = matrices.gather(1, order[:, :, None].expand_as(matrices))  # (N, T, T)
     return rows.gather(2, order[:, None].expand_as(matrices))
 
 
 def _finite(largest: Tensor) -> Tensor:
-    """Replace the maximum of nothing by 0."""
+    """Replace -inf, the maximum of an empty row, by 0."""
     return largest.masked_fill(largest.isneginf(), 0.0)
 
 
 def _roots_first(matrices: Tensor) -> Tensor:
-    """Copy the diagonal to the front: (N, T, T) -> (N, T, 1 + T). Nothing reads it in its old place."""
+    """Copy the diagonal to the front: (N, T, T) -> (N, T, 1 + T). The old diagonal is not used."""
     return torch.cat([matrices.diagonal(dim1=1, dim2=2)[..., None], matrices], -1)
 
 
@@ -201,7 +204,7 @@ def _probabilities(rates: Tensor) -> Tensor:
 def _eliminate(rates: Tensor) -> Tensor:
     """Remove the words from the last to the second, in place: (N, T, 1 + T) -> s, (N, T), with s_0 = 1.
 
-    Row k becomes R_k / s_k and A_kj / s_k for j < k; column k and R_0 stay as they were when they were last used.
+    Row k becomes R_k / s_k and A_kj / s_k for j < k; column k and R_0 keep the values of their last use.
     """
     sums = torch.ones_like(rates[..., 0])  # (N, T)
     for k in range(rates.size(1) - 1, 0, -1):
@@ -214,7 +217,7 @@ def _eliminate(rates: Tensor) -> Tensor:
 def _gradient(eliminated: Tensor, sums: Tensor) -> Tensor:
     """Differentiate log Z with respect to the rates: (N, T, 1 + T), (N, T) -> (N, T, 1 + T).
 
-    The words return from the second to the last, and the gradient of a rate between words before k stays as it is.
+    The words return from the second to the last; gradients of rates between words before k do not change.
     """
     gradient = torch.zeros_like(eliminated)  # (N, T, 1 + T)
     gradient[:, 0, 0] = eliminated[:, 0, 0].reciprocal()
@@ -223,7 +226,7 @@ def _gradient(eliminated: Tensor, sums: Tensor) -> Tensor:
         inward, onward = eliminated[:, :k, k + 1, None], eliminated[:, k, None, : k + 1]  # (N, k, 1), (N, 1, 1 + k)
         gradient_inward = (before * onward).sum(-1, keepdim=True)  # (N, k, 1)
         gradient_onward = (before * inward).sum(-2)  # (N, 1 + k)
-        # s_k is a factor of Z, and divides every step onward
+        # s_k is a factor of Z and a divisor of every step from k
         gradient_onward[:, 1:] += 1 - (gradient_inward * inward).sum(-2)
         gradient[:, :k, k + 1] = gradient_inward[..., 0]
         gradient[:, k, : k + 1] = gradient_onward / sums[:, k, None]

@@ -1,4 +1,4 @@
-"""Multi-head attention: projections around `attend`, the heads that variants own, and caches for decoding."""
+"""Multi-head attention: projections around `attend`, the heads owned by variants, and caches for decoding."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None, cache: Cache | None = None
     ) -> Tensor:
-        """Attend from x to itself, or to all that the cache holds and x: (B, T, D) -> (B, T, D)."""
+        """Attend from x to itself, and to the positions in the cache: (B, T, D) -> (B, T, D)."""
         dropout = self.dropout if self.training else 0.0
         outputs = [attend(part, dropout) for part in self._edited(self._terms(x, mask, cache), syntax)]
-        return self.output(join_heads(_side_by_side(outputs)))
+        return self.output(join_heads(_concatenate(outputs)))
 
     def weights(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> Tensor:
-        """Compute what every head looks at: (B, T, D) -> (B, H, T, T)."""
-        return _side_by_side([part.normalize(part.scores()) for part in self.terms(x, mask, syntax)])
+        """Compute the attention weights of every head: (B, T, D) -> (B, H, T, T)."""
+        return _concatenate([part.normalize(part.scores()) for part in self.terms(x, mask, syntax)])
 
     def terms(self, x: Tensor, mask: Tensor | None, syntax: Syntax | None = None) -> list[Terms]:
-        """Compute the terms of attention in x, edited by their owners, some heads after the other: x (B, T, D)."""
+        """Compute the edited terms, one item for each group of consecutive heads: x (B, T, D)."""
         return list(self._edited(self._terms(x, mask), syntax))
 
     def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
@@ -46,7 +46,7 @@ class SelfAttention(nn.Module):
         return Terms(x, q, k, v, mask)
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
-        """Yield the terms of each variant's heads, edited, then those of the heads that nobody owns."""
+        """Yield the edited terms of each variant's heads, then the terms of the free heads."""
         first = 0
         owners = [variant for variant in cast(list[Variant], self.variants) if variant.place.heads]
         if syntax is not None:
@@ -58,12 +58,12 @@ class SelfAttention(nn.Module):
             yield terms.heads(first, self.heads) if first else terms
 
 
-def _side_by_side(heads: list[Tensor]) -> Tensor:
+def _concatenate(heads: list[Tensor]) -> Tensor:
     return heads[0] if len(heads) == 1 else torch.cat(heads, 1)
 
 
 class CrossAttention(nn.Module):
-    """Attention of the decoder to the source, whose keys and values are computed once."""
+    """Attention of the decoder to the source; its keys and values are computed once for each sentence."""
 
     def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class CrossAttention(nn.Module):
         self.output = xavier(nn.Linear(model_dim, model_dim))
 
     def keys_values(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Project what is attended to: (B, Tk, D) -> two of (B, H, Tk, d)."""
+        """Project the source states: (B, Tk, D) -> two of (B, H, Tk, d)."""
         k, v = self.key_value(states).chunk(2, -1)  # (B, Tk, D)
         return split_heads(k, self.heads), split_heads(v, self.heads)
 
@@ -83,7 +83,7 @@ class CrossAttention(nn.Module):
         return self.output(join_heads(attend(self._terms(x, keys_values, mask), dropout)))
 
     def weights(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor) -> Tensor:
-        """Compute what every head looks at: (B, Tq, D) -> (B, H, Tq, Tk)."""
+        """Compute the attention weights of every head: (B, Tq, D) -> (B, H, Tq, Tk)."""
         terms = self._terms(x, keys_values, mask)
         return terms.normalize(terms.scores())
 
@@ -93,9 +93,9 @@ class CrossAttention(nn.Module):
 
 @dataclass
 class Cache:
-    """Keys and values of the pieces decoded so far, in a buffer that has room for more.
+    """Keys and values of the pieces decoded so far, in a buffer with room for more.
 
-    keys, values: (N, H, capacity, d), of which the first `length` positions are filled.
+    keys, values: (N, H, capacity, d); the first `length` positions are filled.
     """
 
     keys: Tensor | None = None
@@ -103,7 +103,7 @@ class Cache:
     length: int = 0
 
     def extend(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Append (N, H, T, d) keys and values and return all there are."""
+        """Append keys and values, (N, H, T, d) each, and return all of them."""
         end = self.length + k.size(2)
         self.keys = self._write(self.keys, k, end)
         self.values = self._write(self.values, v, end)
@@ -111,13 +111,13 @@ class Cache:
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def select(self, rows: Tensor) -> None:
-        """Take rows of the batch, in a new order: (N',)."""
+        """Reorder the rows of the batch: (N',)."""
         assert self.keys is not None
         assert self.values is not None
         self.keys, self.values = self._take(self.keys, rows), self._take(self.values, rows)
 
     def _take(self, buffer: Tensor, rows: Tensor) -> Tensor:
-        # one place more, so that the next step need not copy again
+        # room for one more position, so that the next step does not copy again
         room = buffer.new_empty(len(rows), buffer.size(1), self.length + 1, buffer.size(3))  # (N', H, T + 1, d)
         torch.index_select(buffer[:, :, : self.length], 0, rows, out=room[:, :, : self.length])
         return room

@@ -1,15 +1,17 @@
-"""Where the variants of a recipe go: the rules for sides, layers, heads and names of signals."""
+"""Where a variant goes in a model: the rules for architectures, sides, layers, heads and names of signals."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from synmt.errors import UsageError
+from synmt.model.options import check_options
 from synmt.model.variant import Place, Variant
-from synmt.recipe.schema import VariantRecipe
+from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.signals import Signal
 
 
@@ -17,7 +19,7 @@ from synmt.syntax.signals import Signal
 class PlacedVariant:
     """A variant in one layer of a recipe's model, checked but not built.
 
-    reads, learns: the signals for its options.
+    reads: the signals that it reads with these options.
     """
 
     kind: type[Variant]
@@ -25,7 +27,11 @@ class PlacedVariant:
     options: Mapping[str, Any]
     loss_weight: float
     reads: tuple[Signal, ...]
-    learns: tuple[Signal, ...]
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """What it reads and what it learns from."""
+        return self.reads + self.kind.learns
 
     def build(self) -> Variant:
         """Make the module."""
@@ -33,9 +39,9 @@ class PlacedVariant:
         if {"reads", "learns"} & vars(variant).keys():
             raise UsageError(
                 f"{self.kind.__name__} sets `reads` or `learns` in __init__, which is too late",
-                do="Override the class methods `reads_for` or `learns_for`",
+                do="Set them on the class, or override the class method `reads_for`",
             )
-        variant.reads, variant.learns, variant.loss_weight = self.reads, self.learns, self.loss_weight
+        variant.reads, variant.loss_weight = self.reads, self.loss_weight
         return variant
 
 
@@ -43,7 +49,57 @@ Layers = list[list[PlacedVariant]]
 """The variants of each layer of one side, first layer first."""
 
 
-def check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
+def place_variant(
+    kind: type[Variant],
+    recipe: VariantRecipe,
+    model: ModelRecipe,
+    layers: Layers,
+    where: str,
+    punctuation: tuple[int, ...],
+) -> None:
+    """Add a variant to the layers of its side; raises UsageError where it does not fit.
+
+    where: the key of the variant in the recipe.
+    punctuation: ids of the pieces of the side that are punctuation.
+    """
+    _check_architecture(kind, recipe.name, model.architecture, where)
+    options = check_options(kind, recipe, where)
+    with _at(where):
+        reads = kind.reads_for(**options)
+    _check_side(kind, recipe, reads, where)
+    if recipe.loss_weight != 1 and not kind.learns:
+        raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
+    for number in _layer_numbers(kind, recipe, len(layers), where):
+        layer = layers[number - 1]
+        if not kind.edits_attention() and any(other.kind is kind for other in layer):
+            raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
+        total = model.heads_of(recipe.side)[number - 1]
+        taken = sum(variant.place.heads for variant in layer)
+        place = Place(
+            recipe.side,
+            number,
+            _heads(kind, recipe, f"layer {number}", total, total - taken, where),
+            model.model_dim,
+            head_dim=model.model_dim // total,
+            first_head=taken,
+            embedding_dim=model.embedding_dim,
+            punctuation=punctuation,
+        )
+        with _at(where):
+            kind.check(place, **options)
+        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads))
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Add the key of the variant to errors of its class, which does not know the key."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
+
+
+def _check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
     if architecture == "lstm" and kind.edits_attention():
         raise UsageError(
             f"{name} edits self-attention, and an LSTM has none",
@@ -58,27 +114,19 @@ def check_architecture(kind: type[Variant], name: str, architecture: str, where:
         )
 
 
-def check_declared(
-    kind: type[Variant],
-    recipe: VariantRecipe,
-    reads: tuple[Signal, ...],
-    learns: tuple[Signal, ...],
-    where: str,
-) -> None:
-    sides = ", ".join(f"side: {side}" for side in kind.sides)
+def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:
     if recipe.side not in kind.sides:
-        raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", where=where, allowed=sides)
+        allowed = ", ".join(f"side: {side}" for side in kind.sides)
+        raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", where=where, allowed=allowed)
     if reads and recipe.side == "target":
         raise UsageError(
             f"{recipe.name} reads trees whenever the model runs, and a translation has no tree before it is complete",
             where=where,
             allowed="side: source",
         )
-    if recipe.loss_weight != 1 and not learns:
-        raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
 
 
-def layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where: str) -> Sequence[int]:
+def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where: str) -> Sequence[int]:
     numbers = kind.default_layers if recipe.layers is None else recipe.layers
     numbers = tuple(range(1, layers + 1)) if numbers == "all" else numbers
     for number in numbers:
@@ -92,7 +140,7 @@ def layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, where
     return numbers
 
 
-def free_heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:
+def _heads(kind: type[Variant], recipe: VariantRecipe, layer: str, total: int, free: int, where: str) -> int:
     if not kind.edits_attention():
         if recipe.heads is not None:
             raise UsageError(f"{recipe.name} edits no attention: it owns no heads", where=where, do="Leave out `heads`")
@@ -113,7 +161,7 @@ def check_signals(layers: Layers) -> None:
     """Refuse two different signals of one name on a side, because a batch has one tensor for each name."""
     first: dict[str, tuple[Signal, type[Variant]]] = {}
     for variant in (variant for layer in layers for variant in layer):
-        for signal in variant.reads + variant.learns:
+        for signal in variant.signals:
             other, kind = first.setdefault(signal.name, (signal, variant.kind))
             if not _alike(signal, other, same_file=kind is variant.kind):
                 raise UsageError(

@@ -1,4 +1,4 @@
-"""The parts of a recurrent decoder: cells, attention to the source, and the gate before syntactic annotations.
+"""The parts of a recurrent decoder: cells, attention to the source, and the gate of syntactic annotations.
 
 Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input feeding (Luong et al., 2015), gate (Tran
 & Bisk, 2018):
@@ -7,7 +7,7 @@ Cells (Hochreiter & Schmidhuber, 1997; Gers et al., 2000), attention and input f
     α = softmax(h_t · W_a s_i)               c = Σ_i α_i s_i                             d = Σ_i α_i m_i
     h̃_t = tanh(W_o [c; h_t; z ⊙ d])          z = σ(W_z h_t + b_z)                        x_t+1 = [E y_t; h̃_t]
 
-s are the source's states. The annotations m, d and z are there where a variant annotates the source.
+s are the states of the source. m, d and z exist if a variant annotates the source with m.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Ends = list[tuple[Tensor, Tensor]]
 
 
 def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """Make one step of a cell: gates i, f, o, g side by side (N, 4D), c (N, D) -> h, c, (N, D) both."""
-    # c in float32: it adds up small changes over the whole sentence
+    """Make one step of a cell: gates i, f, o, g concatenated (N, 4D), c (N, D) -> h, c, (N, D) both."""
+    # c is float32, because it accumulates small changes over the whole sentence
     gates = gates.to(cell.dtype)
     width = cell.size(-1)
     i, f, o = gates[:, : 3 * width].sigmoid().chunk(3, -1)  # (N, D) each
@@ -42,8 +42,8 @@ def lstm_cell(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
 class Gate(nn.Module):
     """Decides how much of the annotations a target piece needs (Tran & Bisk, 2018).
 
-    A module of its own, so that an analysis can watch what it lets through. The decoder calls the projection, whose
-    gradient is gathered over the steps.
+    It is a module so that analyses can record its output. The decoder calls the projection by itself, to compute its
+    gradient once for all steps.
     """
 
     def __init__(self, model_dim: int) -> None:
@@ -51,12 +51,12 @@ class Gate(nn.Module):
         self.project = nn.Linear(model_dim, model_dim)
 
     def forward(self, projected: Tensor) -> Tensor:
-        """Open as far as the projected state says: (N, D) -> (N, D), each from 0 to 1."""
+        """Compute the gate from the projected state: (N, D) -> (N, D), each from 0 to 1."""
         return projected.sigmoid()
 
 
 class Weights(nn.Module):
-    """Turns scores into the weights of attention to the source; a module, so that an analysis can watch them."""
+    """Turns scores into weights of attention to the source; a module so that analyses can record them."""
 
     def forward(self, scores: Tensor) -> Tensor:
         """(B, K, T) -> (B, K, T)."""
@@ -65,10 +65,10 @@ class Weights(nn.Module):
 
 @dataclass(frozen=True)
 class Attended:
-    """What the decoder looks at, projected once: B sentences, which their beams share.
+    """Keys and values of B source sentences, projected once and shared by their beams.
 
     keys: (B, T, D).
-    values: (B, T, D'), what is read.
+    values: (B, T, D').
     bias: (B, 1, T), 0 at real pieces and -inf at others.
     """
 
@@ -89,22 +89,22 @@ class Attended:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """What goes from step to step.
+    """State of the decoder between steps.
 
-    layers: of the decoder, first to last.
-    fed: (N, E), the attentional state of the step before.
+    layers: output and cell of each layer, first to last.
+    fed: (N, E), the attentional state of the previous step.
     """
 
     layers: Ends
     fed: Tensor
 
     def select(self, rows: Tensor) -> Recurrence:
-        """Take rows, in a new order: (N',)."""
+        """Reorder the rows: (N',)."""
         return Recurrence([(h[rows], c[rows]) for h, c in self.layers], self.fed[rows])
 
 
 Step = Callable[[Tensor, Recurrence], Recurrence]
-"""Embedded gates of the newest pieces (N, 4D), and what was -> what is; `fed` predicts the next piece."""
+"""Gates of the newest pieces (N, 4D), previous state -> next state, whose `fed` predicts the next piece."""
 
 
 class Decoder(nn.Module):
@@ -113,7 +113,7 @@ class Decoder(nn.Module):
     def __init__(self, layers: int, embedding_dim: int, model_dim: int, dropout: float, annotation: Annotation) -> None:
         super().__init__()
         self.dropout = dropout
-        # the share of the pieces in the gates of the first layer, computed for all steps at once
+        # the part of the first layer's gates that depends on the pieces, computed for all steps at once
         self.piece_gates = nn.Linear(embedding_dim, 4 * model_dim)
         self.first_gates = nn.Linear(embedding_dim + model_dim, 4 * model_dim, bias=False)
         self.upper_gates = nn.ModuleList(nn.Linear(2 * model_dim, 4 * model_dim) for _ in range(layers - 1))
@@ -124,8 +124,8 @@ class Decoder(nn.Module):
         read = 3 if self.gate else 2
         self.output = nn.Linear(read * model_dim, embedding_dim, bias=False)
 
-    def look_at(self, memory: Memory) -> list[Attended]:
-        """Project what will be attended to: the states, with their annotations or before them."""
+    def attended(self, memory: Memory) -> list[Attended]:
+        """Project the states, and the annotations together with them or separately."""
         bias = torch.zeros_like(memory.mask, dtype=memory.states.dtype)  # (B, T)
         bias = bias.masked_fill(~memory.mask, -math.inf)[:, None]  # (B, 1, T)
         states, annotations = memory.states, memory.annotations
@@ -138,7 +138,7 @@ class Decoder(nn.Module):
         return [Attended(self.keys(states), states, bias), own]
 
     def stepper(self, attended: list[Attended]) -> Step:
-        """Give the function that makes one step; to be used for all steps of a pass."""
+        """Return the function that makes one step; use one function for all steps of a pass."""
         first, output = repeated(self.first_gates), repeated(self.output)
         others = [repeated(cast(nn.Linear, layer)) for layer in self.upper_gates]
         gated = repeated(self.gate.project) if self.gate else None

@@ -1,4 +1,4 @@
-"""What every translation model can do."""
+"""The interface of every translation model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from synmt.syntax.signals import Signal
 class Output:
     """The result of one pass over a batch.
 
-    states: (B, T, D), which predict the target.
+    states: (B, T, D), from which the output layer predicts the target.
     losses: auxiliary losses by name, sums over the batch.
     """
 
@@ -28,9 +28,9 @@ class Output:
 
 
 class Seq2Seq(nn.Module):
-    """An encoder and a decoder; the Transformer and the LSTM fill in the five methods.
+    """An encoder and a decoder; Transformer and Lstm implement the five abstract methods.
 
-    source_variants, target_variants: those of each side, in the order of layers; the layers own them.
+    source_variants, target_variants: the variants of each side, in the order of layers.
     """
 
     def __init__(self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]) -> None:
@@ -39,7 +39,7 @@ class Seq2Seq(nn.Module):
 
     @property
     def output_weight(self) -> Tensor:
-        """The matrix that turns states into logits: (V, D)."""
+        """The weight of the output layer: (V, D)."""
         raise NotImplementedError
 
     def encode(self, ids: Tensor, mask: Tensor, syntax: Syntax | None = None) -> Memory:
@@ -59,19 +59,19 @@ class Seq2Seq(nn.Module):
         raise NotImplementedError
 
     def reads(self, side: Side) -> tuple[Signal, ...]:
-        """List the signals without which the model cannot run."""
+        """List the signals that the model needs whenever it runs."""
         return _unique(signal for variant in self.variants[side] for signal in variant.reads)
 
     def learns(self, side: Side) -> tuple[Signal, ...]:
-        """List the signals that only training needs."""
+        """List the signals that are needed in training only."""
         return _unique(signal for variant in self.variants[side] for signal in variant.learns)
 
     def syntax(self, side: Side, signals: dict[str, Tensor], ids: Tensor | None = None) -> Syntax | None:
-        """Wrap the signals of one side for a pass; None where no variant stands on that side."""
+        """Make what one pass hands to the variants of a side; None for a side without variants."""
         return Syntax(signals, ids=ids) if self.variants[side] else None
 
     def remember(self, source: Sequences, signals: dict[str, Tensor]) -> tuple[Memory, Syntax | None]:
-        """Encode the source with its syntax, and let the variants annotate what the decoder will read."""
+        """Encode the source with its signals, and let the variants annotate it for the decoder."""
         syntax = self.syntax("source", signals, source.ids)
         memory = self.encode(source.ids, source.mask, syntax)
         if syntax is not None:

@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al., 2017), post-norm or pre-norm, with places for variants."""
+"""The Transformer (Vaswani et al., 2017), post-norm or pre-norm, with variants in its layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
-Layered = Sequence[Sequence[Variant]]
+VariantLayers = Sequence[Sequence[Variant]]
 """The variants of each layer of one side, first layer first."""
 
 
@@ -37,7 +37,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """x + f(x), with the layer norm after the sum (post) or before f (pre)."""
+    """x + f(x), with layer norm after the sum (post) or before f (pre)."""
 
     def __init__(self, recipe: ModelRecipe) -> None:
         super().__init__()
@@ -90,20 +90,22 @@ class DecoderLayer(nn.Module):
         syntax: Syntax | None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """(B, T, D) -> (B, T, D); `source` attends from x to the source."""
-        own, cross, feed_forward = self.residuals
-        x = own(x, lambda x: self.self_attention(x, mask, syntax, cache))
+        """(B, T, D) -> (B, T, D). `source` computes the attention from x to the source."""
+        attention, cross, feed_forward = self.residuals
+        x = attention(x, lambda x: self.self_attention(x, mask, syntax, cache))
         x = cross(x, lambda x: source(self.cross_attention, x))
         return feed_forward(x, self.feed_forward)
 
 
 @dataclass
 class TransformerState:
-    """What decoding keeps between steps, for B sentences with K beams each.
+    """State of decoding between steps, for B sentences with K beams each.
 
     mask: (B, 1, 1, Ts), True at real pieces of the source.
-    source: keys and values of the source for each layer, (B, H, Ts, d) each: beams share them.
-    caches: of the target so far for each layer, rows of B · K.
+    source: keys and values of the source for each layer, (B, H, Ts, d) each, shared by the beams.
+    caches: keys and values of the target so far for each layer, with B · K rows.
+    beams: K.
+    length: number of pieces decoded so far.
     """
 
     mask: Tensor
@@ -113,7 +115,7 @@ class TransformerState:
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
-        """Keep some sentences (B',), or all, and go on from the given beams of each, (B', K')."""
+        """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
         if sentences is None:
             first = torch.arange(beams.size(0), device=beams.device)  # (B,)
         else:
@@ -134,8 +136,8 @@ class Transformer(Seq2Seq):
         recipe: ModelRecipe,
         source_pieces: int,
         target_pieces: int,
-        source_variants: Layered = (),
-        target_variants: Layered = (),
+        source_variants: VariantLayers = (),
+        target_variants: VariantLayers = (),
     ) -> None:
         source = source_variants or [()] * recipe.encoder_layers
         target = target_variants or [()] * recipe.decoder_layers
@@ -197,18 +199,18 @@ class Transformer(Seq2Seq):
         for layer, keys_values, cache in zip(self.decoder, state.source, state.caches, strict=True):
             if syntax is not None:
                 syntax.states.append(x)
-            source = _beams_share(keys_values, state.mask, batch)
+            source = _attend_to_source(keys_values, state.mask, batch)
             x = layer(x, source, None, syntax, cache)  # (B K, 1, D)
         return self.decoder_norm(x).view(batch, beams, -1)
 
 
-def _beams_share(
+def _attend_to_source(
     keys_values: tuple[Tensor, Tensor], mask: Tensor, batch: int
 ) -> Callable[[CrossAttention, Tensor], Tensor]:
-    # the beams of a sentence stand side by side as queries, so keys and values are never copied for them
+    # the beams of a sentence are queries of one attention, so its keys and values are not copied for each beam
     def source(attention: CrossAttention, x: Tensor) -> Tensor:
-        side_by_side = x.view(batch, -1, x.size(-1))  # (B, K, D)
-        return attention(side_by_side, keys_values, mask).view_as(x)
+        queries = x.view(batch, -1, x.size(-1))  # (B, K, D)
+        return attention(queries, keys_values, mask).view_as(x)
 
     return source
 

@@ -119,11 +119,6 @@ class Variant(nn.Module):
         return cls.reads
 
     @classmethod
-    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
-        """List `learns` for these options (all of them, defaults included). Override it where options decide."""
-        return cls.learns
-
-    @classmethod
     def check(cls, place: Place, **options: Any) -> None:
         """Raise UsageError where options do not fit each other or the place. Override it where that can happen."""
 

@@ -17,7 +17,6 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import ParserRecipe, SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_conllu
-from synmt.syntax.signals import Signal
 
 
 @dataclass(frozen=True)
@@ -44,8 +43,10 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     Raises UsageError for options, places, parsers and tasks that do not fit together.
     """
     placed = place_variants(recipe.model, recipe.syntax)
-    requirements = {side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES}
-    readers = [variant.kind.__name__ for side in SIDES for variant in _flat(placed[side]) if _signals(variant)]
+    requirements: dict[Side, TreeRequirements] = {
+        side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES
+    }
+    readers = [variant.kind.__name__ for side in SIDES for variant in _flat(placed[side]) if variant.signals]
     if recipe.tasks.parsing != "none" and readers:
         raise UsageError(
             f"tasks.parsing puts tags into the source and parses into the target, so {readers[0]} finds no trees",
@@ -61,18 +62,14 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
     return [variant for layer in layers for variant in layer]
 
 
-def _signals(variant: PlacedVariant) -> tuple[Signal, ...]:
-    return variant.reads + variant.learns
-
-
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
     arcs = {} if parser.control != "none" else {v.kind.__name__: None for v in variants if _needs_arcs(v)}
-    return TreeRequirements(any(v.reads for v in variants), any(v.learns for v in variants), tuple(arcs))
+    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs))
 
 
 def _needs_arcs(variant: PlacedVariant) -> bool:
-    return any(signal.needs == "arcs" for signal in _signals(variant))
+    return any(signal.needs == "arcs" for signal in variant.signals)
 
 
 def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:

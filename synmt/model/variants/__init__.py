@@ -1,6 +1,6 @@
-"""The catalogue: one file, one paper.
+"""The variants: one file for each.
 
-| file                         | paper                           | fills                  | reads, or learns from      |
+| file                         | paper                           | sets                   | reads, or learns from      |
 | ---------------------------- | ------------------------------- | ---------------------- | -------------------------- |
 | `pascal.py`                  | Bugliarello & Okazaki, 2020     | factor (or bias)       | parent_middle              |
 | `lisa.py`                    | the same; Strubell et al., 2018 | q, k, bias             | learns parent_first        |
@@ -14,5 +14,5 @@
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
 | `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 
-Multi-task data (Currey & Heafield, 2019) are no variant: `synmt/data/tasks.py`.
+Multi-task training (Currey & Heafield, 2019) is not a variant: see `synmt/data/tasks.py`.
 """

@@ -116,7 +116,13 @@ class DependencyDistribution(Variant):
             raise UsageError(f"dependency_distribution of kind {kind} sums over all relations", do="Leave out `groups`")
         used = _groups_of(kind, groups)
         if used is not None and len(used) != place.heads:
-            _refuse_heads(place, len(used))
+            raise UsageError(
+                f"dependency_distribution has {len(used)} groups, one for each head, but owns {place.heads} heads of "
+                f"layer {place.layer}",
+                do=f"Use {len(used)} heads (`heads: {len(used)}`) of a layer with as many or more "
+                f"(`model.encoder_heads: [{len(used)}, …]`), or name {place.heads} groups "
+                "(`groups: [[nsubj, csubj], …]`)",
+            )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the factor to P (B, 1 or H, T, T), or use P as the weights."""
@@ -185,12 +191,3 @@ def _groups_of(kind: str, groups: str | Groups) -> Groups | None:
             allowed="universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
         )
     return groups
-
-
-def _refuse_heads(place: Place, groups: int) -> None:
-    raise UsageError(
-        f"dependency_distribution has {groups} groups, one for each head, but owns {place.heads} heads of layer "
-        f"{place.layer}",
-        do=f"Use {groups} heads (`heads: {groups}`) of a layer with as many or more (`model.encoder_heads: "
-        f"[{groups}, …]`), or name {place.heads} groups (`groups: [[nsubj, csubj], …]`)",
-    )

@@ -36,7 +36,7 @@ class TagEmbedding(Variant):
 
     def __init__(self, place: Place, *, size: PositiveInt = 10, relations: tuple[str, ...] = ()) -> None:
         super().__init__(place)
-        self.size, self.signal = size, _signal(relations).name
+        self.size, self.signal = size, relation_signal(relations or KNOWN).name
         # row 0 is for EOS and padding; no padding_idx, because EOS is learned
         self.table = nn.Embedding(len(relations or KNOWN) + 2, size)
         nn.init.normal_(self.table.weight, std=size**-0.5)
@@ -44,7 +44,7 @@ class TagEmbedding(Variant):
     @classmethod
     def reads_for(cls, *, relations: tuple[str, ...], **options: Any) -> tuple[Signal, ...]:
         """List the signal that numbers these relations."""
-        return (_signal(relations),)
+        return (relation_signal(relations or KNOWN),)
 
     @classmethod
     def check(cls, place: Place, *, size: int, **options: Any) -> None:
@@ -70,7 +70,3 @@ class TagEmbedding(Variant):
             f"tag_embedding does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
             f"{sum(occurrences.values()):,} words, which share one embedding: {most_frequent(unknown)}"
         ]
-
-
-def _signal(relations: tuple[str, ...]) -> Signal:
-    return relation_signal(relations or KNOWN)
