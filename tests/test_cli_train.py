@@ -199,7 +199,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. Layers 1 to 1"),
         (["syntax.variants.0.name=pascall"], 2, "there is no variant 'pascall'"),
         (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
-        (["model.model_dim=18"], 2, "cannot be shared out among 4 heads"),
+        (["model.model_dim=18"], 2, "cannot be divided among 4 heads"),
         (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
         (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
         (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),

@@ -123,6 +123,7 @@ def reasons(pairs, **filters) -> list[str]:
     [
         ({}, {2: "empty", 8: "empty"}),
         ({"max_words": 5}, {2: "empty", 5: "too long (words)", 8: "empty"}),
+        ({"max_words": 0}, {2: "empty", 8: "empty"}),
         ({"max_words": 4}, {i: "too long (words)" for i in (0, 1, 4, 5, 9)} | {2: "empty", 8: "empty"}),
         ({"max_ratio": 10.0}, {2: "empty", 8: "empty"}),
         ({"max_ratio": 9.9}, {2: "empty", 5: "ratio", 8: "empty"}),
@@ -161,8 +162,8 @@ def test_the_numbers_of_the_reasons_stay_as_they_are_stored():
 
 def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_was():
     before = '{"max_words":250,"max_pieces":512,"max_ratio":0.0,"duplicates":false,"language":false}'
-    assert FilterRecipe().model_dump_json() == before
-    assert '"max_punctuation":0.25' in FilterRecipe(max_punctuation=0.25).model_dump_json()
+    assert FilterRecipe().identity() == before
+    assert '"max_punctuation":0.25' in FilterRecipe(max_punctuation=0.25).identity()
     assert FilterRecipe.model_validate_json(before) == FilterRecipe()
 
 

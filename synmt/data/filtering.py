@@ -48,7 +48,7 @@ def _judge(pair: Pair, filters: FilterRecipe) -> int:
     shorter, longer = sorted(len(text.split()) for text in pair)
     if not shorter:
         return EMPTY
-    if longer > filters.max_words:
+    if filters.max_words and longer > filters.max_words:
         return WORDS
     if filters.max_ratio and longer > filters.max_ratio * shorter:
         return RATIO

@@ -31,7 +31,7 @@ from synmt.recipe.schema import Recipe
 
 def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
     """Name the folder of what this recipe makes of these files; another vocabulary or filter has another one."""
-    settings = (recipe.filters.model_dump_json(), recipe.vocabulary.model_dump_json())
+    settings = (recipe.filters.identity(), recipe.vocabulary.model_dump_json())
     inputs = tuple(_input_hashes(corpus).items())
     key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs)
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"

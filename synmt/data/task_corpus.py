@@ -64,7 +64,7 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
 def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
     parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
-    settings = (recipe.filters.model_dump_json(), parser.control, parser.rewire, parser.seed)
+    settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed)
     key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
     names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
