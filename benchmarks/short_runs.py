@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 import torch
-
 from synmt.cli.stages import prepare_for
+
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes

@@ -82,7 +82,10 @@ def test_values_mean_what_they_look_like(text, value):
         ({"model": {"size": "huge"}}, r"model\.size: .*'huge'"),
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
-        ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*here: name, folder \(corpus\.name=null removes"),
+        (
+            {"corpus": {"name": "multi30k", "folder": "x"}},
+            r"give one of.*here: name, folder \(corpus\.name=null removes",
+        ),
         ({"name": "a/b"}, r"name: .*pattern"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
     ],

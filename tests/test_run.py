@@ -12,11 +12,13 @@ from small import small_model
 
 from synmt.data.corpora import Corpus
 from synmt.errors import SynmtError, UsageError
+from synmt.model import weights
+from synmt.model.weights import save_weights
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import TrainingRecipe
-from synmt.model.weights import save_weights
 from synmt.run import Run, find_run, read_state, remove_leftovers
+from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.stages import Prepared
@@ -52,6 +54,25 @@ def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
         assert torch.equal(one, two)
         assert optimizer.state[one].keys() == empty.state[two].keys()
         assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
+
+
+def test_the_tensors_of_an_optimiser_are_gone_through_once(tmp_path, monkeypatch):
+    model, optimizer = trained()
+    save_checkpoint(Run(tmp_path), 7, model, optimizer, {})
+    scans = []
+
+    class Counted(dict):
+        def items(self):
+            scans.append("items")
+            return super().items()
+
+        def __iter__(self):
+            scans.append("keys")
+            return super().__iter__()
+
+    monkeypatch.setattr(checkpoint, "load_tensors", lambda path: Counted(weights.load_tensors(path)))
+    load_checkpoint(Run(tmp_path).checkpoint(7), model, optimizer)
+    assert len(scans) == 1
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027])
@@ -110,7 +131,9 @@ def test_a_state_of_another_version_is_refused(tmp_path):
 
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json was written by another version"):
+    with pytest.raises(
+        SynmtError, match=r"step-00000002: the run folder is broken: state.json was written by another version"
+    ):
         trainer.resume()
 
 
@@ -191,7 +214,9 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
-    with pytest.raises(UsageError, match=r"text, or the parser of its trees, has changed since this run was started.*--overwrite"):
+    with pytest.raises(
+        UsageError, match=r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
+    ):
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
     assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)

@@ -12,8 +12,8 @@ from synmt.data.corpus import Example
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
-from synmt.recipe.load import check_recipe
 from synmt.model.weights import average_weights, load_weights, save_weights
+from synmt.recipe.load import check_recipe
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord

@@ -15,10 +15,10 @@ from synmt.files import fingerprint
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
+from synmt.model.weights import load_weights
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.model.weights import load_weights
 from synmt.run import Run
 from synmt.syntax.flat import flat_parse
 from synmt.syntax.parse import Parse

@@ -113,7 +113,9 @@ def _load(
 ) -> tuple[Recipe, Requirements]:
     if isinstance(recipe, Recipe):
         if list(overrides):
-            raise UsageError("overrides change the file of a recipe, not a Recipe", do="Use load_recipe(path, overrides)")
+            raise UsageError(
+                "overrides change the file of a recipe, not a Recipe", do="Use load_recipe(path, overrides)"
+            )
         return recipe, check(recipe)
     loaded = load_recipe(recipe, overrides)
     with naming(Path(recipe)):
