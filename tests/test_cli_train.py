@@ -201,7 +201,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
         (["model.model_dim=18"], 2, "cannot be divided among 4 heads"),
         (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
-        (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
+        (["filters.max_words=1"], 1, "the filters remove the whole training text"),
         (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),
         (["parser.control=none", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
         (["training.device=toaster"], 2, "there is no device 'toaster'"),

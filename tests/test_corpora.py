@@ -114,14 +114,14 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
 
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
     (public / "val.de.gz").write_bytes(b"another file")
-    with pytest.raises(SynmtError, match=r"val\.de\.gz is not the one that synmt knows: its SHA-256 is [0-9a-f]{64}"):
+    with pytest.raises(SynmtError, match=r"val\.de\.gz has changed: its SHA-256 is [0-9a-f]{64}"):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
     assert not list((tmp_path / "cache").rglob("val.de*"))
 
 
 def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tmp_path):
     (public / "val.de.gz").unlink()
-    with pytest.raises(SynmtError, match=r"cannot fetch file://.*val\.de\.gz") as caught:
+    with pytest.raises(SynmtError, match=r"cannot download file://.*val\.de\.gz") as caught:
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
     assert str(tmp_path / "cache" / "corpora" / "public" / "val.de.gz") in caught.value.do
 
@@ -129,7 +129,9 @@ def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tm
 def test_offline_nothing_is_fetched(public, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setattr(corpora, "fetch", lambda *_: pytest.fail("fetched"))
-    with pytest.raises(SynmtError, match=f"missing: .*They lie at {public.as_uri()}/.*unset SYNMT_OFFLINE"):
+    with pytest.raises(
+        SynmtError, match=f"missing: .*They can be downloaded from {public.as_uri()}/.*unset SYNMT_OFFLINE"
+    ):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
 
 

@@ -201,7 +201,7 @@ def test_a_pair_in_a_wrong_language_is_dropped():
 
 def test_a_language_that_cannot_be_told_is_refused():
     pytest.importorskip("py3langid", reason="needs the extra `language`")
-    with pytest.raises(UsageError, match="cannot tell the language 'tlh'"):
+    with pytest.raises(UsageError, match="does not know the language 'tlh'"):
         list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
 
 
@@ -531,7 +531,7 @@ def test_a_line_of_five_thousand_words_is_dropped(tmp_path):
 def test_an_unfinished_folder_is_not_opened(tmp_path):
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "empty", tmp_path / "nowhere"):
-        with pytest.raises(SynmtError, match="no finished prepared corpus"):
+        with pytest.raises(SynmtError, match="not a complete prepared corpus"):
             PreparedCorpus.open(folder)
 
 

@@ -1,4 +1,4 @@
-"""The endless stream of training batches, from any position of it."""
+"""The endless stream of training batches, which can start at any position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Position:
-    """How many batches of which epoch have been taken, over all processes."""
+    """A position in the stream: the epoch, and how many of its batches all processes together have read."""
 
     epoch: int = 0
     batch: int = 0
@@ -28,9 +28,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Reader:
-    """What a pass over a corpus needs.
+    """Reads batches of a split.
 
-    rank, processes: this process takes every `processes`-th batch, from `rank` on.
+    rank, processes: this process reads every `processes`-th batch, starting at `rank`.
     """
 
     split: Split
@@ -40,16 +40,16 @@ class Reader:
     processes: int = 1
 
     def batch(self, rows: IntArray) -> Batch:
-        """Read sentences and put them side by side."""
+        """Read rows as a batch."""
         return collate(self.split.rows(rows), **self.reading)
 
     def once(self) -> Iterator[Batch]:
-        """Yield the corpus once, longest batches first."""
+        """Yield all batches once, the longest first."""
         for rows in token_batches(pair_lengths(self.split), batch_tokens=self.recipe.batch_tokens):
             yield self.batch(rows)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        """Yield batches from a position on, each with the position after it; every epoch has its own order."""
+        """Yield batches from a position, each with the position after it; every epoch has its own order."""
         lengths = pair_lengths(self.split)
         while True:
             plan = token_batches(
@@ -58,7 +58,7 @@ class Reader:
                 batch_sentences=self.recipe.batch_sentences,
                 seed=(self.recipe.seed, position.epoch),
             )
-            # what does not go round among the processes is left out of the epoch
+            # all processes read the same number of batches; the rest of the epoch is skipped
             rounds = max(1, len(plan) // self.processes)
             for index in range(position.batch // self.processes, rounds):
                 mine = plan[(index * self.processes + self.rank) % len(plan)]
@@ -67,12 +67,12 @@ class Reader:
 
 
 def pair_lengths(split: Split) -> IntArray:
-    """Give the lengths of both sides with EOS: (N, 2)."""
+    """Return the lengths of both sides, including EOS: (N, 2)."""
     return np.stack((split.source_lengths, split.target_lengths), 1).astype(np.int64) + 1
 
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
-    """Take items in a thread, a few ahead, so that reading and computing overlap."""
+    """Read items in a thread, a few ahead, so that reading and computing overlap."""
     ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
     stop = threading.Event()
 
