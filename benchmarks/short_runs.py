@@ -21,6 +21,7 @@ from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.log import Log
 from synmt.training.pipeline import make_trainer, prepare
+from synmt.training.stages import Prepared
 
 COLUMNS = ("system", "weights", "untrained", "loss", "perplexity", "auxiliary losses", "seconds")
 
@@ -33,6 +34,7 @@ def short_run(path: Path, options: argparse.Namespace) -> dict[str, object]:
     run = Run(options.runs / recipe.name)
     check_run(run, recipe, overwrite=False)
     *_, prepared = prepare(recipe, data=options.data)
+    assert isinstance(prepared, Prepared)
     run.folder.mkdir(parents=True, exist_ok=True)
     begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())

@@ -32,7 +32,7 @@ def public(tmp_path, monkeypatch):
         packed = gzip.compress(f"{name}\n".encode(), mtime=0)
         (folder / f"{name}.gz").write_bytes(packed)
         sums[f"{name}.gz"] = hashlib.sha256(packed).hexdigest()
-    known = KnownCorpus(("en", "de"), "train", "val", (), "a test", address=folder.as_uri(), sums=sums)
+    known = KnownCorpus(("en", "de"), "a test", valid="val", test=(), address=folder.as_uri(), sums=sums)
     monkeypatch.setitem(KNOWN_CORPORA, "public", known)
     return folder
 

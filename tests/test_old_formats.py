@@ -31,7 +31,7 @@ def test_an_old_run_goes_on_from_its_checkpoint_with_its_prepared_corpus(old):
     assert done.returncode == 0, done.stderr.decode()
     prepared = old / "data" / "prepared"
     assert [path.name for path in prepared.iterdir()] == ["corpus-en-de-5c7f7b38cdf9"]
-    assert "from step 8 on" in done.stderr.decode()
+    assert "continuing from step 8" in done.stderr.decode()
     records = [json.loads(line) for line in (old / "runs" / "pascal" / "log.jsonl").read_text().splitlines()]
     losses = {record["step"]: record["loss"] for record in records if record["kind"] == "validation"}
     # as synmt 0.1.0 went on with the same run

@@ -392,7 +392,7 @@ def test_a_size_below_the_characters_is_told_the_least():
 
 
 def test_no_text_teaches_nothing():
-    with pytest.raises(SynmtError, match="no text"):
+    with pytest.raises(SynmtError, match="empty text"):
         train_vocabulary(["", "  "], VocabularyRecipe())
 
 

@@ -491,7 +491,7 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path):
 
 
 def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path):
-    with pytest.raises(SynmtError, match=r"leave nothing .*too long \(words\): 5.*empty: 2"):
+    with pytest.raises(SynmtError, match=r"remove the whole .*too long \(words\): 5.*empty: 2"):
         prepared(
             tmp_path,
             corpus_of(tmp_path / "text", train=[p for p in PAIRS if len(p[0].split()) in (0, 5, 10)]),
@@ -500,13 +500,13 @@ def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path):
 
 
 def test_a_corpus_of_which_no_piece_is_left_says_why(tmp_path):
-    with pytest.raises(SynmtError, match=r"leave nothing .*too long \(pieces\): 8"):
+    with pytest.raises(SynmtError, match=r"remove the whole .*too long \(pieces\): 8"):
         prepared(tmp_path, filters={"max_pieces": 1})
     assert not is_complete(tmp_path / "prepared")
 
 
 def test_an_empty_corpus_is_an_error(tmp_path):
-    with pytest.raises(SynmtError, match="it has no lines"):
+    with pytest.raises(SynmtError, match="no lines"):
         prepared(tmp_path, corpus_of(tmp_path / "text", train=[]))
 
 
