@@ -1,4 +1,4 @@
-"""`synmt train` is killed, interrupted, started twice and given what cannot work."""
+"""`synmt train` when it is killed, interrupted, started twice, or run with wrong values."""
 
 import json
 import os
@@ -229,7 +229,7 @@ def test_trees_of_two_origins_are_not_mixed(place):
     assert not (place / "runs" / "wrong").exists()
 
 
-def test_trees_that_the_test_set_lacks_are_missed_before_training(tmp_path):
+def test_missing_trees_of_the_test_set_are_reported_before_training(tmp_path):
     text = write_corpus(tmp_path / "text")
     (text / "test.en.conllu").unlink()
     done = train(tmp_path, write_recipe(tmp_path / "tiny.yaml", text))

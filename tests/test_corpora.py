@@ -5,6 +5,7 @@ import gzip
 import hashlib
 
 import pytest
+from test_architecture import MODULES, imports_of
 
 from synmt.data import corpora
 from synmt.data.controlled import corpus as controlled
@@ -199,3 +200,14 @@ def test_files_that_are_missing_are_named_all_at_once(tmp_path):
     assert "b.en: the file of corpus.test.news.source is missing" in str(caught.value)
     assert "b.conllu: the file of corpus.test.news.source_parses is missing" in str(caught.value)
     assert resolve_corpus(CorpusRecipe(train=good, valid=good), "en", "de").train == good
+
+
+def test_translation_imports_no_downloads():
+    modules, waiting = set(), ["synmt.decode.translator"]
+    while waiting:
+        name = waiting.pop()
+        if name not in modules and name in MODULES:
+            modules.add(name)
+            waiting += imports_of(MODULES[name])
+    assert "synmt.data.tasks" in modules
+    assert not modules & {"synmt.data.corpora", "synmt.data.encoding", "synmt.data.fetch"}

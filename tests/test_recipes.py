@@ -1,4 +1,4 @@
-"""Recipes: what is refused and how it is said; every shipped recipe trains."""
+"""Recipes: which are refused with which message, and that every shipped recipe is valid."""
 
 import re
 from pathlib import Path

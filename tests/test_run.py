@@ -1,4 +1,4 @@
-"""The run folder: what a checkpoint keeps, and what happens to it when a disk or a person interferes."""
+"""The run folder and its checkpoints, also when the disk is full or files are damaged."""
 
 import errno
 import json

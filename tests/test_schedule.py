@@ -1,4 +1,4 @@
-"""Learning rates: their formulas, and the schedule that waits for a validation that is no better."""
+"""Learning rate schedules: the formulas, and the decay after a validation without improvement."""
 
 import json
 import random
