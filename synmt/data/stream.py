@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from synmt.data.corpus import Split
 from synmt.recipe.schema import TrainingRecipe
 
 T = TypeVar("T")
+_END = object()
 
 
 @dataclass(frozen=True)
@@ -73,36 +74,12 @@ def pair_lengths(split: Split) -> IntArray:
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
     """Read items in a thread, a few ahead, so that reading and computing overlap."""
-    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
-    stop = threading.Event()
-
-    def put(item: T | None, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put((item, error), timeout=0.1)
-            except queue.Full:
-                continue
-
-    def work() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        pending = deque(thread.submit(next, items, _END) for _ in range(ahead))
         try:
-            for item in items:
-                put(item)
-                if stop.is_set():
-                    return
-            put(None, StopIteration())
-        except BaseException as error:
-            put(None, error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = ready.get()
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            yield item  # type: ignore[misc]
-    finally:
-        stop.set()
-        thread.join()
+            while (item := pending.popleft().result()) is not _END:
+                pending.append(thread.submit(next, items, _END))
+                yield item  # type: ignore[misc]
+        finally:
+            for future in pending:
+                future.cancel()
