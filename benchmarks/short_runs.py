@@ -2,7 +2,7 @@
 
     SYNMT_DATA=... python benchmarks/short_runs.py recipes/multi30k-*.yaml --steps 300 --set training.warmup=100
 
-What is missing is parsed and prepared first. Runs are written below --runs and go on where they were interrupted.
+Missing data are parsed and prepared first. Runs are written under --runs and continue after an interruption.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pathlib import Path
 
 import torch
 
-from synmt.cli.stages import prepare_for
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes
+from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.log import Log
-from synmt.training.pipeline import begin_run, check_run, make_trainer
+from synmt.training.pipeline import make_trainer, prepare
+from synmt.training.stages import Prepared
 
 COLUMNS = ("system", "weights", "untrained", "loss", "perplexity", "auxiliary losses", "seconds")
 
@@ -32,7 +33,8 @@ def short_run(path: Path, options: argparse.Namespace) -> dict[str, object]:
     recipe = load_recipe(path, [steps, *often, *fixed, *options.set])
     run = Run(options.runs / recipe.name)
     check_run(run, recipe, overwrite=False)
-    prepared = prepare_for(recipe, options.data)
+    *_, prepared = prepare(recipe, data=options.data)
+    assert isinstance(prepared, Prepared)
     run.folder.mkdir(parents=True, exist_ok=True)
     begin_run(run, recipe, prepared, overwrite=False)
     trainer = make_trainer(run, recipe, prepared, Processes())

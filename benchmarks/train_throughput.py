@@ -35,10 +35,10 @@ from torch import Tensor, nn
 from synmt.data.batch import Batch
 from synmt.data.corpus import Example
 from synmt.data.stream import prefetch
-from synmt.data.vocabulary import PAD
-from synmt.model.device import autocast, peak_memory
+from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
+from synmt.training.records import peak_memory
 
 PEERS = {
     "marian": ("plain", "transformers", marian_model, marian_loss),
@@ -52,9 +52,9 @@ def synmt_loss(model: Seq2Seq) -> Callable[[Batch], Tensor]:
     """Compute the loss of a batch for each target piece."""
 
     def loss(batch: Batch) -> Tensor:
-        output, real = model(batch), batch.target_output != PAD
-        targets = batch.target_output[real]
-        total, _ = smoothed_cross_entropy(output.states[real], model.output_weight, targets, smoothing=0.1)
+        output, positions = model(batch), batch.target_positions
+        states, targets = (x.flatten(0, 1).index_select(0, positions) for x in (output.states, batch.target_output))
+        total, _ = smoothed_cross_entropy(states, model.output_weight, targets, smoothing=0.1)
         return (total + sum(output.losses.values())) / len(targets)
 
     return loss

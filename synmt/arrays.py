@@ -1,4 +1,4 @@
-"""Types that every package shares: arrays, and the two sides of a translation."""
+"""Types that all packages share: arrays, and the two sides of a translation."""
 
 from __future__ import annotations
 

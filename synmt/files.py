@@ -1,4 +1,4 @@
-"""Files that are read line by line and appear only when they are complete."""
+"""Reads text line by line, writes files that appear only when complete, and hashes them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError
 
-# filelock and platformdirs are imported where they are used: `synmt --help` needs neither
+# filelock and platformdirs are imported inside functions, because `synmt --help` needs neither
 
-# a smaller file is hashed faster than its stored hash is found
 _LARGE = 32 << 20
+"""Bytes. Hashing a smaller file takes less time than finding its stored hash."""
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 text, without their `\n`; `-` is standard input, `.gz` is unpacked.
+    r"""Yield the lines of a UTF-8 text, without their `\n`; `-` is standard input, `.gz` is decompressed.
 
-    Lines end at `\n` and nowhere else: U+2028 and `\x85` are characters of a line. A byte order mark at the
-    start of the text is dropped.
+    Lines end only at `\n`: U+2028 and `\x85` are ordinary characters. A byte order mark at the start is dropped.
     """
     with open_binary(path) as stream:
         yield from decode_lines(stream, where=str(path) if str(path) != "-" else "standard input")
 
 
 def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
-    """Decode raw lines; a line that is not UTF-8 raises a SynmtError that names it."""
+    """Decode raw lines; raises SynmtError with the number of a line that is not UTF-8."""
     for number, raw in enumerate(stream, start=1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
@@ -48,16 +47,16 @@ def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
                 do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
             ) from None
         except EOFError as error:
-            raise SynmtError(f"the file ends too early: {error}", where=where) from None
+            raise SynmtError(f"the file is truncated: {error}", where=where) from None
         yield line[:-1] if line.endswith("\n") else line
 
 
 def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:
-    """Group the lines of a stream as they come in, without waiting for more: at most `size` at once."""
+    """Yield the lines of a stream in groups of at most `size`, as they arrive, without waiting for more."""
     waiting: deque[bytes] = deque()
     lines = decode_lines(iter(waiting.popleft, None), where=where)
     rest = b""
-    # read1 gives what is there; a plain file has no such method, and never lets one wait
+    # read1 returns the available bytes; a plain file has no such method, and never waits
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     while chunk := read(1 << 16):
         *complete, rest = (rest + chunk).split(b"\n")
@@ -71,7 +70,7 @@ def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator
 
 @contextlib.contextmanager
 def open_binary(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; `-` is standard input, `.gz` is unpacked."""
+    """Open a file for reading bytes; `-` is standard input, `.gz` is decompressed."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return
@@ -85,7 +84,7 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise SynmtError(f"not a complete gzip file ({error})", where=str(path)) from None
         except IsADirectoryError:
-            raise SynmtError("is a folder, a file was expected", where=str(path)) from None
+            raise SynmtError("a folder, not a file", where=str(path)) from None
 
 
 def count_lines(path: str | Path) -> int:
@@ -96,10 +95,10 @@ def count_lines(path: str | Path) -> int:
 
 @contextlib.contextmanager
 def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
-    r"""Open a file that takes its name only when the block ends without an error (write, fsync, rename).
+    r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
 
-    Text is UTF-8 with `\n` line ends; a name that ends in `.gz` is packed, without a time stamp. A link stays one, and
-    what it leads to is replaced; a pipe or a device is written as it comes.
+    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
+    is replaced. A pipe or a device is written directly.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -126,7 +125,7 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
 
 @contextlib.contextmanager
 def _written(raw: BinaryIO, path: Path, *, binary: bool) -> Iterator[IO]:
-    """Give what writes into a file as its name and the caller ask: packed, as text."""
+    """Wrap a raw file for writing text, or into `.gz`."""
     packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
     target: Any = packed or raw
     text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
@@ -139,7 +138,7 @@ def _written(raw: BinaryIO, path: Path, *, binary: bool) -> Iterator[IO]:
 
 @contextlib.contextmanager
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
-    """Give a folder to fill; it takes its name (replacing an older one) only when the block ends well."""
+    """Provide a folder to fill; it gets its name, and replaces an older one, only if the block ends without error."""
     path = Path(path)
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +161,7 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def reporting_os_errors(path: str | Path) -> Iterator[None]:
-    """Turn a full disk, a read-only folder and their like into a SynmtError that names the path."""
+    """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
     try:
         yield
     except BrokenPipeError:
@@ -179,7 +178,7 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Keep other processes out of a folder; raises SynmtError where one is already working in it."""
+    """Lock a folder against other processes; raises SynmtError if one has locked it already."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock", timeout=0)
@@ -195,7 +194,7 @@ def locked(folder: Path, what: str) -> Iterator[None]:
 
 
 def sync(path: Path) -> None:
-    """Make sure that a file or a folder's listing is on disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -204,12 +203,12 @@ def sync(path: Path) -> None:
 
 
 def set_usual_mode(path: str | Path) -> None:
-    """Give a file the mode of any new one: temporary files can be read by their owner alone."""
+    """Give a file the permissions of any new file; temporary files are readable by their owner only."""
     os.chmod(path, 0o666 & ~_umask())
 
 
 def sha256(path: str | Path) -> str:
-    """Hash a file's bytes as they lie on disk."""
+    """Hash the bytes of a file, without decompressing them."""
     with open(path, "rb") as stream:
         digest = hashlib.sha256()
         for block in iter(lambda: stream.read(1 << 20), b""):
@@ -218,12 +217,12 @@ def sha256(path: str | Path) -> str:
 
 
 def fingerprint(*parts: object) -> str:
-    """Hash a few values into 12 hexadecimal digits that name what was made from them."""
+    """Hash values into 12 hexadecimal digits, for names of results that depend on these values."""
     return hashlib.sha256("\0".join(map(repr, parts)).encode()).hexdigest()[:12]
 
 
 def stored_sha256(path: Path) -> str:
-    """Hash a file; a large one is read again only when its size or its time has changed."""
+    """Hash a file; the hash of a large one is stored until its size or modification time changes."""
     try:
         state = path.stat()
         if state.st_size < _LARGE:
@@ -231,22 +230,22 @@ def stored_sha256(path: Path) -> str:
     except OSError as error:
         raise SynmtError(f"cannot read the file ({error.strerror})", where=str(path)) from None
     name = fingerprint(str(path.resolve()), state.st_size, state.st_mtime_ns)
-    memory = cache_folder() / "hashes" / f"{name}.json"
+    stored = cache_folder() / "hashes" / f"{name}.json"
     with contextlib.suppress(OSError, ValueError, KeyError):
-        return json.loads(memory.read_text())["sha256"]
-    found = sha256(path)
-    # a cache that cannot be written to costs time only
-    with contextlib.suppress(SynmtError), write_atomically(memory) as stream:
-        json.dump({"sha256": found}, stream)
-    return found
+        return json.loads(stored.read_text())["sha256"]
+    digest = sha256(path)
+    # without a writable cache, hashing only takes longer
+    with contextlib.suppress(SynmtError), write_atomically(stored) as stream:
+        json.dump({"sha256": digest}, stream)
+    return digest
 
 
 def cache_folder() -> Path:
-    """Find the cache: `SYNMT_CACHE`, else the platform's own place."""
+    """Name the cache folder: `SYNMT_CACHE`, or the default of the platform."""
     import platformdirs
 
-    given = os.environ.get("SYNMT_CACHE")
-    return Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
+    chosen = os.environ.get("SYNMT_CACHE")
+    return Path(chosen).expanduser() if chosen else Path(platformdirs.user_cache_dir("synmt", appauthor=False))
 
 
 def offline() -> bool:

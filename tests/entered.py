@@ -15,7 +15,7 @@ PACKAGE = Path(synmt.__file__).parent
 
 
 def files_entered(run: Callable[[], object]) -> set[str]:
-    """Name the files, relative to the package, whose functions a call enters, in new threads too; imports do not count."""
+    """Name the files of the package whose functions a call enters, in new threads too; imports do not count."""
     entered: set[str] = set()
 
     def profile(frame: FrameType, event: str, _: Any) -> None:

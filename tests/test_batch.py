@@ -113,9 +113,9 @@ def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, k
 
 def test_a_corpus_without_parses_is_no_riddle():
     plain = replace(MONKEY_PAIR, trees={})
-    with pytest.raises(SynmtError, match=r"reads parent_middle of the source's parses, but this text"):
+    with pytest.raises(SynmtError, match=r"reads parent_middle from the source's parses, but this text"):
         collate([MONKEY_PAIR, plain], Reading([PARENT_MIDDLE]))
-    with pytest.raises(SynmtError, match=r"of the target's parses"):
+    with pytest.raises(SynmtError, match=r"from the target's parses"):
         collate([MONKEY_PAIR], target=Reading([PARENT_MIDDLE]))
     assert collate([plain]).source_signals == {}
 

@@ -1,4 +1,4 @@
-"""`synmt train` is killed, interrupted, started twice and given what cannot work."""
+"""`synmt train` when it is killed, interrupted, started twice, or run with wrong values."""
 
 import json
 import os
@@ -199,9 +199,9 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         (["syntax.variants.0.layers=[3]"], 2, "there is no layer 3. Layers 1 to 1"),
         (["syntax.variants.0.name=pascall"], 2, "there is no variant 'pascall'"),
         (["syntax.variants.0.varience=2"], 2, "has no option 'varience'"),
-        (["model.model_dim=18"], 2, "cannot be shared out among 4 heads"),
+        (["model.model_dim=18"], 2, "cannot be divided among 4 heads"),
         (["corpus.folder=nowhere"], 2, "nowhere: the folder of corpus.folder is missing"),
-        (["filters.max_words=1"], 1, "the filters leave nothing of the training text"),
+        (["filters.max_words=1"], 1, "the filters remove the whole training text"),
         (["parser.control=none", "parser.model=nowhere"], 1, "nowhere"),
         (["parser.control=none", "source=de", "target=en"], 2, "no compact model for the language 'de'"),
         (["training.device=toaster"], 2, "there is no device 'toaster'"),
@@ -229,7 +229,7 @@ def test_trees_of_two_origins_are_not_mixed(place):
     assert not (place / "runs" / "wrong").exists()
 
 
-def test_trees_that_the_test_set_lacks_are_missed_before_training(tmp_path):
+def test_missing_trees_of_the_test_set_are_reported_before_training(tmp_path):
     text = write_corpus(tmp_path / "text")
     (text / "test.en.conllu").unlink()
     done = train(tmp_path, write_recipe(tmp_path / "tiny.yaml", text))

@@ -5,6 +5,7 @@ import gzip
 import hashlib
 
 import pytest
+from test_architecture import MODULES, imports_of
 
 from synmt.data import corpora
 from synmt.data.controlled import corpus as controlled
@@ -32,7 +33,7 @@ def public(tmp_path, monkeypatch):
         packed = gzip.compress(f"{name}\n".encode(), mtime=0)
         (folder / f"{name}.gz").write_bytes(packed)
         sums[f"{name}.gz"] = hashlib.sha256(packed).hexdigest()
-    known = KnownCorpus(("en", "de"), "train", "val", (), "a test", address=folder.as_uri(), sums=sums)
+    known = KnownCorpus(("en", "de"), "a test", valid="val", test=(), address=folder.as_uri(), sums=sums)
     monkeypatch.setitem(KNOWN_CORPORA, "public", known)
     return folder
 
@@ -114,14 +115,14 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
 
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
     (public / "val.de.gz").write_bytes(b"another file")
-    with pytest.raises(SynmtError, match=r"val\.de\.gz is not the one that synmt knows: its SHA-256 is [0-9a-f]{64}"):
+    with pytest.raises(SynmtError, match=r"val\.de\.gz has changed: its SHA-256 is [0-9a-f]{64}"):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
     assert not list((tmp_path / "cache").rglob("val.de*"))
 
 
 def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tmp_path):
     (public / "val.de.gz").unlink()
-    with pytest.raises(SynmtError, match=r"cannot fetch file://.*val\.de\.gz") as caught:
+    with pytest.raises(SynmtError, match=r"cannot download file://.*val\.de\.gz") as caught:
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
     assert str(tmp_path / "cache" / "corpora" / "public" / "val.de.gz") in caught.value.do
 
@@ -129,7 +130,9 @@ def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tm
 def test_offline_nothing_is_fetched(public, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setattr(corpora, "fetch", lambda *_: pytest.fail("fetched"))
-    with pytest.raises(SynmtError, match=f"missing: .*They lie at {public.as_uri()}/.*unset SYNMT_OFFLINE"):
+    with pytest.raises(
+        SynmtError, match=f"missing: .*They can be downloaded from {public.as_uri()}/.*unset SYNMT_OFFLINE"
+    ):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
 
 
@@ -197,3 +200,14 @@ def test_files_that_are_missing_are_named_all_at_once(tmp_path):
     assert "b.en: the file of corpus.test.news.source is missing" in str(caught.value)
     assert "b.conllu: the file of corpus.test.news.source_parses is missing" in str(caught.value)
     assert resolve_corpus(CorpusRecipe(train=good, valid=good), "en", "de").train == good
+
+
+def test_translation_imports_no_downloads():
+    modules, waiting = set(), ["synmt.decode.translator"]
+    while waiting:
+        name = waiting.pop()
+        if name not in modules and name in MODULES:
+            modules.add(name)
+            waiting += imports_of(MODULES[name])
+    assert "synmt.data.tasks" in modules
+    assert not modules & {"synmt.data.corpora", "synmt.data.encoding", "synmt.data.fetch"}

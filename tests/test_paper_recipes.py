@@ -11,6 +11,7 @@ from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, varian
 
 from synmt.data.known_corpora import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
+from synmt.recipe.data import FilterRecipe
 from synmt.recipe.yaml import load_yaml
 from synmt.training.schedule import learning_rate
 
@@ -57,6 +58,11 @@ def test_the_table_of_recipes_has_every_recipe_of_the_papers_once_with_the_figur
         assert (ROOT / "docs" / link).resolve() == PATHS[name]
         for figure in re.findall(r"\d+\.\d+", reported):
             assert figure in comment(name), name
+
+
+@pytest.mark.parametrize("name", [name for name in PATHS if name.startswith("wat-enja-")])
+def test_the_wat_corpus_is_not_cleaned_as_in_the_released_script(name):
+    assert recipe(name).filters == FilterRecipe(max_words=0)
 
 
 # Deps-SAN

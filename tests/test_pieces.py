@@ -24,7 +24,7 @@ from synmt.data.vocabulary import (
     straddles,
     word_of,
 )
-from synmt.data.vocabulary_training import draw, train_vocabulary
+from synmt.data.vocabulary_training import sample_lines, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.merging import merge_unowned
@@ -385,7 +385,7 @@ def test_a_size_below_the_characters_is_told_the_least():
 
 
 def test_no_text_teaches_nothing():
-    with pytest.raises(SynmtError, match="no text"):
+    with pytest.raises(SynmtError, match="empty text"):
         train_vocabulary(["", "  "], VocabularyRecipe())
 
 
@@ -396,11 +396,11 @@ def test_rare_words_are_unknown():
 
 
 def test_lines_are_drawn_with_equal_chance_and_repeatably():
-    assert draw(iter("abc"), 5) == ["a", "b", "c"]
-    assert draw(map(str, range(1000)), 10) == draw(map(str, range(1000)), 10)
+    assert sample_lines(iter("abc"), 5) == ["a", "b", "c"]
+    assert sample_lines(map(str, range(1000)), 10) == sample_lines(map(str, range(1000)), 10)
     hits = np.zeros(20)
     for seed in range(4000):
-        hits[[int(n) for n in draw(map(str, range(20)), 5, seed=seed)]] += 1
+        hits[[int(n) for n in sample_lines(map(str, range(20)), 5, seed=seed)]] += 1
     # 1000 each, with a standard deviation of √(4000 · 0.25 · 0.75) = 27
     assert (abs(hits - 1000) < 5 * 27).all()
 

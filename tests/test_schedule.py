@@ -1,4 +1,4 @@
-"""Learning rates: their formulas, and the schedule that waits for a validation that is no better."""
+"""Learning rate schedules: the formulas, and the decay after a validation without improvement."""
 
 import json
 import random
@@ -164,6 +164,6 @@ def test_all_processes_believe_the_first_one(tmp_path):
 
 @pytest.mark.parametrize(("option", "value"), [("decay", 0.1), ("max_decays", 2)])
 def test_options_of_the_plateau_are_refused_elsewhere(option, value):
-    with pytest.raises(UsageError, match=f"`{option}` needs `schedule: plateau`, and this one is noam"):
+    with pytest.raises(UsageError, match=f"`{option}` needs `schedule: plateau`, but the schedule is noam"):
         make_recipe(schedule="noam", **{option: value})
     assert getattr(make_recipe(schedule="plateau", **{option: value}).training, option) == value

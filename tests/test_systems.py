@@ -210,7 +210,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):
 
 
 def test_heads_of_layers_that_do_not_fit_are_refused(place):
-    for heads, said in (([16, 4], "encoder_heads has 2 numbers, but there are 1"), ([3], "shared out among 3 heads")):
+    for heads, said in (([16, 4], "encoder_heads has 2 numbers, but there are 1"), ([3], "divided among 3 heads")):
         path = recipe(place, "wrong", model={**MODEL, "encoder_heads": heads})
         assert said in run(place, "train", path, code=2)[1]
 

@@ -112,7 +112,7 @@ def test_given_bracketings_are_taken_as_they_are(tmp_path):
 
 def test_bracketings_that_are_missing_or_too_few_are_named(tmp_path):
     corpus = corpus_of(tmp_path)
-    with pytest.raises(UsageError, match=r"no bracketings beside the training text.*train\.en\.brackets"):
+    with pytest.raises(UsageError, match=r"the training text has no bracketings.*train\.en\.brackets"):
         with_bracketings(recipe_of(tmp_path), corpus, tmp_path / "made")
     (tmp_path / "train.en.brackets").write_text("(ROOT )\n", encoding="utf-8")
     corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
@@ -191,4 +191,4 @@ def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
     recipe_of(tmp_path)
     done = synmt("prepare", "multi.yaml", "--trees", cwd=tmp_path)
     assert done.returncode == 2
-    assert "a source text that has task tags in it" in " ".join(done.stderr.decode().split())
+    assert "a source text that contains task tags" in " ".join(done.stderr.decode().split())

@@ -368,7 +368,7 @@ def test_a_broken_run_folder_is_named(tmp_path, text, said):
 
 
 def test_a_folder_without_a_run_is_named(tmp_path):
-    with pytest.raises(SynmtError, match="not a run folder: run.json is missing"):
+    with pytest.raises(SynmtError, match=r"not a run folder: run\.json is missing"):
         find_run(tmp_path)
     with pytest.raises(SynmtError, match="no finished run"):
         find_run(None, tmp_path)

@@ -52,7 +52,7 @@ def train(
 
 def _draw(records: Iterator[Record], stop: threading.Event) -> None:
     """Show every record as it comes; a signal during training sets `stop`."""
-    from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord
+    from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
         step, settings, advance = 0, None, None
@@ -67,7 +67,7 @@ def _draw(records: Iterator[Record], stop: threading.Event) -> None:
                 console.remark(f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}")
             elif isinstance(record, RunRecord):
                 _end(record)
-            elif settings and advance:
+            elif isinstance(record, LogRecord) and settings and advance:
                 advance(record.step - step)
                 step = record.step
                 console.remark(_line(record, settings))

@@ -1,7 +1,7 @@
-"""Trees beside a prepared corpus: row by row, with the word that each piece belongs to.
+"""Adds trees to a prepared corpus, row by row, with the word that each piece belongs to.
 
-The text is prepared without a parser; each parser's trees are an annotation of their own beside it, so that one
-prepared corpus serves every variant and every parser.
+The text is prepared without a parser. The trees of each parser are a separate annotation, so that all variants and
+parsers share one prepared corpus.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
-from synmt.data.arrow import Table
+from synmt.data.arrow import ArrowTable
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
@@ -25,12 +25,12 @@ from synmt.syntax.conllu import read_parses
 
 
 def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
-    """Name the annotation of a side by a parser, which is described by values that fit into JSON."""
+    """Name the annotation of a side; `parser` describes its parser by values that fit into JSON."""
     return f"parse-{side}-{fingerprint(json.dumps(parser, sort_keys=True))}"
 
 
 def describe_files(parses: Mapping[str, Path]) -> dict[str, Any]:
-    """Describe trees that were given as CoNLL-U, in place of a parser."""
+    """Describe trees from CoNLL-U files, in place of a parser."""
     return {"parser": "conllu", **{split: stored_sha256(path) for split, path in sorted(parses.items())}}
 
 
@@ -43,25 +43,26 @@ def annotate(
     side: Side = "source",
     arcs: bool = False,
 ) -> Iterator[Progress]:
-    """Add trees to a prepared corpus, or go on with it: a CoNLL-U file for each of train and valid.
+    """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
 
-    The annotation is called `annotation_name(side, parser)`; nothing is done where it is complete.
+    The annotation is named `annotation_name(side, parser)`.
 
+    parses: the CoNLL-U files of train and valid.
     arcs: whether every tree must have probabilities of arcs.
     """
     prepared = PreparedCorpus.open(folder)
-    place = folder / annotation_name(side, parser)
-    if (place / "annotation.json").is_file():
+    annotation = folder / annotation_name(side, parser)
+    if (annotation / "annotation.json").is_file():
         return
-    with reporting_os_errors(place):
-        place.mkdir(exist_ok=True)
-    with locked(place, "these trees"):
-        remove_unfinished(place)
+    with reporting_os_errors(annotation):
+        annotation.mkdir(exist_ok=True)
+    with locked(annotation, "these trees"):
+        remove_unfinished(annotation)
         for split, path in parses.items():
             text = getattr(corpus.splits()[split], side)
             trees = read_trees(text, path)
-            yield from _annotate_split(prepared, place, split, side, _with_arcs(trees, path) if arcs else trees)
-        _finish(prepared, place, side, parser, list(parses))
+            yield from _annotate_split(prepared, annotation, split, side, _with_arcs(trees, path) if arcs else trees)
+        _finish(prepared, annotation, side, parser, list(parses))
 
 
 def read_trees(text: Path, parses: Path) -> Iterator[Line]:
@@ -78,27 +79,29 @@ def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
 
 
 def _annotate_split(
-    prepared: PreparedCorpus, place: Path, split: str, side: Side, trees: Iterator[Line]
+    prepared: PreparedCorpus, annotation: Path, split: str, side: Side, trees: Iterator[Line]
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
     vocabulary = prepared.vocabularies[SIDES.index(side)]
-    remaining = remaining_shards(place, split, lines)
+    remaining = remaining_shards(annotation, split, lines)
     if not any(remaining):
         return
-    for shard, wanted in enumerate(remaining):
-        # the last shard takes all that is left: a tree too many shows only behind the last line
+    for shard, missing in enumerate(remaining):
+        # the last shard takes all remaining trees: one too many shows only after the last line
         chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
-        if wanted:
-            table = Table(prepared.folder / shard_name(split, shard))
-            ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, place)
+        if missing:
+            table = ArrowTable(prepared.folder / shard_name(split, shard))
+            ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, annotation)
         else:
             for _ in chunk:
                 pass
         yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
 
 
-def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[str, Any], splits: list[str]) -> None:
-    facts = {split: _shard_facts(prepared, place, split) for split in splits}
+def _finish(
+    prepared: PreparedCorpus, annotation: Path, side: Side, parser: Mapping[str, Any], splits: list[str]
+) -> None:
+    facts = {split: _shard_facts(prepared, annotation, split) for split in splits}
     every = [shard for shards in facts.values() for shard in shards]
     described = {
         "format": FORMAT,
@@ -113,7 +116,7 @@ def _finish(prepared: PreparedCorpus, place: Path, side: Side, parser: Mapping[s
             for split, shards in facts.items()
         },
     }
-    with write_atomically(place / "annotation.json") as stream:
+    with write_atomically(annotation / "annotation.json") as stream:
         json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
         stream.write("\n")
 
@@ -132,6 +135,6 @@ def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
     return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
 
 
-def _shard_facts(prepared: PreparedCorpus, place: Path, split: str) -> list[dict[str, Any]]:
+def _shard_facts(prepared: PreparedCorpus, annotation: Path, split: str) -> list[dict[str, Any]]:
     shards = prepared.facts["splits"][split]["shards"]
-    return [Table(place / shard_name(split, shard)).facts for shard in range(shards)]
+    return [ArrowTable(annotation / shard_name(split, shard)).facts for shard in range(shards)]

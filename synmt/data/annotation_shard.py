@@ -1,4 +1,4 @@
-"""The rows of one shard of an annotation: trees, the words of pieces, probabilities of arcs, and what is counted."""
+"""Writes one shard of an annotation: trees, the word of each piece, probabilities of arcs, and counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import IntArray, Side
-from synmt.data.arrow import Table, lists, write_table
+from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.encoding import SHARD_LINES
 from synmt.data.vocabulary import Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
@@ -19,7 +19,7 @@ from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
-"""What is counted for people; `unowned` characters are in no piece or in no word, `merged` words own no piece."""
+"""Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no piece."""
 
 Line = tuple[str, Parse]
 """A line of the text with its tree."""
@@ -27,14 +27,14 @@ Line = tuple[str, Parse]
 
 @dataclass(frozen=True)
 class ShardAnnotator:
-    """Writes the trees of one shard; numbers of relations and tags hold within it."""
+    """Writes the trees of one shard, which numbers its relations and tags by itself."""
 
     vocabulary: Vocabulary
-    table: Table
+    table: ArrowTable
     side: Side
 
-    def write(self, trees: Iterator[Line], first: int, place: Path) -> None:
-        """Write the trees of the shard's rows; `first` is the line of the first tree."""
+    def write(self, trees: Iterator[Line], first: int, folder: Path) -> None:
+        """Write the trees of the shard's rows into a folder; `first` is the line of the first tree."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
@@ -56,13 +56,13 @@ class ShardAnnotator:
         }
         # a word's number is below the length of its row, and relations and tags are few
         table = {name: lists(rows, _smallest(max(map(len, rows), default=0))) for name, rows in columns.items()}
-        write_table(place / self.table.path.name, table | arcs.stored(), facts)
+        write_table(folder / self.table.path.name, table | arcs.stored(), facts)
 
     def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
         lines = self.table.numbers("line") - first
-        wanted = np.zeros(SHARD_LINES, dtype=bool)
-        wanted[lines] = True
-        return compress(trees, wanted.tolist())
+        kept = np.zeros(SHARD_LINES, dtype=bool)
+        kept[lines] = True
+        return compress(trees, kept.tolist())
 
     def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, IntArray]:
         pieces = self.vocabulary.encode(text)
@@ -73,7 +73,7 @@ class ShardAnnotator:
                 where=str(self.table.path),
                 do="Run `synmt prepare` again",
             )
-        # of a side that was cut off, the words behind the cut own no piece
+        # if a side was cut off, the words after the cut own no piece
         spans = pieces.spans[: len(ids)]
         owners = word_of(spans, parse.spans)
         merged, after = merge_unowned(parse, spans, owners)
@@ -83,18 +83,18 @@ class ShardAnnotator:
 
 @dataclass
 class _Names:
-    """Strings by number, in the order in which they come."""
+    """Numbers strings in the order of their first occurrence."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
     def number(self, names: list[str]) -> list[int]:
-        """Give the numbers of names; a new name gets the next one."""
+        """Return the numbers of names; a new name gets the next number."""
         return [self.numbers.setdefault(name, len(self.numbers)) for name in names]
 
 
 @dataclass
 class _ArcColumns:
-    """The probabilities of arcs of one shard; it has none at all where a sentence has none."""
+    """The probabilities of arcs of one shard; if one sentence lacks them, the shard stores none."""
 
     names: _Names = field(default_factory=_Names)
     rows: list[Arcs] = field(default_factory=list)
@@ -102,7 +102,7 @@ class _ArcColumns:
     longest: int = 0
 
     def add(self, parse: Parse) -> None:
-        """Take the arcs of the next sentence."""
+        """Append the arcs of the next sentence."""
         self.longest = max(self.longest, len(parse))
         if parse.arcs is not None:
             numbers = np.array(self.names.number(list(parse.arcs.names)), dtype=np.int64)
@@ -116,7 +116,7 @@ class _ArcColumns:
         return None if self.missing else list(self.names.numbers)
 
     def mass(self) -> dict[str, float]:
-        """Sum the probabilities of each relation, which is how many arcs it is expected to have."""
+        """Sum the probabilities of each relation, which is its expected number of arcs."""
         rows = self.rows or [_NO_ARCS]
         relations, values = (
             np.concatenate([getattr(r, name) for r in rows]) for name in ("relations", "probabilities")
@@ -147,7 +147,7 @@ def _count(counts: dict[str, int], text: str, spans: IntArray, parse: Parse, mer
 
 
 def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Tell which characters are in a span: (length,)."""
+    """Mark the characters that are in a span: (length,)."""
     opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
     closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
     return np.cumsum(opened - closed)[:length] > 0

@@ -1,4 +1,4 @@
-"""Arrow files: written at once under their final name, read as numpy views of the mapped file."""
+"""Arrow files, read as numpy views of the memory-mapped file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from synmt.files import write_atomically
 
 
 class Lists:
-    """A column of lists: `column[row]` is a read-only view of one of them."""
+    """A column of lists: `column[row]` is a read-only view of one list."""
 
     def __init__(self, offsets: Array, values: Array) -> None:
         self._offsets, self._values = offsets, values
@@ -31,12 +31,12 @@ class Lists:
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """Count the values of each list, without reading them: (N,)."""
+        """Return the length of each list, without reading its values: (N,)."""
         return np.diff(self._offsets).astype(np.int32, copy=False)
 
 
 def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Array:
-    """Make a column of lists."""
+    """Convert rows to a column of lists."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     ends = np.concatenate(([0], np.cumsum(lengths)))
     assert ends[-1] <= np.iinfo(np.int32).max, ends[-1]
@@ -45,7 +45,7 @@ def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Arr
 
 
 def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:
-    """Write columns of equal length, and facts about them that fit into JSON."""
+    """Write columns of equal length, and facts about them, which must fit into JSON."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
     schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)
     batch = pa.record_batch(list(columns.values()), schema=schema)
@@ -53,8 +53,8 @@ def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str,
         writer.write_batch(batch)
 
 
-class Table:
-    """An Arrow file of ours, mapped into memory."""
+class ArrowTable:
+    """An Arrow file written by `write_table`, mapped into memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,11 +70,11 @@ class Table:
         return self._batch.num_rows
 
     def numbers(self, name: str) -> Array:
-        """Give a column of numbers: (N,)."""
+        """Return a column of numbers: (N,)."""
         return self._column(name).to_numpy(zero_copy_only=True)
 
     def lists(self, name: str) -> Lists:
-        """Give a column of lists."""
+        """Return a column of lists."""
         column = self._column(name)
         offsets = column.offsets.to_numpy(zero_copy_only=True)
         return Lists(offsets, column.values.to_numpy(zero_copy_only=True))

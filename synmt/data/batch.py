@@ -1,4 +1,4 @@
-"""Sentences side by side: padding, shifting, signals, and which sentences make a batch."""
+"""Batches: which sentences they contain, padding, shifting and signals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sequences:
 
 @dataclass(frozen=True)
 class Batch:
-    """What one pass of the model reads.
+    """The input of one forward pass.
 
     source: pieces, each sentence ending in EOS.
     target_input: (B, T), beginning with BOS.
@@ -64,10 +64,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of the trees of one side.
+    """What the model reads from the trees of one side.
 
-    control: what takes the place of the trees.
-    certain: whether arcs without probabilities are certain, as those of a control or of gold trees are.
+    control: the replacement of the trees, if any.
+    certain: whether arcs without probabilities get probability 1, as in controls and gold trees.
     """
 
     signals: Sequence[Signal] = ()
@@ -81,7 +81,7 @@ class Reading:
 
 
 def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
-    """Read signals of such trees as a recipe asks for; gold ones are as little changed as the parser's."""
+    """Combine signals with the control of a recipe; gold trees and the parser's trees stay unchanged."""
     kind = "none" if parser.control == "gold" else parser.control
     return Reading(signals, Control(kind, rewire=parser.rewire, seed=parser.seed), certain=parser.control != "none")
 
@@ -97,7 +97,7 @@ def _move(value: Any, device: torch.device) -> Any:
 
 
 def collate(examples: Sequence[Example], source: Reading | None = None, target: Reading | None = None) -> Batch:
-    """Put sentences side by side and compute what the model reads of the trees of each side."""
+    """Make a batch of sentences, with the signals that the model reads from the trees of each side."""
     targets = [example.target for example in examples]
     target_output = _pad([np.append(target, EOS) for target in targets])  # (B, T)
     return Batch(
@@ -112,7 +112,7 @@ def collate(examples: Sequence[Example], source: Reading | None = None, target: 
 
 
 def collate_source(sources: Sequence[Array]) -> Sequences:
-    """End every source in EOS and pad: B arrays of pieces -> (B, T)."""
+    """Append EOS to every source and pad: B arrays of pieces -> (B, T)."""
     ids = _pad([np.append(source, EOS) for source in sources])  # (B, T)
     lengths = torch.tensor([len(source) + 1 for source in sources])  # (B,)
     return Sequences(ids, torch.arange(ids.size(1)) < lengths[:, None])
@@ -133,7 +133,7 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
     tree = example.trees.get(side)
     if tree is None:
         raise SynmtError(
-            f"the model reads {', '.join(signal.name for signal in reading.signals)} of the {side}'s parses, "
+            f"the model reads {', '.join(signal.name for signal in reading.signals)} from the {side}'s parses, "
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
@@ -147,11 +147,10 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
 def token_batches(
     lengths: IntArray, *, batch_tokens: int, batch_sentences: int = 0, seed: tuple[int, ...] | None = None
 ) -> list[IntArray]:
-    """Cut a corpus into batches of like length: (N, 2) lengths, EOS included -> sentence numbers of each batch.
+    """Split a corpus into batches of similar length: (N, 2) lengths, EOS included -> sentence numbers of each batch.
 
-    A batch holds at most `batch_tokens`, counted as sentences times the longest side, and at least one sentence.
-    With a seed, sentences of equal length and the batches themselves are in random order; without, the longest
-    come first.
+    A batch contains at most `batch_tokens`, counted as sentences times the longest side, and at least one sentence.
+    With a seed, sentences of equal length and the batches themselves are shuffled; otherwise the longest come first.
     """
     random = np.random.default_rng(seed) if seed is not None else None
     ties = random.permutation(len(lengths)) if random else np.arange(len(lengths))

@@ -1,4 +1,4 @@
-"""Where the text of a recipe lies: a known corpus by name, a folder, or the files themselves."""
+"""Finds the text of a recipe: a known corpus by name, a folder, or the files themselves."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _VALID_NAMES = ("valid", "val", "dev")
 
 @dataclass(frozen=True)
 class Corpus:
-    """The files of a corpus in one direction; all of them exist.
+    """The files of a corpus in one translation direction; all of them exist.
 
-    name: names what is made of it.
+    name: part of the names of prepared corpora and trees.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Corpus:
     test: dict[str, SplitFiles]
 
     def splits(self) -> dict[str, SplitFiles]:
-        """Give train, valid and every test set by name."""
+        """Return train, valid and every test set by name."""
         return {"train": self.train, "valid": self.valid, **self.test}
 
 
 def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Find every file of a corpus; what is not at hand and public is fetched into the cache."""
+    """Find every file of a corpus; missing files of a public corpus are downloaded into the cache."""
     if recipe.name is not None:
         return _resolve_known(recipe.name, source, target)
     if recipe.folder is not None:
@@ -45,7 +45,7 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
-    """Name the test sets of a corpus without finding or fetching its files; a folder that is gone names none."""
+    """Name the test sets of a corpus without downloading its files; a missing folder has none."""
     if recipe.name is not None:
         return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
     if recipe.folder is not None:
@@ -76,13 +76,13 @@ def _by_key(recipe: CorpusRecipe) -> dict[str, SplitFiles]:
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
-    valid = next((name for name in _VALID_NAMES if _at_hand(folder, f"{name}.{source}")), "valid")
+    valid = next((name for name in _VALID_NAMES if _plain_or_packed(folder, f"{name}.{source}")), "valid")
     tests = _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
         for split in ("train", valid, *tests)
         for name in (f"{split}.{source}", f"{split}.{target}")
-        if not _at_hand(folder, name)
+        if not _plain_or_packed(folder, name)
     ]
     if missing:
         raise all_in_one(missing)
@@ -99,9 +99,9 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
     known = KNOWN_CORPORA.get(name)
     if known is None:
         raise UsageError(
-            f"there is no known corpus '{name}'",
+            f"unknown corpus '{name}'",
             allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
-            do=did_you_mean(name, KNOWN_CORPORA) or "Give corpus.folder or corpus.train for files of your own",
+            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
         )
     for language in (source, target):
         if language not in known.languages or source == target:
@@ -110,14 +110,14 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
                 allowed=f"Any two of {', '.join(known.languages)}",
             )
     folders = _folders(name)
-    if name == "controlled" and not _at_hand(folders[0], f"train.{source}"):
+    if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
     _fetch_missing(name, known, folders, (source, target))
     return _corpus(name, source, target, known.train, known.valid, known.test, folders)
 
 
 def _folders(name: str) -> list[Path]:
-    """Give the folders in which a known corpus may lie, the first one first; the last is the cache."""
+    """List the folders that may contain a known corpus, in order; the last one is the cache."""
     given = os.environ.get("SYNMT_DATA")
     return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
@@ -143,15 +143,15 @@ def _corpus(
 
 
 def _in_any(folders: list[Path], name: str) -> Path | None:
-    return next((path for folder in folders if (path := _at_hand(folder, name))), None)
+    return next((path for folder in folders if (path := _plain_or_packed(folder, name))), None)
 
 
-def _at_hand(folder: Path, name: str) -> Path | None:
+def _plain_or_packed(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def _controlled_folder() -> Path:
-    """Give the generated corpus; a changed generator makes another one."""
+    """Return the folder of the generated corpus; a changed generator gets a new one."""
     from synmt.data.controlled import corpus as controlled
 
     package = Path(controlled.__file__).parent
@@ -165,22 +165,22 @@ def _controlled_folder() -> Path:
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
     splits = (known.train, known.valid, *known.test)
-    wanted = [f"{split}.{language}" for split in splits for language in languages]
-    missing = [file for file in wanted if _in_any(folders, file) is None]
+    names = [f"{split}.{language}" for split in splits for language in languages]
+    missing = [file for file in names if _in_any(folders, file) is None]
     if missing and (not known.address or offline()):
-        raise _not_at_hand(name, known, folders, missing)
+        raise _missing_files(name, known, folders, missing)
     for file in missing:
         fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
 
 
-def _not_at_hand(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
-    place = f"They lie at {known.address}/ with `.gz` at the end" if known.address else f"They are {known.origin}"
-    offer = "" if os.environ.get("SYNMT_DATA") else f", or into {name}/ of a folder that SYNMT_DATA names"
+def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
+    origin = f"They can be downloaded from {known.address}/ as `.gz`" if known.address else f"They are {known.origin}"
+    other = "" if os.environ.get("SYNMT_DATA") else f", or into {name}/ in a folder that SYNMT_DATA names"
     return SynmtError(
         f"files of the corpus {name} are missing: {', '.join(missing)}",
-        allowed=place,
-        do=f"Put them, plain or with `.gz`, into {' or '.join(map(str, folders))}{offer}"
-        + (", or unset SYNMT_OFFLINE to have them fetched" if known.address else ""),
+        allowed=origin,
+        do=f"Put them, plain or as `.gz`, into {' or '.join(map(str, folders))}{other}"
+        + (", or unset SYNMT_OFFLINE to download them" if known.address else ""),
     )
 
 

@@ -1,12 +1,12 @@
-"""The prepared corpus on disk: pieces of both sides, and beside them what parsers said of a side.
+"""The prepared corpus on disk: the pieces of both sides, and annotations with the trees of a side.
 
 corpus.json                         format, languages, filters, counts; written last
-vocabulary.model                    or source.model and target.model; `.words` for whole words
+vocabulary.model                    or source.model and target.model; `.words` for a vocabulary of words
 train-00000.arrow, valid-00000.arrow, …
-                                    rows: line, source pieces, target pieces, without BOS and EOS
-parse-source-1a2b3c4d5e6f/          an annotation: the same rows in the same files
+                                    columns: line, source pieces, target pieces, without BOS and EOS
+parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
     annotation.json                 parser, relations, counts; written last
-    train-00000.arrow, …            rows: parents, relations, tags, word_of; with probabilities of arcs also
+    train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
                                     arc_words, arc_parents, arc_relations, arc_probabilities
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import IntArray, Side
-from synmt.data.arrow import Lists, Table
+from synmt.data.arrow import ArrowTable, Lists
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
 from synmt.syntax.parse import Arcs, Parse
@@ -35,7 +35,7 @@ FORMAT = 2
 class Tree:
     """The tree of one side of a pair.
 
-    parse: its words are empty strings without a place where it comes from a prepared corpus.
+    parse: from a prepared corpus, its words are empty strings and its spans are zero.
     word_of: the word that each piece belongs to, (T,); -1 for a piece without a word.
     """
 
@@ -45,11 +45,11 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A sentence pair as the model sees it.
+    """A sentence pair in pieces.
 
     line: its line in the text, counted from 0.
-    source, target: pieces without BOS and EOS, (T,); views of the file, not to be written to.
-    trees: of the sides that were asked for.
+    source, target: pieces without BOS and EOS, (T,); read-only views of the file.
+    trees: of the sides that the model reads.
     """
 
     line: int
@@ -66,12 +66,12 @@ class PreparedCorpus:
 
     @classmethod
     def open(cls, folder: Path) -> PreparedCorpus:
-        """Open a folder that `synmt prepare` has finished; raises SynmtError for any other."""
+        """Open a complete prepared corpus; raises SynmtError for any other folder."""
         return cls(folder, _read_json(folder / "corpus.json"))
 
     @cached_property
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
-        """Source and target; one and the same where the vocabulary is joint."""
+        """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
         source = Vocabulary.load(self.folder, names["source"])
         if names["source"] == names["target"]:
@@ -79,12 +79,12 @@ class PreparedCorpus:
         return source, Vocabulary.load(self.folder, names["target"])
 
     def annotations(self) -> dict[str, dict[str, Any]]:
-        """Give every complete annotation by name: side, parser, relations, statistics."""
+        """Return all complete annotations by name: side, parser, relations, statistics."""
         found = sorted(self.folder.glob("parse-*/annotation.json"))
         return {path.parent.name: _read_json(path) for path in found}
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
-        """Give the rows of `train` or `valid`, with the trees of an annotation for each side."""
+        """Return the rows of `train` or `valid`; `trees` names the annotation of each side that needs one."""
         for annotation in (trees or {}).values():
             if not (self.folder / annotation / "annotation.json").is_file():
                 names = ", ".join(self.annotations()) or "none"
@@ -98,7 +98,7 @@ class PreparedCorpus:
 
 
 def is_complete(folder: Path) -> bool:
-    """Tell whether a folder is a finished prepared corpus of this version."""
+    """Tell whether a folder is a complete prepared corpus in this format."""
     try:
         _read_json(folder / "corpus.json")
     except SynmtError:
@@ -129,11 +129,11 @@ class _Trees(NamedTuple):
 
 
 class Split:
-    """The rows of one split, read from the mapped files as they are asked for."""
+    """The rows of one split, read from the memory-mapped files on demand."""
 
     def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
         self._place = (folder, name, shards, annotations)
-        tables = [Table(folder / shard_name(name, shard)) for shard in range(shards)]
+        tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[_Trees]] = {
@@ -142,7 +142,7 @@ class Split:
         }
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # another process maps the files again
+        # another process maps the files itself
         return Split, self._place
 
     def __len__(self) -> int:
@@ -150,22 +150,22 @@ class Split:
 
     @cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
-        """Pieces of each source, without EOS: (N,)."""
+        """Number of pieces of each source, without EOS: (N,)."""
         return np.concatenate([source.lengths for _, source, _ in self._columns])
 
     @cached_property
     def target_lengths(self) -> npt.NDArray[np.int32]:
-        """Pieces of each target, without EOS: (N,)."""
+        """Number of pieces of each target, without EOS: (N,)."""
         return np.concatenate([target.lengths for _, _, target in self._columns])
 
     def rows(self, indices: IntArray | Sequence[int]) -> list[Example]:
-        """Read the rows of these numbers, in this order."""
-        wanted = np.asarray(indices, dtype=np.int64)
-        if len(wanted) and not 0 <= wanted.min() <= wanted.max() < len(self):
-            raise IndexError(f"rows {wanted.min()} to {wanted.max()} of {len(self)}")
-        shards = np.searchsorted(self._starts, wanted, side="right") - 1
-        inside = wanted - self._starts[shards]
-        return [self._row(*place) for place in zip(shards.tolist(), inside.tolist(), strict=True)]
+        """Read the rows with these numbers, in this order."""
+        numbers = np.asarray(indices, dtype=np.int64)
+        if len(numbers) and not 0 <= numbers.min() <= numbers.max() < len(self):
+            raise IndexError(f"rows {numbers.min()} to {numbers.max()} of {len(self)}")
+        shards = np.searchsorted(self._starts, numbers, side="right") - 1
+        rows = numbers - self._starts[shards]
+        return [self._row(shard, row) for shard, row in zip(shards.tolist(), rows.tolist(), strict=True)]
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
@@ -174,7 +174,7 @@ class Split:
 
 
 def shard_name(split: str, shard: int) -> str:
-    """Name one of the files of a split."""
+    """Name the file of a shard."""
     return f"{split}-{shard:05d}.arrow"
 
 
@@ -197,9 +197,9 @@ def _row_of_arcs(arcs: _Arcs, row: int) -> Arcs:
 
 
 def _open_trees(path: Path, rows: int) -> _Trees:
-    table = Table(path)
+    table = ArrowTable(path)
     if len(table) != rows:
-        raise SynmtError(f"has {len(table)} rows, the text beside it {rows}", where=str(path), do="Prepare again")
+        raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
     arcs = None
     if table.facts["arcs"] is not None:
         arcs = _Arcs(*(table.lists(f"arc_{name}") for name in _Arcs._fields[:-1]), names=tuple(table.facts["arcs"]))
@@ -216,7 +216,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SynmtError(
-            "this is no finished prepared corpus", where=str(path.parent), do="Run `synmt prepare` with its recipe"
+            "not a complete prepared corpus", where=str(path.parent), do="Run `synmt prepare` with its recipe"
         ) from None
     except (OSError, ValueError) as error:
         raise SynmtError(

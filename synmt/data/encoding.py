@@ -1,4 +1,4 @@
-"""Pieces of both sides in shards, and what was counted on the way."""
+"""Segments both sides into pieces, shard by shard, and counts them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synmt.data.arrow import Table, lists, write_table
+from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
@@ -26,10 +26,9 @@ SHARD_LINES = 50_000
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stage is.
+    """The progress of a stage, in lines.
 
-    stage: filter, vocabulary, train, valid, or for an annotation trees of train, trees of valid.
-    done, total: lines.
+    stage: its name, such as `filter` or `trees of train`.
     """
 
     stage: str
@@ -39,13 +38,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Cuts one split into pieces, shard by shard.
+    """Segments one split into pieces, shard by shard.
 
-    A shard has the pairs of SHARD_LINES lines of the text, so that it needs nothing of the shards before it.
-    Only train is filtered; of valid, a pair that has no piece on one side is left out, since it has no loss,
-    and a side that is too long is cut off.
+    A shard contains the pairs of SHARD_LINES lines of the text, so it does not depend on earlier shards. Only train is
+    filtered. From valid, pairs without pieces on one side are removed, and sides that are too long are cut off.
 
-    tail: pieces at the end of a source that are kept when it is cut, which are its task tag.
+    tail: number of pieces at the end of a source that are kept when it is cut: its task tag.
     """
 
     filters: FilterRecipe
@@ -55,15 +53,15 @@ class Encoder:
     tail: int = 0
 
     def encode(self, corpus: Corpus, lines: int) -> Iterator[Progress]:
-        """Write the shards that are not there yet."""
+        """Write the missing shards."""
         remaining = remaining_shards(self.folder, self.split, lines)
         if not any(remaining):
             return
         pairs = read_pairs(corpus.splits()[self.split])
-        for shard, wanted in enumerate(remaining):
+        for shard, missing in enumerate(remaining):
             first = shard * SHARD_LINES
             chunk = islice(pairs, min(SHARD_LINES, lines - first))
-            if wanted:
+            if missing:
                 self._write(shard, self._kept(chunk, first))
             else:
                 for _ in chunk:
@@ -74,7 +72,7 @@ class Encoder:
         numbered = list(enumerate(chunk, start=first))
         if self.split != "train":
             return numbered
-        reasons = Table(self.folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
+        reasons = ArrowTable(self.folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
         return list(compress(numbered, reasons == KEPT))
 
     def _write(self, shard: int, kept: list[tuple[int, Pair]]) -> None:
@@ -110,7 +108,7 @@ class Encoder:
 
 
 def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> dict[str, Any]:
-    """Count words, pieces, unknown pieces and the longest of each side."""
+    """Count words, pieces and unknown pieces of each side, and find its longest sentence."""
     measures: dict[str, Callable[[int], int]] = {
         "words": lambda side: sum(len(pair[side].split()) for _, pair in rows),
         "pieces": lambda side: sum(map(len, columns[side])),
@@ -121,22 +119,22 @@ def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> di
 
 
 def read_pairs(files: SplitFiles) -> Iterator[Pair]:
-    """Read both sides line by line."""
+    """Read sentence pairs line by line."""
     return zip(read_lines(files.source), read_lines(files.target), strict=True)
 
 
 def remaining_shards(folder: Path, split: str, lines: int) -> list[bool]:
-    """Tell for each shard of a split whether it has still to be written."""
+    """Tell for each shard of a split whether it is missing."""
     return [not (folder / shard_name(split, shard)).exists() for shard in range(-(-lines // SHARD_LINES))]
 
 
 def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
-    """Add up what was counted in the shards of a split."""
+    """Add up the counts of all shards of a split."""
     shards = len(remaining_shards(folder, split, lines))
-    tables = [Table(folder / shard_name(split, shard)) for shard in range(shards)]
+    tables = [ArrowTable(folder / shard_name(split, shard)) for shard in range(shards)]
     reasons = Counter[str]()
     if split == "train":
-        codes = np.bincount(Table(folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))
+        codes = np.bincount(ArrowTable(folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))
         reasons.update(dict(zip(REASONS, codes.tolist(), strict=True)))
         reasons["kept"] = 0
     for table in tables:
@@ -157,7 +155,7 @@ def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what a process that was killed has left under temporary names."""
+    """Remove temporary files that a killed process left."""
     for path in folder.glob(".*"):
         if path.is_file():
             path.unlink()

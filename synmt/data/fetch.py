@@ -1,4 +1,4 @@
-"""Public files, fetched into the cache."""
+"""Downloads public files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import IO
 from synmt.errors import SynmtError
 from synmt.files import offline, reporting_os_errors
 
-_PATIENCE = 60
+_TIMEOUT = 60
+"""Seconds."""
 
 
 def fetch(address: str, path: Path, expected: str) -> None:
-    """Copy a public file; it takes its name only when its SHA-256 is the expected one."""
+    """Download a file; it gets its name only if its SHA-256 is the expected one."""
     assert not offline(), address
-    # the number keeps two processes that fetch the same file apart
+    # with the number of the process: another one may download the same file
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         with reporting_os_errors(path):
@@ -27,9 +28,9 @@ def fetch(address: str, path: Path, expected: str) -> None:
         found = _copy(address, partial, path)
         if found != expected:
             raise SynmtError(
-                f"the file at {address} is not the one that synmt knows: its SHA-256 is {found}",
+                f"the file at {address} has changed: its SHA-256 is {found}",
                 allowed=f"Expected: {expected}",
-                do=f"Put the right file at {path}",
+                do=f"Put the original file at {path}",
             )
         with reporting_os_errors(path):
             os.replace(partial, path)
@@ -41,11 +42,11 @@ def fetch(address: str, path: Path, expected: str) -> None:
 def _copy(address: str, partial: Path, path: Path) -> str:
     digest = hashlib.sha256()
     try:
-        answer = urllib.request.urlopen(address, timeout=_PATIENCE)
+        response = urllib.request.urlopen(address, timeout=_TIMEOUT)
     except OSError as error:
         raise _unreachable(address, path, error) from None
-    with answer, reporting_os_errors(partial), open(partial, "wb") as stream:
-        while block := _read(answer, address, path):
+    with response, reporting_os_errors(partial), open(partial, "wb") as stream:
+        while block := _read(response, address, path):
             digest.update(block)
             stream.write(block)
         stream.flush()
@@ -53,15 +54,12 @@ def _copy(address: str, partial: Path, path: Path) -> str:
     return digest.hexdigest()
 
 
-def _read(answer: IO[bytes], address: str, path: Path) -> bytes:
+def _read(response: IO[bytes], address: str, path: Path) -> bytes:
     try:
-        return answer.read(1 << 20)
+        return response.read(1 << 20)
     except (OSError, http.client.HTTPException) as error:
         raise _unreachable(address, path, error) from None
 
 
 def _unreachable(address: str, path: Path, error: Exception) -> SynmtError:
-    return SynmtError(
-        f"cannot fetch {address} ({error})",
-        do=f"Try again, or put the file at {path}",
-    )
+    return SynmtError(f"cannot download {address} ({error})", do=f"Try again, or put the file at {path}")

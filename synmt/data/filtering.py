@@ -1,4 +1,4 @@
-"""Which pairs of the training text are kept, and why the others are not."""
+"""Filters the pairs of the training text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from synmt.data.vocabulary import is_punctuation
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import FilterRecipe
 
-# their numbers are stored with a prepared corpus: a new one goes to the end
+# prepared corpora store the numbers: add new reasons at the end
 REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)", "punctuation")
 KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES, PUNCTUATION = range(len(REASONS))
 
@@ -24,10 +24,10 @@ _CHUNK = 20_000
 
 
 def judge_pairs(pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair) -> Iterator[Codes]:
-    """Yield, in chunks, the number in REASONS of every pair; the first reason counts.
+    """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
-    Nothing grows with the corpus but the hashes of the filter for duplicates: 8 bytes for each kept pair. Two
-    different pairs in 100 million have the same one with a chance of 0.03 %; the second is then left out.
+    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes. The probability that two
+    different pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
     """
     seen = _Seen() if filters.duplicates else None
     is_foreign = _language_filter(languages) if filters.language else None
@@ -48,7 +48,7 @@ def _judge(pair: Pair, filters: FilterRecipe) -> int:
     shorter, longer = sorted(len(text.split()) for text in pair)
     if not shorter:
         return EMPTY
-    if longer > filters.max_words:
+    if filters.max_words and longer > filters.max_words:
         return WORDS
     if filters.max_ratio and longer > filters.max_ratio * shorter:
         return RATIO
@@ -63,18 +63,18 @@ def _punctuation_share(text: str) -> float:
 
 
 def _hash(pair: Pair) -> int:
-    # a line has no line end inside, so that it can part the two
+    # a line contains no line end, so it can separate the two
     return int.from_bytes(hashlib.blake2b("\n".join(pair).encode(), digest_size=8).digest(), "little")
 
 
 class _Seen:
-    """The hashes that have been seen, in order."""
+    """The hashes so far, sorted."""
 
     def __init__(self) -> None:
         self._hashes = np.zeros(0, dtype=np.uint64)
 
     def again(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Tell which have been seen before, here or earlier, and remember all."""
+        """Mark the hashes that occurred before, in this call or an earlier one, and remember all."""
         new, firsts = np.unique(hashes, return_index=True)
         places = np.searchsorted(self._hashes, new)
         known = np.zeros(len(new), dtype=bool)
@@ -98,7 +98,7 @@ def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
     for language in languages:
         if language not in known:
             raise UsageError(
-                f"filters.language cannot tell the language '{language}'",
+                f"filters.language does not know the language '{language}'",
                 allowed=f"Known: {', '.join(sorted(known))}",
                 do="Set filters.language=false",
             )

@@ -1,7 +1,7 @@
-"""Text to a prepared corpus: what is kept, the vocabulary, pieces in shards.
+"""Prepares a corpus: filter, vocabulary, pieces in shards.
 
-Every file is a function of the inputs and the recipe alone and appears when it is complete. So an interrupted run
-leaves finished files, the next one goes on behind them, and the folder ends the same, byte for byte.
+Every file depends only on the inputs and the recipe, and gets its name when it is complete. So after an interruption,
+preparing again continues with the missing files, and the folder ends the same, byte for byte.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from synmt.data.arrow import Table, write_table
+from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
@@ -30,15 +30,15 @@ from synmt.recipe.schema import Recipe
 
 
 def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
-    """Name the folder of what this recipe makes of these files; another vocabulary or filter has another one."""
-    settings = (recipe.filters.model_dump_json(), recipe.vocabulary.model_dump_json())
+    """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives another name."""
+    settings = (recipe.filters.identity(), recipe.vocabulary.model_dump_json())
     inputs = tuple(_input_hashes(corpus).items())
     key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs)
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
 def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
-    """Make the prepared corpus in a folder, or go on with it; does nothing where it is complete."""
+    """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete."""
     if is_complete(folder):
         return
     with reporting_os_errors(folder):
@@ -46,8 +46,8 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
-        yield from _select(recipe, corpus, folder, lines["train"])
-        yield from _learn(recipe, corpus, folder, lines["train"])
+        yield from _filter(recipe, corpus, folder, lines["train"])
+        yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
         vocabularies = load_vocabularies(recipe, folder)
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
@@ -57,12 +57,12 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; raises one error for all whose sides differ."""
+    """Count the lines of every split; raises one error that lists all splits whose sides differ."""
     counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
     errors = [
         SynmtError(
             f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
-            do="Both sides need the same number of lines: line 1 is the translation of line 1",
+            do="Both sides need the same number of lines: each line is the translation of the same line",
         )
         for split, (source, target) in counts.items()
         if source != target
@@ -78,7 +78,7 @@ def load_vocabularies(recipe: Recipe, folder: Path) -> tuple[Vocabulary, Vocabul
     return Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
 
 
-def _select(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
     path = folder / KEPT_FILE
     if not path.exists():
         codes: list[Codes] = []
@@ -87,21 +87,21 @@ def _select(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterato
             yield Progress("filter", sum(map(len, codes)), lines)
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
         write_table(path, {"reason": pa.array(reasons)}, {"format": FORMAT})
-    reasons = Table(path).numbers("reason")
+    reasons = ArrowTable(path).numbers("reason")
     if not (reasons == KEPT).any():
         raise _nothing_left(corpus, Counter(REASONS[code] for code in reasons.tolist()))
 
 
 def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
-    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count) or "it has no lines"
+    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count) or "no lines"
     return SynmtError(
-        f"the filters leave nothing of the training text ({found})",
+        f"the filters remove the whole training text ({found})",
         where=str(corpus.train.source),
-        do="Check that source and target belong together, or loosen the recipe's `filters`",
+        do="Check that source and target belong together, or relax the recipe's `filters`",
     )
 
 
-def _learn(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
+def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
     names = _vocabulary_names(recipe)
     sides: dict[str, tuple[int, ...]] = {}
     for side, name in enumerate(names.values()):
@@ -110,7 +110,7 @@ def _learn(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator
         if any(folder.glob(f"{name}.*")):
             continue
         yield Progress("vocabulary", 0, lines)
-        kept = compress(read_pairs(corpus.train), Table(folder / KEPT_FILE).numbers("reason") == KEPT)
+        kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
         text = chain.from_iterable([pair[side] for side in columns] for pair in kept)
         train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
         yield Progress("vocabulary", lines, lines)
@@ -130,7 +130,7 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
         raise SynmtError(
             "no line of the validation text has words on both sides",
             where=str(corpus.valid.source),
-            do="Checkpoints are chosen on this text: give one that is translated",
+            do="This text selects the best checkpoint: use one that is translated",
         )
     names = _vocabulary_names(recipe)
     sizes = {side: len(v) for side, v in zip(names, load_vocabularies(recipe, folder), strict=True)}

@@ -1,10 +1,10 @@
-"""The endless stream of training batches, from any position of it."""
+"""The endless stream of training batches, which can start at any position."""
 
 from __future__ import annotations
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -16,11 +16,12 @@ from synmt.data.corpus import Split
 from synmt.recipe.schema import TrainingRecipe
 
 T = TypeVar("T")
+_END = object()
 
 
 @dataclass(frozen=True)
 class Position:
-    """How many batches of which epoch have been taken, over all processes."""
+    """A position in the stream: the epoch, and how many of its batches all processes together have read."""
 
     epoch: int = 0
     batch: int = 0
@@ -28,9 +29,9 @@ class Position:
 
 @dataclass(frozen=True)
 class Reader:
-    """What a pass over a corpus needs.
+    """Reads batches of a split.
 
-    rank, processes: this process takes every `processes`-th batch, from `rank` on.
+    rank, processes: this process reads every `processes`-th batch, starting at `rank`.
     """
 
     split: Split
@@ -40,16 +41,16 @@ class Reader:
     processes: int = 1
 
     def batch(self, rows: IntArray) -> Batch:
-        """Read sentences and put them side by side."""
+        """Read rows as a batch."""
         return collate(self.split.rows(rows), **self.reading)
 
     def once(self) -> Iterator[Batch]:
-        """Yield the corpus once, longest batches first."""
+        """Yield all batches once, the longest first."""
         for rows in token_batches(pair_lengths(self.split), batch_tokens=self.recipe.batch_tokens):
             yield self.batch(rows)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
-        """Yield batches from a position on, each with the position after it; every epoch has its own order."""
+        """Yield batches from a position, each with the position after it; every epoch has its own order."""
         lengths = pair_lengths(self.split)
         while True:
             plan = token_batches(
@@ -58,7 +59,7 @@ class Reader:
                 batch_sentences=self.recipe.batch_sentences,
                 seed=(self.recipe.seed, position.epoch),
             )
-            # what does not go round among the processes is left out of the epoch
+            # all processes read the same number of batches; the rest of the epoch is skipped
             rounds = max(1, len(plan) // self.processes)
             for index in range(position.batch // self.processes, rounds):
                 mine = plan[(index * self.processes + self.rank) % len(plan)]
@@ -67,42 +68,18 @@ class Reader:
 
 
 def pair_lengths(split: Split) -> IntArray:
-    """Give the lengths of both sides with EOS: (N, 2)."""
+    """Return the lengths of both sides, including EOS: (N, 2)."""
     return np.stack((split.source_lengths, split.target_lengths), 1).astype(np.int64) + 1
 
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:
-    """Take items in a thread, a few ahead, so that reading and computing overlap."""
-    ready: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(ahead)
-    stop = threading.Event()
-
-    def put(item: T | None, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            try:
-                return ready.put((item, error), timeout=0.1)
-            except queue.Full:
-                continue
-
-    def work() -> None:
+    """Read items in a thread, a few ahead, so that reading and computing overlap."""
+    with ThreadPoolExecutor(1) as thread:
+        pending = deque(thread.submit(next, items, _END) for _ in range(ahead))
         try:
-            for item in items:
-                put(item)
-                if stop.is_set():
-                    return
-            put(None, StopIteration())
-        except BaseException as error:
-            put(None, error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = ready.get()
-            if isinstance(error, StopIteration):
-                return
-            if error is not None:
-                raise error
-            yield item  # type: ignore[misc]
-    finally:
-        stop.set()
-        thread.join()
+            while (item := pending.popleft().result()) is not _END:
+                pending.append(thread.submit(next, items, _END))
+                yield item  # type: ignore[misc]
+        finally:
+            for future in pending:
+                future.cancel()

@@ -1,4 +1,4 @@
-"""What was kept and dropped, and what became of words, as a table for people."""
+"""A table of what was kept and removed, and of how words were segmented."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLUMNS = ["", "train", "valid"]
 
 
 def corpus_table(prepared: PreparedCorpus, annotations: Sequence[str] = ()) -> list[list[str]]:
-    """Give the rows of the table under COLUMNS; with annotations, what their words became."""
+    """Return the rows under COLUMNS; with annotations, also how their words match the pieces."""
     splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
     rows = [["lines", *(_count(split["lines"]) for split in splits)]]
     rows += [["kept", *(_count(split["rows"]) for split in splits)]]

@@ -3,9 +3,9 @@
     <TR> A man sleeps . <TR>    Ein Mann schläft .
     <PA> A man sleeps . <PA>    (root (nsubj (det ) ) (punct ) )
 
-The task tags stand before and after the source, as in the re-implementation by Bugliarello & Okazaki (2020), which
-parses into constituents; here the dependencies of the recipe's parser are linearised, or bracketings are given as text.
-Both tasks share everything. Validation and test sources are translated, so they are between translation tags too.
+The task tags come before and after the source, as in the re-implementation by Bugliarello & Okazaki (2020), which
+parses into constituents; here, dependencies of the recipe's parser are linearised, or bracketings are read from a file.
+Both tasks share all parameters. Validation and test sources are translated, so they have translation tags too.
 """
 
 from __future__ import annotations
@@ -33,38 +33,39 @@ _FORMAT = 1
 
 
 def without_filters(recipe: Recipe) -> Recipe:
-    """Give the recipe to prepare a multi-task corpus by: its pairs are filtered, and a parse is no translation."""
+    """Copy a recipe for preparing a multi-task corpus: its pairs are filtered already, and parses would not pass."""
+    # not 0: the number is part of the names of prepared corpora
     limit = FilterRecipe(max_words=10**9, max_pieces=recipe.filters.max_pieces)
     return recipe.model_copy(update={"filters": limit})
 
 
 def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path) -> Corpus:
-    """Make the multi-task corpus from trees of the training source, in a folder below `root`; once."""
+    """Make the multi-task corpus from trees of the training source, in a folder under `root`, unless it exists."""
     control = reading_of((), recipe.parser).control
     texts, again = (read_lines(corpus.train.source) for _ in range(2))
     parses = (control.apply(parse, line.encode()) for line, parse in zip(texts, read_parses(trees, again), strict=True))
-    return _made(recipe, corpus, trees, map(linearise, parses), root)
+    return _write_corpus(recipe, corpus, trees, map(linearise, parses), root)
 
 
 def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
-    """Make the multi-task corpus from given bracketings, in a folder below `root`; once."""
+    """Make the multi-task corpus from bracketings, in a folder under `root`, unless it exists."""
     given = corpus.train.source_bracketings
     if given is None:
         raise UsageError(
-            "there are no bracketings beside the training text, but tasks.parsing asks for them",
+            "the training text has no bracketings, but tasks.parsing needs them",
             where=str(corpus.train.source),
-            do=f"Name them (corpus.train.source_bracketings), or put them beside it as train.{corpus.source}.brackets",
+            do=f"Set corpus.train.source_bracketings, or put them next to the text as train.{corpus.source}.brackets",
         )
-    lines, wanted = count_lines(given), count_lines(corpus.train.source)
-    if lines != wanted:
-        raise SynmtError(f"has {lines:,} lines, but the training text has {wanted:,}", where=str(given))
-    return _made(recipe, corpus, given, read_lines(given), root)
+    lines, expected = count_lines(given), count_lines(corpus.train.source)
+    if lines != expected:
+        raise SynmtError(f"has {lines:,} lines, but the training text has {expected:,}", where=str(given))
+    return _write_corpus(recipe, corpus, given, read_lines(given), root)
 
 
-def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
+def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
     parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
-    settings = (recipe.filters.model_dump_json(), parser.control, parser.rewire, parser.seed)
+    settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed)
     key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
     names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
@@ -82,7 +83,7 @@ def _made(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], ro
 
 
 def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: tuple[Path, Path]) -> None:
-    """Write the translations, and behind them the parses of the same sources; nothing is held in memory."""
+    """Write the translations, followed by the parses of the same sources, in constant memory."""
     judged = judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target))
     codes = (code for chunk in judged for code in chunk.tolist())
     later = tuple(path.with_name(f"{path.name}.parsing") for path in paths)
@@ -93,16 +94,16 @@ def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: t
                 continue
             source.write(f"{tagged(text, TRANSLATION)}\n")
             target.write(f"{translation}\n")
-            # a line that no parser could read has no parse to learn
+            # a line that could not be parsed has no parse to learn
             if parse.strip():
                 parsing_source.write(f"{tagged(text, PARSING)}\n")
                 parsing_target.write(f"{parse}\n")
     if not later[0].stat().st_size:
-        raise SynmtError("there is no parse to learn: every line is empty, or filtered", where="tasks.parsing")
-    for path, behind in zip(paths, later, strict=True):
-        with open(path, "ab") as out, open(behind, "rb") as rest:
-            shutil.copyfileobj(rest, out)
-        behind.unlink()
+        raise SynmtError("there are no parses to learn: all lines are empty or filtered", where="tasks.parsing")
+    for path, rest in zip(paths, later, strict=True):
+        with open(path, "ab") as out, open(rest, "rb") as stream:
+            shutil.copyfileobj(stream, out)
+        rest.unlink()
 
 
 def _open(path: Path) -> TextIO:

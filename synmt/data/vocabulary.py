@@ -1,4 +1,4 @@
-"""Pieces: the units of the model, where they stand in the text, and the word each of them belongs to."""
+"""Vocabularies: from text to pieces and back, the characters of each piece, and the word it belongs to."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ IdArray = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """A text cut into pieces, without BOS and EOS.
+    """A text segmented into pieces, without BOS and EOS.
 
     ids: (T,).
-    spans: (T, 2) characters of the original text that each piece stands for: [start, end). A piece includes
-        the blank before it. Where several pieces come from one character (its bytes, the letters of `ﬁ`), the
-        last one has the character, and those before it are empty and stand where it begins.
+    spans: (T, 2) characters of the original text that each piece covers: [start, end). A piece includes the blank
+        before it. If several pieces come from one character (its bytes, the letters of `ﬁ`), the last one has the
+        character, and the spans of the others are empty and start at it.
     """
 
     ids: IdArray
@@ -40,36 +40,36 @@ class Pieces:
 
 
 class Vocabulary(ABC):
-    """The units of one side or of both, by number: pad 0, unknown 1, beginning 2, end 3, then the others."""
+    """The pieces of one side or both, by number: padding 0, unknown 1, BOS 2, EOS 3, then all others."""
 
     suffix: ClassVar[str]
 
     @abstractmethod
     def encode(self, text: str) -> Pieces:
-        """Cut a text and say where the pieces stand."""
+        """Segment a text, with the spans of the pieces."""
 
     @abstractmethod
     def encode_ids(self, text: str) -> list[int]:
-        """Cut a text."""
+        """Segment a text."""
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut many texts; faster than one by one."""
+        """Segment many texts; faster than one by one."""
         return [self.encode_ids(text) for text in texts]
 
     @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
-        """Join pieces into raw text; pad, beginning and end are left out, an unknown one stays visible."""
+        """Join pieces into raw text, without padding, BOS and EOS; unknown pieces stay visible."""
 
     @abstractmethod
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Spell each piece; `▁` is a blank."""
+        """Return each piece as a string; `▁` is a blank."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """Give what is stored: equal for equal vocabularies."""
+        """Serialize the vocabulary; equal vocabularies give equal bytes."""
 
     def save(self, folder: Path, name: str) -> None:
         """Store the vocabulary as `name.model` (SentencePiece) or `name.words`."""
@@ -105,7 +105,7 @@ class SentencePieces(Vocabulary):
         specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if specials != (PAD, UNK, BOS, EOS):
             raise SynmtError(
-                f"the pieces for pad, unknown, beginning and end are {specials}",
+                f"the pieces for padding, unknown, BOS and EOS are {specials}",
                 where=where,
                 allowed=f"They must be {(PAD, UNK, BOS, EOS)}",
             )
@@ -141,18 +141,18 @@ class SentencePieces(Vocabulary):
 
 
 class Words(Vocabulary):
-    """Whole words between blanks; a word that is not in the list is unknown."""
+    """Words separated by blanks; a word that is not in the list is unknown."""
 
     suffix = ".words"
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = [*SPECIALS, *words]
-        # a special's spelling in a text is a word like any other, and unknown
+        # `<s>` in a text is an ordinary word, and unknown
         self._ids = {word: number for number, word in enumerate(words, start=len(SPECIALS))}
 
     @classmethod
     def from_bytes(cls, stored: bytes, *, where: str = "") -> Words:
-        """Read a list of words, one a line, the specials first."""
+        """Read a list of words, one per line, the specials first."""
         try:
             lines = stored.decode("utf-8").split("\n")[:-1]
         except UnicodeDecodeError:
@@ -182,21 +182,21 @@ class Words(Vocabulary):
 
 
 def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
-    """List the pieces that are punctuation, as characters or as bytes, and the lone blank, which begins no word."""
+    """List the pieces that are punctuation, as characters or bytes, and the lone blank, which does not start a word."""
     spelled = vocabulary.pieces(range(len(SPECIALS), len(vocabulary)))
     numbered = enumerate(spelled, start=len(SPECIALS))
     return [number for number, piece in numbered if piece == "▁" or is_punctuation(_spelled_out(piece).strip("▁"))]
 
 
 def _spelled_out(piece: str) -> str:
-    """Give the character that a byte such as `<0x3F>` stands for by itself; beyond ASCII it is a part of one."""
+    """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of one."""
     byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece)
     return chr(int(byte[1], 16)) if byte else piece
 
 
 @lru_cache(maxsize=1 << 16)
 def is_punctuation(text: str) -> bool:
-    """Tell whether a text is nothing but punctuation and symbols, and not empty."""
+    """Tell whether a text consists of punctuation and symbols only, and is not empty."""
     # P and S: Unicode counts $, + and < among the symbols, not the punctuation
     return bool(text) and all(unicodedata.category(character)[0] in "PS" for character in text)
 
@@ -204,16 +204,16 @@ def is_punctuation(text: str) -> bool:
 def word_of(spans: IntArray, words: IntArray) -> IntArray:
     """Find the word that each piece belongs to: spans of pieces (T, 2) and words (W, 2) -> (T,).
 
-    It is the word of the first character of the piece that is in a word. A piece without such a character
-    (a lone blank, a byte but the last of its character, text that the parser left out) belongs to the word
-    that follows, at the end of the line to the last one. -1 only where there are no words.
+    It is the word of the piece's first character that is in a word. A piece without such a character (a lone blank,
+    a byte before the last of its character, text that the parser skipped) belongs to the next word, or at the end of
+    the line to the last one. -1 only if there are no words.
     """
     first = np.searchsorted(words[:, 1], spans[:, 0], side="right")  # (T,)
     return np.minimum(first, len(words) - 1)
 
 
 def straddles(spans: IntArray, words: IntArray) -> npt.NDArray[np.bool_]:
-    """Tell which pieces have characters of two words or more: (T,)."""
+    """Mark the pieces with characters of more than one word: (T,)."""
     last = np.searchsorted(words[:, 0], spans[:, 1], side="left") - 1  # (T,)
     return (last > word_of(spans, words)) & (spans[:, 0] < spans[:, 1])
 

@@ -1,4 +1,4 @@
-"""How a vocabulary is learnt from text."""
+"""Learns a vocabulary from text."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, 
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 
-# the sums of the unigram model depend on the number of threads: it must not be the machine's
+# the result of the unigram model depends on the number of threads, so it must not depend on the machine
 _THREADS = 4
-# SentencePiece leaves out longer lines; its own limit of 4,192 bytes is short for non-Latin scripts
+# SentencePiece skips longer lines; its default of 4,192 bytes is low for non-Latin scripts
 _LONGEST_LINE = 1 << 16
 
 
 def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
-    """Learn a vocabulary: always the same from the same lines.
+    """Learn a vocabulary; the same lines always give the same one.
 
-    symbols: words of the text that are never cut.
+    A unigram or word vocabulary is smaller than `size` if the text does not yield more; BPE raises SynmtError.
 
-    A unigram or word vocabulary is smaller than `size` where the text has no more to offer; BPE says so.
+    symbols: words of the text that are never segmented.
     """
-    sample = draw((line for line in lines if not line.isspace() and line), settings.training_lines)
+    sample = sample_lines((line for line in lines if not line.isspace() and line), settings.training_lines)
     if not sample:
-        raise SynmtError("a vocabulary cannot be learnt from no text")
+        raise SynmtError("a vocabulary cannot be learned from an empty text")
     if settings.kind == "word":
         return _count_words(sample, settings)
     return _train_pieces(sample, settings, symbols)
 
 
-def draw(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str]:
-    """Draw at most so many lines, each with the same chance, holding no others in memory."""
-    chance = random.Random(seed)
-    drawn: list[str] = []
+def sample_lines(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str]:
+    """Sample at most `count` lines uniformly, holding no others in memory (reservoir sampling)."""
+    generator = random.Random(seed)
+    sample: list[str] = []
     for number, line in enumerate(lines):
         if number < count:
-            drawn.append(line)
-        elif (place := chance.randrange(number + 1)) < count:
-            drawn[place] = line
-    return drawn
+            sample.append(line)
+        elif (place := generator.randrange(number + 1)) < count:
+            sample[place] = line
+    return sample
 
 
 def _count_words(sample: list[str], settings: VocabularyRecipe) -> Words:
@@ -70,7 +70,7 @@ def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequen
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
-            # with the blank before it, which SentencePiece writes as U+2581
+            # with a blank before it, which SentencePiece writes as U+2581
             user_defined_symbols=[f"\u2581{symbol}" for symbol in symbols],
             num_threads=_THREADS,
             max_sentence_length=_LONGEST_LINE,
@@ -86,11 +86,11 @@ def _explain(message: str, settings: VocabularyRecipe) -> SynmtError:
     if match := re.search(r"size (?:is )?too high.*<= (\d+)", message):
         return SynmtError(
             f"vocabulary.size is {settings.size}, but the text yields only {match[1]} pieces",
-            do=f"Set vocabulary.size={match[1]} or lower, or take vocabulary.kind=unigram, which is content with fewer",
+            do=f"Set vocabulary.size={match[1]} or lower, or vocabulary.kind=unigram, which accepts fewer",
         )
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return SynmtError(
             f"vocabulary.size is {settings.size}, but characters and bytes alone need {match[1]}",
             do=f"Set vocabulary.size={match[1]} or higher, or lower vocabulary.character_coverage",
         )
-    return SynmtError(f"SentencePiece cannot learn a vocabulary from this text ({message})")
+    return SynmtError(f"SentencePiece failed to learn a vocabulary from this text ({message})")

@@ -15,8 +15,8 @@ from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe.schema import Recipe
 from synmt.model.weights import load_weights
+from synmt.recipe.schema import Recipe
 from synmt.run import Run
 
 

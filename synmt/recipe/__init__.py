@@ -1,1 +1,1 @@
-"""What an experiment is: every key of a recipe, and how its YAML file is read."""
+"""Recipes: every key of an experiment, and how its YAML file is read."""

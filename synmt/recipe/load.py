@@ -1,7 +1,7 @@
-"""How a recipe is read from its YAML file.
+"""Reads a recipe from its YAML file.
 
-A recipe may `extends:` another one (a path beside it); what it says itself wins. Lists replace lists. Values
-can be overridden by `key.key=value`. Everything is checked before anything runs, and reported at once.
+A recipe may extend another one (`extends:`, a path relative to its own); its own values win, and lists replace lists.
+Overrides `key.key=value` come last. All errors are reported at once, before anything runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from synmt.recipe.yaml import load_yaml, parse_yaml_value
 
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe with all that it extends, apply `key=value` overrides, check everything."""
+    """Read a recipe and those it extends, apply `key=value` overrides, and check the values."""
     given = _with_bases(Path(path), seen=())
     given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
@@ -29,9 +29,9 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
 
 
 def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
-    """Make a Recipe of plain values; raises one UsageError that lists every misfit."""
+    """Make a Recipe from plain values; raises one UsageError that lists every error."""
     try:
-        # strict JSON: a list is a tuple and a string a path, but "3" is not a number
+        # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
         problems = [dict(problem) for problem in error.errors()]
@@ -39,36 +39,41 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """Give every value of a recipe, defaults too, as plain data for YAML or JSON."""
+    """Return every value of a recipe, including defaults, as plain data for YAML or JSON."""
     return recipe.model_dump(mode="json")
 
 
 def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    if path.resolve() in (other.resolve() for other in seen):
+    try:
+        resolved, exists = path.resolve(), path.exists()
+    except ValueError:
+        # a null character, or half of a surrogate pair
+        raise UsageError(f"not a valid path: {path.name!r}", where=str(seen[-1] if seen else "recipe")) from None
+    if resolved in (other.resolve() for other in seen):
         raise UsageError("the recipe extends itself", where=str(path))
-    if not path.exists():
+    if not exists:
         raise _no_such_recipe(path, seen[-1] if seen else None)
     given = load_yaml(path)
     if not isinstance(given, dict):
-        raise UsageError("a recipe is a list of `key: value` lines", where=str(path))
+        raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
     base = given.pop("extends", None)
     if base is None:
         return given
     if not isinstance(base, str):
-        raise UsageError("`extends` takes the path of one recipe", where=str(path))
+        raise UsageError("`extends` must be the path of one recipe", where=str(path))
     inherited = _with_bases(path.parent / base, (*seen, path))
     inherited.pop("name", None)
     return _merge(inherited, given)
 
 
 def _no_such_recipe(path: Path, extended_by: Path | None) -> UsageError:
-    there = {other.stem: other for ending in ("yml", "yaml") for other in path.parent.glob(f"*.{ending}")}
-    # the ending would make short names near each other
-    near = difflib.get_close_matches(path.name.removesuffix(".yaml").removesuffix(".yml"), there, n=1)
+    recipes = {other.stem: other for ending in ("yml", "yaml") for other in path.parent.glob(f"*.{ending}")}
+    # without the endings, which would make all short names similar
+    close = difflib.get_close_matches(path.name.removesuffix(".yaml").removesuffix(".yml"), recipes, n=1)
     return UsageError(
-        "there is no such file",
+        "file not found",
         where=f"{extended_by} extends {path}" if extended_by else str(path),
-        do=f"Did you mean '{there[near[0]]}'?" if near else "",
+        do=f"Did you mean '{recipes[close[0]]}'?" if close else "",
     )
 
 
@@ -84,7 +89,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _apply_override(given: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise UsageError(f"'{override}' is not an override", allowed="Write it as training.max_steps=100")
+        raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
     *sections, last = key.split(".")
     place: Any = given
     for depth, section in enumerate(sections):
@@ -100,29 +105,36 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
         return place[_index(place, section, so_far)]
     inside = place.setdefault(section, {})
     if not isinstance(inside, dict | list):
-        raise UsageError(f"'{so_far}' is a value, it has no keys", where="override")
+        raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
     return inside
 
 
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdigit() and int(text) < len(items):
         return int(text)
-    raise UsageError(f"'{key}' counts a list of {len(items)}", allowed=f"0 to {len(items) - 1}")
+    allowed = f"0 to {len(items) - 1}" if items else ""
+    raise UsageError(f"'{key}' is not an index of a list with {len(items)} items", allowed=allowed)
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Join what is wrong with a value that may be one thing or another."""
+    """Join the problems of one value, which has several if its type is a union."""
     joined: dict[tuple[Any, ...], dict[str, Any]] = {}
     for problem in problems:
-        # the names of types stand between the keys
-        keys = [part for part in problem["loc"] if part not in ("int", "function-after") and "[" not in str(part)]
-        place = (*keys, problem["type"] == "extra_forbidden")
+        unknown = problem["type"] == "extra_forbidden"
+        # an unknown key comes last, and may look like one of the type names in the location of a union's value
+        end = len(problem["loc"]) - unknown
+        keys = [part for i, part in enumerate(problem["loc"]) if i >= end or not _is_type_name(part)]
+        place = (*keys, unknown)
         message = str(problem["msg"]).removeprefix("Value error, ")
         message = message[0].lower() + message[1:]
         if place in joined:
             message = f"{joined[place]['msg']}, or {message}"
         joined[place] = {**problem, "loc": keys, "msg": message}
     return list(joined.values())
+
+
+def _is_type_name(part: str | int) -> bool:
+    return part in ("int", "function-after") or "[" in str(part)
 
 
 def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
@@ -140,7 +152,7 @@ def _unknown_key(location: list[str], where: str) -> SynmtError:
     section: Any = Recipe
     for part in location[:-1]:
         field = section.model_fields.get(part) if section is not None else None
-        # a part that is no field is the key of a mapping, such as a test set's name
+        # a part that is not a field is the key of a mapping, such as the name of a test set
         section = _section(field.annotation) if field is not None else section
     names = sorted(section.model_fields) if section is not None else []
     place = ".".join(location[:-1])
@@ -153,12 +165,12 @@ def _unknown_key(location: list[str], where: str) -> SynmtError:
 
 
 def _in_sections(key: str) -> str:
-    """Ask for the sections that have a key which somebody gave elsewhere; empty where none has it."""
+    """Suggest the sections that have a key which the user wrote elsewhere; empty if there is none."""
     sections = {name: _section(field.annotation) for name, field in Recipe.model_fields.items()}
     found = [f"'{name}.{key}'" for name, section in sections.items() if section and key in section.model_fields]
     return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def _section(annotation: Any) -> Any:
-    """Find the section in a field's type: itself, optional, or the values of a mapping."""
+    """Find the section in the type of a field: itself, optional, or the values of a mapping."""
     return next((kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")), None)

@@ -1,4 +1,4 @@
-"""The section of a recipe that says what the network is."""
+"""The section of a recipe for the network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from synmt.recipe.data import Section
+from synmt.recipe.data import StrictModel
 
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"layers": 4, "model_dim": 128, "feedforward_dim": 256, "heads": 4},
@@ -28,8 +28,8 @@ _OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_drop
 _OF_LSTMS = {"embedding_dim", "initial_range"}
 
 
-class ModelRecipe(Section):
-    """The network. `size` fills in the numbers that are not given."""
+class ModelRecipe(StrictModel):
+    """The network. `size` provides the numbers that are not set."""
 
     architecture: Literal["transformer", "lstm"] = "transformer"
     """The kind of network."""
@@ -41,27 +41,27 @@ class ModelRecipe(Section):
     decoder_layers: int = Field(default=6, ge=1)
     """Layers of the decoder."""
     model_dim: int = Field(default=512, ge=2)
-    """Width of every layer's input and output; an lstm's encoder has half of it in each direction."""
+    """Width of each layer's input and output; an lstm encoder has half of it in each direction."""
     embedding_dim: int = Field(default=0, ge=0)
     """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
     feedforward_dim: int = Field(default=2048, ge=1)
-    """transformer: width inside the feed-forward sub-layer."""
+    """transformer: inner width of the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
-    """transformer: attention heads of every layer."""
+    """transformer: attention heads per layer."""
     encoder_heads: tuple[Annotated[int, Field(ge=1, strict=True)], ...] = Field(default=(), strict=False)
-    """transformer: attention heads of each encoder layer, first to last, where they are not all `heads`."""
+    """transformer: attention heads of each encoder layer, first to last, if they are not all `heads`."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """On embeddings and on every sub-layer's output; in an lstm between layers and on the attentional state."""
+    """Dropout on embeddings and sub-layer outputs; in an lstm between layers and on the attentional state."""
     initial_range: float = Field(default=0.04, gt=0)
-    """lstm: every weight is drawn from U(-initial_range, initial_range)."""
+    """lstm: weights are initialized from U(-initial_range, initial_range)."""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """transformer: on attention weights."""
+    """transformer: dropout on attention weights."""
     activation_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """transformer: inside the feed-forward sub-layer."""
+    """transformer: dropout inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
-    """transformer: layer norm after each residual sum, as in the papers, or before each sub-layer."""
+    """transformer: layer norm after each residual sum, as in the original paper, or before each sub-layer."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
-    """shared: source, target and output are one matrix; tied: target and output; separate: three."""
+    """shared: one matrix for source, target and output; tied: one for target and output; separate: three."""
 
     @model_validator(mode="before")
     @classmethod
@@ -77,7 +77,7 @@ class ModelRecipe(Section):
         return {**preset, **given}
 
     def heads_of(self, side: str) -> tuple[int, ...]:
-        """Give the number of attention heads of each layer of a side; layers of an lstm have none to share out."""
+        """List the number of attention heads of each layer of a side; a layer of an lstm counts as one."""
         if self.architecture == "lstm":
             return (1,) * (self.decoder_layers if side == "target" else self.encoder_layers)
         if side == "target":
@@ -86,21 +86,21 @@ class ModelRecipe(Section):
 
     @model_serializer(mode="wrap")
     def _own_values(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out what belongs to the other architecture, which would be refused when it is read again."""
+        """Leave out keys of the other architecture, which would be refused when the recipe is read again."""
         return {name: value for name, value in write(self).items() if name not in _foreign(self.architecture)}
 
     @model_validator(mode="after")
     def _heads_fit(self) -> ModelRecipe:
         if self.architecture == "lstm":
             if self.model_dim % 2:
-                raise ValueError(f"model_dim {self.model_dim} is odd: two directions share it")
+                raise ValueError(f"model_dim {self.model_dim} is odd: the two directions each need half of it")
             return self
         if self.encoder_heads and len(self.encoder_heads) != self.encoder_layers:
             count = len(self.encoder_heads)
             raise ValueError(f"encoder_heads has {count} numbers, but there are {self.encoder_layers} encoder layers")
         for heads in (self.heads, *self.encoder_heads):
             if self.model_dim % heads:
-                raise ValueError(f"model_dim {self.model_dim} cannot be shared out among {heads} heads")
+                raise ValueError(f"model_dim {self.model_dim} cannot be divided among {heads} heads")
         if self.model_dim % 2:
             raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
         return self
@@ -114,4 +114,4 @@ def _check_keys(given: Mapping[str, Any]) -> None:
     architecture = given.get("architecture", "transformer")
     if foreign := sorted(_foreign(architecture) & given.keys()):
         other = "transformer" if architecture == "lstm" else "lstm"
-        raise ValueError(f"{', '.join(foreign)} belongs to architecture: {other}, and this one is {architecture}")
+        raise ValueError(f"{', '.join(foreign)} belongs to architecture: {other}, but this model is a {architecture}")

@@ -1,4 +1,4 @@
-"""YAML as people mean it: 7e-4 is a number, `no` is Norwegian, a key stands once."""
+"""YAML without surprises: 7e-4 is a number, `no` is a string (Norwegian), and keys are unique."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ _NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.
 
 
 class _Loader(yaml.SafeLoader):
-    """The core schema of YAML 1.2, in which only true and false are booleans; keys must differ."""
+    """The core schema of YAML 1.2, where only true and false are booleans; keys must be unique."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
             if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be one word", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -39,23 +37,23 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.01234
 
 
 def load_yaml(path: Path) -> Any:
-    """Read one YAML file; raises UsageError with the line where it breaks."""
+    """Read a YAML file; raises UsageError with the line of a syntax error."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError("there is no such file", where=str(path)) from None
+        raise UsageError("file not found", where=str(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot be read ({error})", where=str(path)) from None
     return _parse(text, str(path))
 
 
 def parse_yaml_value(text: str) -> Any:
-    """Read the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
+    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
     return _parse(text, "override")
 
 
 def dump_yaml(values: Any) -> str:
-    """Write plain data so that `load_yaml` gives it back."""
+    """Write plain data so that `load_yaml` returns it unchanged."""
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
 
 

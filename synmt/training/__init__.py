@@ -1,1 +1,1 @@
-"""From a recipe to a trained run."""
+"""Trains a recipe: data, training loop, checkpoints, and the translated test sets."""

@@ -1,4 +1,4 @@
-"""Several processes that train one model, as `torchrun` starts them; one process needs nothing of it."""
+"""Data-parallel training in several processes, as `torchrun` starts them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among its peers."""
+    """This process and the number of all processes."""
 
     rank: int = 0
     count: int = 1
 
     def sum(self, *values: int) -> list[int]:
-        """Add up numbers over all processes."""
+        """Sum numbers over all processes."""
         if self.count == 1:
             return list(values)
         total = torch.tensor(values)
@@ -30,9 +30,7 @@ class Processes:
         return total.tolist()
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Add up the gradients over all processes, in one message for each type."""
-        if self.count == 1:
-            return
+        """Sum the gradients over all processes, in one message."""
         gradients = [p.grad for p in model.parameters() if p.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         torch.distributed.all_reduce(flat)
@@ -41,7 +39,7 @@ class Processes:
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """Let the first process go through a block before the others, for work that leaves files."""
+        """Let the first process run a block before the others, for work that writes files."""
         if self.rank:
             self.wait()
         yield
@@ -49,17 +47,17 @@ class Processes:
             self.wait()
 
     def wait(self) -> None:
-        """Let every process come here before any goes on."""
+        """Wait until every process is here."""
         self.sum(0)
 
 
 def join_processes() -> Processes:
-    """Meet the other processes that `torchrun` has started; alone where it has started none."""
+    """Join the other processes that `torchrun` started, if any."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         return Processes()
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    # the first process may parse and prepare for days while the others wait, on the CPU
+    # gloo on the CPU: the others may wait for days while the first process parses
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     torch.distributed.init_process_group(backend, timeout=datetime.timedelta(days=7))
     atexit.register(torch.distributed.destroy_process_group)

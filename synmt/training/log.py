@@ -1,4 +1,4 @@
-"""The log of a run: a JSON object on each line, and TensorBoard where it is installed."""
+"""The log of a run: one JSON object per line, and TensorBoard if it is installed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
 
 class Log:
-    """Writes records of training; what an interrupted run wrote after its last checkpoint is dropped first.
+    """Writes records of training; removes those that an interrupted run wrote after its last checkpoint.
 
-    folder: the run's.
-    resumed_at: the step from which training goes on.
+    folder: the run folder.
+    resumed_at: the step from which training continues.
     """
 
     def __init__(self, folder: Path, resumed_at: int) -> None:
@@ -42,7 +42,7 @@ def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    # JSON has no word for what is not a number, such as the gradient's norm of an fp16 step that overflows
+    # JSON has no infinity, which the gradient norm of an fp16 step may be
     return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
 
 
@@ -54,7 +54,7 @@ def _drop_after(path: Path, step: int) -> None:
         try:
             record = json.loads(line)
         except ValueError:
-            # the end of a line that was being written when the process was killed
+            # an incomplete line: the process was killed while writing it
             continue
         if record["step"] <= step and record["kind"] != "end":
             kept.append(line)

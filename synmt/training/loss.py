@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy of tied logits, computed and differentiated in one sweep over blocks of rows."""
+"""Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores all logits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from synmt.model.linear import product
 
 BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Logits held at a time: few enough for a processor's cache, enough to keep a GPU busy; never the whole table."""
+"""Maximum number of logits in memory: small enough for a CPU's cache, large enough to keep a GPU busy."""
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -59,11 +59,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def smoothed_cross_entropy(
     states: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Sum the label-smoothed loss and the negative log-likelihood, in nats (Szegedy et al., 2016, section 7).
+    """Compute the sums of label-smoothed loss and negative log-likelihood, in nats (Szegedy et al., 2016, section 7).
 
         loss = Σ_n (1 - ε) · nll_n + ε / V · Σ_v -log p_n(v)        p_n = softmax(weight · states_n)
 
-    states (N, D), weight (V, D), targets (N,); only the first of the two sums is differentiable.
+    states (N, D), weight (V, D), targets (N,); only the loss is differentiable.
     """
     wants_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
     return _SmoothedCrossEntropy.apply(states, weight, targets, smoothing, wants_gradient)  # type: ignore[return-value]

@@ -38,11 +38,17 @@ from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tr
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
 
+Requirements = Mapping[Side, TreeRequirements]
+
 _logger = logging.getLogger(__name__)
 
 
 def prepare(
-    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: Path = Path("data"), source_trees: bool = False
+    recipe: str | Path | Recipe,
+    overrides: Iterable[str] = (),
+    *,
+    data: str | Path = "data",
+    source_trees: bool = False,
 ) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
@@ -51,15 +57,15 @@ def prepare(
     source_trees: parse the source even if no variant reads its trees.
     """
     loaded, requirements = _load(recipe, overrides, tree_requirements)
-    yield from prepare_data(loaded, requirements, data, source_trees=source_trees)
+    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees)
 
 
 def train(
     recipe: str | Path | Recipe,
     overrides: Iterable[str] = (),
     *,
-    runs: Path = Path("runs"),
-    data: Path = Path("data"),
+    runs: str | Path = "runs",
+    data: str | Path = "data",
     overwrite: bool = False,
     stop: threading.Event | None = None,
     processes: Processes | None = None,
@@ -105,17 +111,12 @@ def train(
         yield RunRecord(run.folder, "finished", run.info()["steps"])
 
 
-Requirements = Mapping[Side, TreeRequirements]
-
-
 def _load(
     recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
     if isinstance(recipe, Recipe):
         if list(overrides):
-            raise UsageError(
-                "overrides change the file of a recipe, not a Recipe", do="Use load_recipe(path, overrides)"
-            )
+            raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
         return recipe, check(recipe)
     loaded = load_recipe(recipe, overrides)
     with naming(Path(recipe)):

@@ -127,6 +127,10 @@ class Update:
     learning_rate: float
     gradient_norm: Tensor
 
+    def numbers(self) -> list[Tensor]:
+        """List the losses of each batch, then the gradient norm."""
+        return [*(loss for batch in self.losses for loss in batch.values()), self.gradient_norm]
+
 
 class Meter:
     """Collects updates until their mean is due.
@@ -160,12 +164,8 @@ class Meter:
     def read(self) -> None:
         """Read the numbers of the updates from the device, all at once; raises SynmtError if one is not finite."""
         updates, self._updates = self._updates, []
-        tensors = [
-            value
-            for update in updates
-            for value in (*(v for losses in update.losses for v in losses.values()), update.gradient_norm)
-        ]
-        numbers = iter(torch.stack([tensor.detach().double() for tensor in tensors]).tolist() if tensors else ())
+        tensors = [tensor.detach().double() for update in updates for tensor in update.numbers()]
+        numbers: Iterator[float] = iter(torch.stack(tensors).tolist() if tensors else [])
         for update in updates:
             losses = [{name: next(numbers) for name in batch} for batch in update.losses]
             self.steps.append(self._step(update, losses, next(numbers)))

@@ -1,22 +1,22 @@
-"""The learning rate of each step."""
+"""Learning rate schedules."""
 
 from __future__ import annotations
 
 from synmt.recipe.schema import TrainingRecipe
 
 INITIAL_RATE = 1e-7
-"""Where warm-up begins for `inverse_sqrt` (the PASCAL paper's scripts)."""
+"""The learning rate at the start of warm-up for `inverse_sqrt` (the PASCAL paper's scripts)."""
 
 
 def learning_rate(step: int, recipe: TrainingRecipe, model_dim: int, *, decays: int = 0) -> float:
     """Compute the learning rate of a step, counted from 1.
 
-    inverse_sqrt: from 1e-7 up to the peak in a line, then peak · √(warmup / step)
+    inverse_sqrt: linear from 1e-7 to the peak, then peak · √(warmup / step)
     noam:         factor · D^-½ · min(step^-½, step · warmup^-1½)      (Vaswani et al., 2017, equation 3)
-    constant:     up to the rate in a line, then the rate
-    plateau:      as constant, times decay^decays                      (Tran & Bisk, 2018: decay ½)
+    constant:     linear from 0 to the rate, then the rate
+    plateau:      constant, times decay^decays                         (Tran & Bisk, 2018: decay ½)
 
-    decays: how many validations so far were no better than the best before them.
+    decays: number of validations so far without improvement.
     """
     rate, warmup = recipe.learning_rate, recipe.warmup
     if recipe.schedule == "plateau":

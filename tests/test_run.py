@@ -1,4 +1,4 @@
-"""The run folder: what a checkpoint keeps, and what happens to it when a disk or a person interferes."""
+"""The run folder and its checkpoints, also when the disk is full or files are damaged."""
 
 import errno
 import json
@@ -12,11 +12,13 @@ from small import small_model
 
 from synmt.data.corpora import Corpus
 from synmt.errors import SynmtError, UsageError
+from synmt.model import weights
 from synmt.model.weights import save_weights
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, find_run, read_state, remove_leftovers
+from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.lifecycle import begin_run, check_run
 from synmt.training.stages import Prepared
@@ -52,6 +54,25 @@ def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
         assert torch.equal(one, two)
         assert optimizer.state[one].keys() == empty.state[two].keys()
         assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
+
+
+def test_the_tensors_of_an_optimiser_are_gone_through_once(tmp_path, monkeypatch):
+    model, optimizer = trained()
+    save_checkpoint(Run(tmp_path), 7, model, optimizer, {})
+    scans = []
+
+    class Counted(dict):
+        def items(self):
+            scans.append("items")
+            return super().items()
+
+        def __iter__(self):
+            scans.append("keys")
+            return super().__iter__()
+
+    monkeypatch.setattr(checkpoint, "load_tensors", lambda path: Counted(weights.load_tensors(path)))
+    load_checkpoint(Run(tmp_path).checkpoint(7), model, optimizer)
+    assert len(scans) == 1
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027])

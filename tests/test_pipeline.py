@@ -1,0 +1,77 @@
+"""A recipe trained from Python: which records come, and where the run is."""
+
+import threading
+
+import pytest
+from tiny import TRAINING, write_corpus, write_recipe
+
+from synmt.data.encoding import Progress
+from synmt.errors import UsageError
+from synmt.recipe.load import load_recipe
+from synmt.run import find_run
+from synmt.training.pipeline import prepare, train
+from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
+from synmt.training.stages import Prepared
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Make a folder with a tiny corpus and the recipe of a plain system."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(folder / "cache"))
+        text = write_corpus(folder / "text")
+        write_recipe(folder / "tiny.yaml", text, parser={}, syntax={}, training={**TRAINING, "use": "last"})
+        yield folder
+
+
+def records_of(place, *overrides, **options):
+    folders = {"runs": place / "runs", "data": place / "data"}
+    return list(train(place / "tiny.yaml", overrides, **folders, **options))
+
+
+def test_training_yields_progress_data_steps_scores_and_the_run_folder(place):
+    records = records_of(place, "training.log_every=4")
+    kinds = [type(record) for record in records if not isinstance(record, Progress)]
+    steps = [StepRecord, ValidationRecord] * 2
+    scores = [ScoreRecord] * 3
+    assert kinds == [Prepared, StartRecord, *steps, EndRecord, *scores, RunRecord]
+    assert records[-1] == RunRecord(place / "runs" / "tiny", "finished", 8)
+    assert find_run(records[-1].folder).info()["status"] == "finished"
+    stages = dict.fromkeys(record.stage for record in records if isinstance(record, Progress))
+    assert [*stages] == [f"prepare: {name}" for name in ("filter", "vocabulary", "train", "valid")] + ["translate test"]
+
+
+def test_a_finished_run_yields_its_scores_and_its_folder(place):
+    records_of(place, "name=again")
+    recipe = load_recipe(place / "tiny.yaml", ["name=again"])
+    records = list(train(recipe, runs=place / "runs", data=place / "data"))
+    assert [type(record) for record in records] == [ScoreRecord] * 3 + [RunRecord]
+    assert records[-1] == RunRecord(place / "runs" / "again", "finished", 8)
+
+
+def test_a_request_to_stop_ends_in_a_run_that_continues(place):
+    stop = threading.Event()
+    stop.set()
+    records = records_of(place, "name=stopped", stop=stop)
+    assert records[-1] == RunRecord(place / "runs" / "stopped", "interrupted", 0)
+    assert records_of(place, "name=stopped")[-1] == RunRecord(place / "runs" / "stopped", "finished", 8)
+
+
+def test_training_that_is_abandoned_leaves_the_run_folder_unlocked(place):
+    for record in train(place / "tiny.yaml", ["name=left"], runs=place / "runs", data=place / "data"):
+        if isinstance(record, StepRecord):
+            break
+    assert records_of(place, "name=left")[-1].status == "finished"
+
+
+def test_preparing_ends_with_the_folder(place):
+    *progress, prepared = prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")
+    assert {type(record) for record in progress} == {Progress}
+    assert (prepared.folder / "corpus.json").is_file()
+    assert list(prepare(place / "tiny.yaml", ["vocabulary.size=100"], data=place / "data")) == [prepared]
+
+
+def test_overrides_belong_to_a_file(place):
+    with pytest.raises(UsageError, match=r"overrides.*load_recipe"):
+        next(train(load_recipe(place / "tiny.yaml"), ["name=x"]))
