@@ -370,7 +370,7 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: the same seed of a system is given twice"),
         (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
         (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
-        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words reads the source, and none was given"),
+        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words needs the source"),
         (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
         (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs --model"),
         (("one.de", "--model", "runs/a", "--contrast", "controlled"), "TRANSLATIONS does not go with --model"),

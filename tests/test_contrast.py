@@ -171,7 +171,7 @@ def test_pairs_that_are_the_same_but_for_blanks_are_left_out_and_named(tmp_path)
 BROKEN = [
     ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
     ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
-    ({"incorrect": "Der Hund rennt.\n"}, "no pair whose right and wrong translation differ"),
+    ({"incorrect": "Der Hund rennt.\n"}, "right and the wrong translation are the same in every pair"),
 ]
 
 
@@ -184,7 +184,7 @@ def test_a_broken_folder_is_refused(tmp_path, texts, message):
 def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
     folder = write_set(tmp_path / "set")
     (folder / "src.fr").write_text("x\n", encoding="utf-8")
-    with pytest.raises(SynmtError, match=r"one text src.LANGUAGE here, and there is src.en, src.fr"):
+    with pytest.raises(SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"):
         read_contrasts([str(folder)])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SynmtError, match="has no contrastive set"):
@@ -194,19 +194,19 @@ def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("set.tsv", "source\tcorrect\nA\tB\n", "names no column incorrect"),
-        ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two of its columns"),
+        ("set.tsv", "source\tcorrect\nA\tB\n", "the header has no column incorrect"),
+        ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two columns have the same name"),
         ("set.tsv", "source\tcorrect\tincorrect\nA\tB\n", r"set.tsv: line 2: 2 cells, but 3 columns"),
-        ("set.json", "{", "is no JSON"),
-        ("set.json", {"source": "A"}, "is no list of entries"),
-        ("set.json", "[" * 100_000, "lists too deep"),
+        ("set.json", "{", "not JSON"),
+        ("set.json", {"source": "A"}, "not a list of entries"),
+        ("set.json", "[" * 100_000, "nested too deeply"),
         ("set.json", [], "set.json: the contrastive set is empty"),
         ("set.tsv", "source\tcorrect\tincorrect\n", "set.tsv: the contrastive set is empty"),
-        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half a character"),
-        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half a character"),
-        ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: has no list 'errors'"),
-        ("set.json", [{"source": "A", "errors": []}], r"entry 1: has no text 'reference'"),
-        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: has no text 'contrastive'"),
+        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half of a surrogate pair"),
+        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half of a surrogate pair"),
+        ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: the list 'errors' is missing"),
+        ("set.json", [{"source": "A", "errors": []}], r"entry 1: the text 'reference' is missing"),
+        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: the text 'contrastive' is missing"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):

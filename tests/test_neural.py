@@ -103,7 +103,7 @@ def test_an_unknown_model_is_named(package):
 
 
 def test_comet_asks_for_the_source(package):
-    with pytest.raises(UsageError, match=r"COMET reads the source.*--source"):
+    with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
         score_system(HYPOTHESES, REFERENCES, ["comet"])
     with pytest.raises(SynmtError, match="1 source sentences do not belong to 2 references"):
         score_system(HYPOTHESES, REFERENCES, ["comet"], sources=["one"])
@@ -182,9 +182,9 @@ def test_beer_is_found_by_beer_home_and_known_by_its_archive(beer, tmp_path, mon
         ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores of 1 sentences, not of 2"),
         ("#!/bin/sh\n", r"its first line is ''"),
         ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
-        ("#!/bin/sh\nexit 3\n", r"failed with code 3: it says nothing"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"no number for sentence 2"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"no number for sentence 2"),
+        ("#!/bin/sh\nexit 3\n", r"failed with code 3: no message"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"invalid score of sentence 2"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"invalid score of sentence 2"),
         ("#!/no/such/shell\n", r"cannot be started \(No such file"),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_beer_cannot_do_is_said(beer, script, message):
 def test_without_beer_or_java_it_is_said_what_is_missing(beer, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
         make_metric("beer")
-    with pytest.raises(UsageError, match=r"bin: there is no script `beer` in the folder"):
+    with pytest.raises(UsageError, match=r"bin: the script `beer` is missing"):
         make_metric("beer", MetricOptions(beer_folder=tmp_path / "bin"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SynmtError, match="BEER needs Java"):

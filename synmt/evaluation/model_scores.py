@@ -50,7 +50,7 @@ class PairOptions(ModelOptions):
 
 def load_model(run: Path, options: ModelOptions) -> Translator:
     """Load the model of a run."""
-    decoding = {} if options.batch_size is None else {"batch_size": options.batch_size}
+    decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
     return Translator.load(
         find_run(run), device=options.device, which=options.checkpoint, remark=_logger.warning, **decoding
     )
