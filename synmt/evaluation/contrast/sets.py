@@ -66,17 +66,19 @@ def read_contrasts(names: Sequence[str]) -> ContrastSet:
     sets = [_without_identical(_read(name), name) for name in names]
     if len(sets) == 1:
         return sets[0]
-    joined = ContrastSet([], [], [] if all(one.trees is not None for one in sets) else None)
     for name, one in zip(names, sets, strict=True):
+        one.contrasts[:] = [replace(each, groups={"set": name, **each.groups}) for each in one.contrasts]
+    return _join(sets)
+
+
+def _join(sets: Sequence[ContrastSet]) -> ContrastSet:
+    trees, languages = [one.trees for one in sets], {one.languages for one in sets if one.languages}
+    joined = ContrastSet([], [], None if None in trees else [tree for one in trees for tree in one or ()])
+    for one in sets:
         first = len(joined.sources)
+        joined.contrasts.extend(replace(each, source=first + each.source) for each in one.contrasts)
         joined.sources.extend(one.sources)
-        joined.contrasts.extend(
-            replace(each, source=first + each.source, groups={"set": name, **each.groups}) for each in one.contrasts
-        )
         joined.identical.extend(one.identical)
-        if joined.trees is not None:
-            joined.trees.extend(one.trees or [])
-    languages = {one.languages for one in sets if one.languages}
     return replace(joined, languages=languages.pop() if len(languages) == 1 else None)
 
 
@@ -146,23 +148,22 @@ def _read_folders(path: Path) -> ContrastSet:
             "the folder has no contrastive set: neither src.en, correct.de and incorrect.de, nor folders with these",
             where=str(path),
         )
-    sources: list[str] = []
-    contrasts: list[Contrast] = []
-    languages: set[tuple[str, str]] = set()
-    for folder in folders:
-        files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
-        texts = [list(read_lines(file)) for file in files]
-        for file, text in zip(files[1:], texts[1:], strict=True):
-            if len(text) != len(texts[0]):
-                raise SynmtError(f"{len(text):,} lines, but {files[0]} has {len(texts[0]):,}", where=str(file))
-        languages.add((files[0].name.split(".")[1], files[1].name.split(".")[1]))
-        for number, (source, correct, incorrect) in enumerate(zip(*texts, strict=True), start=1):
-            where = f"{files[2]}: line {number}"
-            contrasts.append(
-                Contrast(len(sources), correct, (incorrect,), {"phenomenon": folder.resolve().name}, where)
-            )
-            sources.append(source)
-    return ContrastSet(sources, contrasts, languages=languages.pop() if len(languages) == 1 else None)
+    return _join([_read_folder(folder) for folder in folders])
+
+
+def _read_folder(folder: Path) -> ContrastSet:
+    files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
+    texts = [list(read_lines(file)) for file in files]
+    for file, text in zip(files[1:], texts[1:], strict=True):
+        if len(text) != len(texts[0]):
+            raise SynmtError(f"{len(text):,} lines, but {files[0]} has {len(texts[0]):,}", where=str(file))
+    groups = {"phenomenon": folder.resolve().name}
+    contrasts = [
+        Contrast(index, correct, (incorrect,), groups, f"{files[2]}: line {index + 1}")
+        for index, (correct, incorrect) in enumerate(zip(*texts[1:], strict=True))
+    ]
+    languages = files[0].name.split(".")[1], files[1].name.split(".")[1]
+    return ContrastSet(texts[0], contrasts, languages=languages)
 
 
 def _find_texts(folder: Path, kind: str) -> list[Path]:
