@@ -106,8 +106,8 @@ def test_a_package_says_in_one_sentence_what_lives_there(path):
     docstring = ast.get_docstring(tree_of(path)) or ""
     assert docstring.splitlines()[0].endswith((".", "?"))
     if path == Path("evaluation/__init__.py"):
-        # exports compare_systems, and imports it when it is used
-        body = [node for node in body if getattr(node, "name", "") != "__getattr__"]
+        # `__getattr__`, which imports compare_systems when it is used, and the type that it gives
+        body = body[:-2]
     # the command itself is `synmt.cli:main`
     assert path.parts[0] == "cli" or len(body) == 1, "a package's __init__ holds its sentence and nothing else"
 

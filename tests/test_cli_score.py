@@ -1,4 +1,4 @@
-"""`synmt score` as a person runs it."""
+"""`synmt score` as a user runs it."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def test_case_and_tokenisation_change_the_signature(files):
     assert "case:lc|eff:no|tok:char" in result.stdout
 
 
-def test_text_cut_into_words_earns_a_warning_on_stderr(files):
+def test_tokenised_text_gives_a_warning_on_stderr(files):
     (files / "cut.de").write_text("Der Affe .\nEr .\nJa .\n")
     result = run("-r", files / "ref.de", files / "cut.de", "-m", "bleu")
     assert "cut.de looks tokenised" in result.stderr
     assert "tokenised" not in result.stdout
     assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "--tokenize", "none").stderr
-    # RIBES wants words that are cut apart
+    # RIBES needs tokenised text
     assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "-m", "ribes").stderr
 
 
@@ -109,7 +109,7 @@ def test_text_cut_into_words_earns_a_warning_on_stderr(files):
         ("bleu,chrf", "char", []),
     ],
 )
-def test_a_language_without_spaces_earns_a_warning_of_what_needs_them(files, metrics, tokenize, warned):
+def test_a_language_without_spaces_gives_a_warning_about_metrics_that_need_them(files, metrics, tokenize, warned):
     (files / "ref.ja").write_text(
         "猿がバナナを一本食べています。\n彼は今日とても長く寝ています。\nはい。\n", encoding="utf-8"
     )
@@ -119,14 +119,14 @@ def test_a_language_without_spaces_earns_a_warning_of_what_needs_them(files, met
     assert all(line.endswith(end) for line, end in zip(said, warned, strict=True))
 
 
-def test_a_few_sentences_earn_a_warning_about_intervals(files):
+def test_a_few_sentences_give_a_warning_about_intervals(files):
     assert "fewer than 30 sentences" in run("-r", files / "ref.de", files / "one.de").stderr
     for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST)):
         (files / name).write_text("\n".join(lines * 10) + "\n", encoding="utf-8")
     assert "fewer than 30 sentences" not in run("-r", files / "ref.de", files / "one.de").stderr
 
 
-def test_systems_named_alike_are_told_apart_by_their_paths(files):
+def test_systems_with_the_same_name_are_shown_with_their_paths(files):
     (files / "sub").mkdir()
     (files / "sub" / "one.de").write_text("\n".join(SECOND))
     result = run("-r", files / "ref.de", files / "one.de", files / "sub" / "one.de", "-m", "bleu", "--json")
@@ -136,7 +136,7 @@ def test_systems_named_alike_are_told_apart_by_their_paths(files):
     ]
 
 
-def test_what_bleu_is_made_of_is_that_of_sacrebleu(files):
+def test_the_components_of_bleu_are_those_of_sacrebleu(files):
     expected = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
     shown = [line.split() for line in run("-r", files / "ref.de", files / "one.de").stdout.splitlines()]
     numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
@@ -148,7 +148,7 @@ def test_what_bleu_is_made_of_is_that_of_sacrebleu(files):
     assert details["length_ratio"] == pytest.approx(expected.sys_len / expected.ref_len)
 
 
-def test_a_system_against_itself_differs_by_nothing_in_every_test(files):
+def test_a_system_does_not_differ_from_itself_in_any_test(files):
     every = ("--tests", "bootstrap,randomization,t,ks", "--json", "--metric", "bleu,ter")
     result = run("-r", files / "ref.de", files / "one.de", files / "one.de", *every)
     for found in json.loads(result.stdout)["systems"][1]["scores"].values():
@@ -156,7 +156,7 @@ def test_a_system_against_itself_differs_by_nothing_in_every_test(files):
         assert found["p_values"] == {"bootstrap": 1, "randomization": 1, "t": 1, "ks": 1}
 
 
-def test_the_order_of_systems_turns_the_sign_alone(files):
+def test_the_order_of_systems_changes_only_the_sign(files):
     def second(*names):
         result = run("-r", files / "ref.de", *(files / name for name in names), "--json", "-m", "chrf")
         return json.loads(result.stdout)["systems"][1]["scores"]["chrf"]
@@ -168,7 +168,7 @@ def test_the_order_of_systems_turns_the_sign_alone(files):
 
 
 @pytest.mark.parametrize("how", ["pattern", "seeds"])
-def test_seeds_are_one_system_by_a_pattern_or_by_their_names(files, how):
+def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     for number, lines in (("1", FIRST), ("2", SECOND)):
         (files / f"pascal.seed{number}.de").write_text("\n".join(lines))
     given = ["pascal.seed*.de"] if how == "pattern" else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
@@ -186,7 +186,7 @@ def test_seeds_are_one_system_by_a_pattern_or_by_their_names(files, how):
     assert "seeds" not in base
 
 
-def test_packed_seeds_are_told_by_what_stands_before_gz(files):
+def test_compressed_seeds_are_grouped_by_the_name_before_gz(files):
     for number, lines in (("1", FIRST), ("2", SECOND)):
         (files / f"pascal.{number}.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     given = [files / "pascal.1.gz", files / "pascal.2.gz", "--seeds"]
@@ -195,7 +195,7 @@ def test_packed_seeds_are_told_by_what_stands_before_gz(files):
 
 
 @pytest.mark.parametrize("folder", [".", "..", "/"])
-def test_a_folder_without_a_name_is_no_seed_and_no_run(files, monkeypatch, folder):
+def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, monkeypatch, folder):
     monkeypatch.chdir(files)
     result = run("-r", "ref.de", folder, "--seeds")
     assert f"{folder}: not a run folder" in str(result.exception)
@@ -232,7 +232,7 @@ def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     assert [row.split()[2] for row in rows] == ["2", "3"]
 
 
-def test_a_run_brings_its_reference_its_source_and_its_scoring(tmp_path, monkeypatch):
+def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for name, lines in (("base", FIRST), ("pascal", SECOND)):
         made = make_run(tmp_path / name, parser=False, evaluation={"tokenize": "char"})
@@ -267,7 +267,7 @@ def write_run(folder, *variants, lines, **sections):
         (made.test_folder("test") / f"{kind}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
-def test_what_a_pattern_stands_for_is_said(tmp_path):
+def test_the_matches_of_a_pattern_are_listed(tmp_path):
     for number, lines in ((1, FIRST), (2, SECOND)):
         training = {"seed": number, "device": "cpu" if number == 2 else "auto"}
         write_run(tmp_path / f"pascal-{number}", lines=lines, training=training)
@@ -292,7 +292,7 @@ def test_what_a_pattern_stands_for_is_said(tmp_path):
     ids=["variants", "steps", "options"],
 )
 @pytest.mark.parametrize("how", ["pattern", "seeds"])
-def test_runs_of_other_recipes_are_no_seeds_of_one_system(tmp_path, first, other, said, how):
+def test_runs_of_different_recipes_are_not_seeds_of_one_system(tmp_path, first, other, said, how):
     for name, recipe in (("mine.1", first), ("mine.2", other)):
         sections = {key: value for key, value in recipe.items() if key != "variants"}
         write_run(tmp_path / name, *recipe.get("variants", ()), lines=FIRST, **sections)
@@ -370,7 +370,7 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         (("-r", "ref.de", "one.de", "one.de", "--seeds"), "one.de: the same seed of a system is given twice"),
         (("-r", "ref.de", "one.de", "two.de", "--tests", "seeds"), "needs two or more seeds"),
         (("-r", "ref.de", "one.de", "--tests", "wilcoxon"), "there is no test 'wilcoxon'"),
-        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words reads the source, and none was given"),
+        (("-r", "ref.de", "one.de", "-m", "copied"), "copied words needs the source"),
         (("-r", "ref.de", "one.de", "--sentences", "all.txt"), "all.txt: unknown file format"),
         (("-r", "ref.de", "one.de", "--contrast", "controlled"), "--contrast needs --model"),
         (("one.de", "--model", "runs/a", "--contrast", "controlled"), "TRANSLATIONS does not go with --model"),
@@ -380,7 +380,7 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
         (("--model", "runs/a", "--source", "s"), "Give `--source FILE` and `--target FILE`, or `--contrast PATH`"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(files, monkeypatch, arguments, message):
+def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arguments, message):
     monkeypatch.chdir(files)
     monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
     result = run(*arguments)
@@ -449,7 +449,7 @@ def test_a_table_fits_80_columns_and_keeps_names_whole_as_long_as_it_can(name):
     assert whole[0] == max(len(name), len("system"))
 
 
-def test_a_name_in_wide_characters_has_the_room_that_it_takes():
+def test_wide_characters_count_as_two_columns():
     # a Japanese character is as wide as two letters
     assert console.fit(COLUMNS, [["日本語のモデル.de", *ROW]], None)[0][0] == 7 * 2 + 3
 
@@ -463,14 +463,14 @@ def test_a_name_in_wide_characters_has_the_room_that_it_takes():
         (os.fsdecode(b"latin-\xe9.de"), r"latin-\xe9.de"),
     ],
 )
-def test_a_name_is_shown_as_it_is_in_one_piece(files, name, shown):
+def test_a_name_is_shown_unchanged_on_one_line(files, name, shown):
     (files / name).write_text("\n".join(FIRST))
     result = run("-r", files / "ref.de", files / name, "-m", "chrf")
     assert result.exit_code == 0, result.output
     assert any(line.startswith(f"{shown} ") for line in result.stdout.splitlines())
 
 
-def test_a_narrow_terminal_breaks_the_middle_of_the_table_and_cuts_nothing(files):
+def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
     name = "multi30k-pascal-big.de"
     (files / name).write_text("\n".join(SECOND))
     given = ["-r", str(files / "ref.de"), str(files / "one.de"), str(files / name), "-m", "bleu"]

@@ -109,7 +109,7 @@ def test_a_folder_of_folders_is_one_set(tmp_path):
     assert [one.groups["phenomenon"] for one in found.contrasts] == ["a", "b"]
 
 
-def test_several_sets_are_told_apart(tmp_path, few):
+def test_several_sets_are_grouped_by_set(tmp_path, few):
     names = [str(write_set(tmp_path / name)) for name in ("one", "two")]
     found = read_contrasts([*names, "controlled"])
     assert found.sources[:2] == ["The dog runs."] * 2
@@ -149,7 +149,7 @@ def test_each_error_of_lingeval_is_a_contrast(tmp_path):
     ]
 
 
-def test_numbers_beyond_all_bounds_and_broken_characters_are_groups_of_their_own(tmp_path):
+def test_huge_numbers_and_broken_characters_are_separate_groups(tmp_path):
     error = {"type": "a\ud800", "contrastive": "Ein", "distance": int("9" * 400), "frequency": int("8" * 400)}
     [found] = read_contrasts([str(write(tmp_path / "set.json", [{**LINGEVAL[0], "errors": [error]}]))]).contrasts
     assert found.groups == {"phenomenon": "a?", "distance": "9" * 400, "frequency": "8" * 400}
@@ -168,7 +168,7 @@ def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     }
 
 
-def test_pairs_that_are_the_same_but_for_blanks_are_left_out_and_named(tmp_path):
+def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
     folder = write_set(tmp_path / "set", source="a\nb\nc\n", correct="x\ny\nz\n", incorrect="v\n y \nz\n")
     found = read_contrasts([str(folder)])
     assert [one.correct for one in found.contrasts] == ["x"]
@@ -178,7 +178,7 @@ def test_pairs_that_are_the_same_but_for_blanks_are_left_out_and_named(tmp_path)
 BROKEN = [
     ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
     ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
-    ({"incorrect": "Der Hund rennt.\n"}, "no pair whose right and wrong translation differ"),
+    ({"incorrect": "Der Hund rennt.\n"}, "right and the wrong translation are the same in every pair"),
 ]
 
 
@@ -191,7 +191,7 @@ def test_a_broken_folder_is_refused(tmp_path, texts, message):
 def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
     folder = write_set(tmp_path / "set")
     (folder / "src.fr").write_text("x\n", encoding="utf-8")
-    with pytest.raises(SynmtError, match=r"one text src.LANGUAGE here, and there is src.en, src.fr"):
+    with pytest.raises(SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"):
         read_contrasts([str(folder)])
     (tmp_path / "empty").mkdir()
     with pytest.raises(SynmtError, match="has no contrastive set"):
@@ -201,19 +201,19 @@ def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("set.tsv", "source\tcorrect\nA\tB\n", "names no column incorrect"),
-        ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two of its columns"),
+        ("set.tsv", "source\tcorrect\nA\tB\n", "the header has no column incorrect"),
+        ("set.tsv", "source\tcorrect\tincorrect\tcorrect\n", "two columns have the same name"),
         ("set.tsv", "source\tcorrect\tincorrect\nA\tB\n", r"set.tsv: line 2: 2 cells, but 3 columns"),
-        ("set.json", "{", "is no JSON"),
-        ("set.json", {"source": "A"}, "is no list of entries"),
-        ("set.json", "[" * 100_000, "lists too deep"),
+        ("set.json", "{", "not JSON"),
+        ("set.json", {"source": "A"}, "not a list of entries"),
+        ("set.json", "[" * 100_000, "nested too deeply"),
         ("set.json", [], "set.json: the contrastive set is empty"),
         ("set.tsv", "source\tcorrect\tincorrect\n", "set.tsv: the contrastive set is empty"),
-        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half a character"),
-        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half a character"),
-        ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: has no list 'errors'"),
-        ("set.json", [{"source": "A", "errors": []}], r"entry 1: has no text 'reference'"),
-        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: has no text 'contrastive'"),
+        ("set.json", [{**LINGEVAL[0], "source": "\ud83d"}], r"entry 1: the text 'source' has half of a surrogate pair"),
+        ("set.json", [{**LINGEVAL[0], "reference": "a\udfff"}], r"the text 'reference' has half of a surrogate pair"),
+        ("set.json", [LINGEVAL[0], {"source": "A"}], r"entry 2: the list 'errors' is missing"),
+        ("set.json", [{"source": "A", "errors": []}], r"entry 1: the text 'reference' is missing"),
+        ("set.json", [{**CONTRAPRO[0], "errors": [{}]}], r"entry 1: the text 'contrastive' is missing"),
     ],
 )
 def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
@@ -221,7 +221,7 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
         read_contrasts([str(write(tmp_path / name, text))])
 
 
-def test_a_set_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_set_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
         read_contrasts([str(tmp_path / "nowhere")])
 
@@ -246,7 +246,7 @@ def of(pairs, phenomenon):
 
 
 def split_at(pair):
-    """Give what stands before the wrong word, the right and the wrong word, and what follows."""
+    """Split a pair into the text before the wrong word, the right and the wrong word, and the text after it."""
     right, wrong = words_of(pair.example.target), words_of(pair.incorrect)
     assert right[: pair.word] == wrong[: pair.word]
     missing = len(wrong) < len(right)
@@ -259,7 +259,7 @@ def test_exactly_one_word_differs_or_is_missing(pairs):
         _, right, wrong, _ = split_at(pair)
         assert right != wrong
         assert (wrong == "") == (pair.groups.get("particle") == "missing")
-        # what stands between the words is the same, but that a full stop takes the place of a comma before it
+        # punctuation is the same, except that a full stop replaces a comma before it
         between = [re.sub(r"\w+", "", text).replace(" ", "") for text in (pair.example.target, pair.incorrect)]
         assert between[0] == between[1] or (wrong == "" and between[0] == "," + between[1])
 
@@ -466,7 +466,7 @@ def test_pairs_of_sentences_written_by_hand(example, expected):
     assert found == expected
 
 
-def test_the_controlled_set_brings_gold_trees_and_groups_for_each_phenomenon(few, examples):
+def test_the_controlled_set_has_gold_trees_and_groups_for_each_phenomenon(few, examples):
     found = read_contrasts(["controlled"])
     assert found.trees is not None
     assert len(found.trees) == len(found.sources) == len(examples)
@@ -518,7 +518,7 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
     assert sum(advanced) == 2
 
 
-def test_given_trees_stand_beside_their_sources(tmp_path):
+def test_given_trees_are_aligned_with_their_sources(tmp_path):
     translator, given = Translator.load(make_run(tmp_path / "pascal", PASCAL)), some_set()
     flat = [flat_parse(source) for source in given.sources]
     parsed = decide(translator, given)
@@ -528,12 +528,12 @@ def test_given_trees_stand_beside_their_sources(tmp_path):
     assert abs(decide(translator, given, flat)[1].log_probability - parsed[1].log_probability) > 1e-4
 
 
-def test_what_is_cut_is_known(tmp_path):
+def test_decisions_from_cut_texts_are_marked(tmp_path):
     translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=12))
     assert all(one.cut for one in decide(translator, some_set())[:3])
 
 
-def test_what_the_vocabulary_does_not_know_is_known(tmp_path):
+def test_decisions_with_unknown_pieces_are_marked(tmp_path):
     translator = Translator.load(make_run(tmp_path / "words", parser=False))
     translator.target = Words(["Ein", "Hund", "läuft"])
     pairs = [("Ein Hund", "Ein Hund läuft"), ("Ein Hund", "Ein Affe")]
@@ -551,7 +551,7 @@ DECISIONS = [
 
 
 @pytest.mark.parametrize(("decision", "won", "tied", "by_piece"), DECISIONS)
-def test_the_right_one_has_to_beat_all_wrong_ones_and_a_tie_is_lost(decision, won, tied, by_piece):
+def test_the_right_translation_must_beat_all_wrong_ones_and_a_tie_is_lost(decision, won, tied, by_piece):
     assert (decision.won, decision.tied, decision.won_by_piece) == (won, tied, by_piece)
 
 
@@ -621,7 +621,7 @@ def test_the_interval_of_a_difference_is_that_of_resampled_sources():
     assert [comparison.low, comparison.high] == pytest.approx(np.quantile(found, [0.025, 0.975]).tolist(), abs=0.02)
 
 
-def test_a_group_that_no_resample_has_may_differ_by_anything():
+def test_a_group_that_is_in_no_resample_has_the_widest_interval():
     contrasts, models = drawn(1, count=3)
     contrasts = [replace(one, source=n, groups={"kind": str(n)}) for n, one in enumerate(contrasts)]
     [table] = tabulate(contrasts, models[:2], samples=1)
@@ -631,7 +631,7 @@ def test_a_group_that_no_resample_has_may_differ_by_anything():
     assert not np.isnan(ends).any()
 
 
-def test_groups_stand_in_the_order_of_their_numbers_and_too_many_have_no_table():
+def test_groups_are_sorted_by_number_and_too_many_have_no_table():
     values = [">15", "2", "10", "100 to 999", "b", "1,000 to 9,999", "a", "15"]
     contrasts = [Contrast(n, "x", ("y",), {"distance": value, "id": str(n)}, "") for n, value in enumerate(values)]
     assert groupings(contrasts)["distance"] == ["2", "10", "15", ">15", "100 to 999", "1,000 to 9,999", "a", "b"]

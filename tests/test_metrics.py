@@ -148,7 +148,7 @@ def test_a_signature_is_that_of_sacrebleu():
     assert len({make_metric(name).signature for name in COUNTED_HERE}) == len(COUNTED_HERE)
 
 
-def test_a_metric_is_found_in_capitals_too():
+def test_names_of_metrics_may_be_in_upper_case():
     assert make_metric("BLEU").title == "BLEU"
     assert make_metric(" chrF++").title == "chrF2++"
 
@@ -211,7 +211,7 @@ def test_exchanging_the_systems_changes_only_the_sign():
     assert 0.01 < there.p_value < 1
 
 
-def test_a_p_value_keeps_its_promise_where_there_is_no_difference():
+def test_the_bootstrap_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
     trials = [
         paired_bootstrap(
@@ -279,6 +279,6 @@ def test_text_without_spaces_between_words_is_recognised():
     assert not looks_unspaced(["", " "])
 
 
-def test_text_cut_into_words_is_recognised():
+def test_tokenised_text_is_recognised():
     assert looks_tokenized(["the monkey eats .", "it sleeps."])
     assert not looks_tokenized(["the monkey eats.", "it sleeps."])

@@ -17,7 +17,7 @@ def ribes_of(hypothesis, reference):
 
 
 def test_a_sentence_counted_by_hand():
-    # the words stand at 3 0 2 1 4 of the reference: six of the ten pairs ascend; none is missing
+    # the words are at 3 0 2 1 4 in the reference: six of the ten pairs ascend; no word is missing
     assert ribes_of("eats the a monkey banana", "the monkey a eats banana") == pytest.approx(60)
     # 3 of 4 words are aligned, in order; the reference is one word longer
     found = ribes_of("the monkey ate bananas", "the monkey eats ripe bananas")
@@ -28,7 +28,7 @@ def aligned(hypothesis, reference):
     return align(hypothesis.split(), reference.split())
 
 
-def test_a_repeated_word_is_told_by_the_shortest_context():
+def test_a_repeated_word_is_aligned_by_its_shortest_context():
     # the first "the" by "the dog", the second by "bit the"
     assert aligned("the dog bit the man", "the dog bit the man") == [0, 1, 2, 3, 4]
     # "the man" and "bit the" both lead to the same word
@@ -38,7 +38,7 @@ def test_a_repeated_word_is_told_by_the_shortest_context():
 
 
 def test_a_text_of_one_repeated_word_aligns_only_its_ends():
-    # "a a a a" stands once, and begins at the first word, ends at the last: P = 2/4
+    # "a a a a" occurs once, and begins at the first word, ends at the last: P = 2/4
     assert align(["a"] * 4, ["a"] * 4) == [0, 3]
     assert ribes_of("a a a a", "a a a a") == pytest.approx(100 * 0.5**0.25)
     assert round(ribes_of("a a a a", "a a a a"), 4) == 84.0896
@@ -128,7 +128,7 @@ def test_random_texts_are_aligned_as_by_a_search(kinds):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_score_lies_between_0_and_100_and_a_text_of_different_words_equals_itself(seed):
+def test_a_score_is_between_0_and_100_and_a_text_of_different_words_equals_itself(seed):
     draw = random.Random(seed)
     words = [f"w{n}" for n in range(20)]
     shuffled = draw.sample(words, 20)

@@ -33,7 +33,7 @@ SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja.", "Kinder bes
 
 
 def ratio(totals):
-    """Score by a ratio of sums, which is no mean of the segments' scores."""
+    """Score by a ratio of sums, which differs from the mean of the segments' scores."""
     return float(100 * totals[0] / totals[1])
 
 
@@ -80,7 +80,7 @@ def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
     assert p == pytest.approx(exact, abs=3 * 0.5 / 4000**0.5)
 
 
-def test_the_trials_of_a_few_segments_are_counted_with_the_observed_one_among_them():
+def test_the_observed_difference_counts_as_one_of_the_trials():
     # one segment: a trial exchanges it or not, and either difference is as large as the observed one
     one = [np.array([[3.0, 5.0]])]
     other = [np.array([[4.0, 5.0]])]
@@ -114,7 +114,7 @@ def test_trials_tossed_in_parts_equal_those_tossed_at_once():
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
-def test_randomization_keeps_its_promise_where_there_is_no_difference():
+def test_randomization_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
     trials = [
         approximate_randomization([drawn(random, 40)], [drawn(random, 40)], ratio, samples=199) for _ in range(200)
@@ -155,7 +155,7 @@ def test_the_t_test_and_the_test_of_distributions_are_scipys(seed):
     )
 
 
-def test_a_difference_without_spread_is_certain_and_none_is_none():
+def test_without_variance_p_is_0_for_a_difference_and_1_for_none():
     ones = np.ones(9)
     assert paired_t_test(ones, ones) == 1
     assert paired_t_test(ones, ones + 0.1) == 0
@@ -168,7 +168,7 @@ def test_a_difference_without_spread_is_certain_and_none_is_none():
     assert 0 < welch_test([25.0, 25.0], [26.0, 27.0]) < 1
 
 
-def test_seeds_are_described_by_hand():
+def test_the_spread_of_seeds_by_hand():
     found = spread([24.0, 25.0, 29.0])
     # (2² + 1² + 3²) / 2 = 7
     assert (found.mean, found.lowest, found.highest) == (26, 24, 29)
@@ -177,7 +177,7 @@ def test_seeds_are_described_by_hand():
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 4])
-def test_the_mean_of_drawn_seeds_varies_as_that_of_new_seeds_would(seeds):
+def test_the_mean_of_resampled_seeds_varies_like_that_of_new_seeds(seeds):
     values = np.random.default_rng(seeds).normal(25, 1, seeds)
     expected = values.var(ddof=1) / seeds
     every = [np.mean(one) for one in product(values, repeat=seeds - 1)]
@@ -211,7 +211,7 @@ def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "ribes"])
-def test_a_system_against_itself_differs_by_nothing_in_every_test(name):
+def test_a_system_does_not_differ_from_itself_in_any_test(name):
     metric = make_metric(name)
     seeds = [score(metric, lines, REFERENCES) for lines in (FIRST, SECOND)]
     _, one = compare_scores([seeds, seeds], SignificancePlan(tuple(TESTS), 200, 200))
@@ -225,7 +225,7 @@ def test_a_system_against_itself_differs_by_nothing_in_every_test(name):
     assert (alone.comparison.low, alone.comparison.high) == (0, 0)
 
 
-def test_seeds_of_one_system_only_cannot_be_tested_and_no_more_is_made_of_them():
+def test_the_test_of_seeds_has_no_result_if_one_system_has_one_seed():
     metric = make_metric("chrf")
     one, other = (score(metric, lines, REFERENCES) for lines in (FIRST, SECOND))
     first, second = compare_scores([[one], [one, other]], SignificancePlan(resamples=100, swaps=100))

@@ -1,8 +1,8 @@
-"""Statistics of segments, kept in files: what has been counted once is not counted again.
+"""A cache of the statistics of segments, so that a text is scored once by each metric.
 
-A file's name is a fingerprint of all that the statistics follow from: the metric's signature and the texts. It lies
-in the folder of a run's test set, `tests/NAME/segments/`, or in the cache, `$SYNMT_CACHE/segments/`. A kept score is
-bit for bit the one that would be counted: a file that is not whole, or of other texts, is counted and written again.
+The name of a cache file is a fingerprint of the metric's signature and of the texts. The files are stored in the folder
+of a run's test set, `tests/NAME/segments/`, or in `$SYNMT_CACHE/segments/`. A cached score equals the computed one bit
+for bit; a file that is damaged or belongs to other texts is ignored and replaced.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from synmt.evaluation.metrics import Metric, Score, check_texts, score_counted
 from synmt.files import cache_folder, fingerprint, write_atomically
 
 _FORMAT = 1
-"""To be raised when statistics change their meaning, or files their layout, so that older ones are left alone."""
+"""Increase it when the statistics or the layout of the files change, so that older files are ignored."""
 
 _STORED = "<f8"
-"""A double in the same order of bytes on every machine."""
+"""Doubles in the same byte order on every machine."""
 
 _WORTH_CACHING = 50
-"""Fewer segments are counted again: the cache would fill with small files. A run keeps its own all the same."""
+"""Smaller texts are not cached, except in run folders: the cache would fill with small files."""
 
 
 def cached_score(
@@ -39,43 +39,42 @@ def cached_score(
     sources: Sequence[str] | None = None,
     folder: Path | None = None,
 ) -> Score:
-    """Score translations as `metrics.score` does, by statistics that are kept.
+    """Score translations as `metrics.score` does, with statistics from the cache where possible.
 
-    folder: where a run keeps them; without one, or where it cannot be written to, they go into the cache.
+    folder: where a run stores its statistics; without a folder, or if it is read-only, they go into the cache.
     """
     check_texts(metric, hypotheses, references, sources)
     sources = sources if metric.reads_source else None
     identity = _identity(metric, hypotheses, references, sources)
     name = f"{fingerprint(identity)}.segments"
-    cached = cache_folder() / "segments" / name
-    own = cached if folder is None else folder / name
+    shared = cache_folder() / "segments" / name
+    own = shared if folder is None else folder / name
     statistics = _read(own, identity, len(references))
     if statistics is None:
-        # what the cache has goes into the run's folder as well, so that a copied run is complete
-        found = _read(cached, identity, len(references)) if folder else None
-        statistics = metric.statistics(hypotheses, references, sources) if found is None else found
-        if folder is not None and _write(own, identity, statistics):
-            return score_counted(metric, statistics)
-        if found is None and len(references) >= _WORTH_CACHING:
-            _write(cached, identity, statistics)
+        # cached statistics are copied into the run's folder, so that a copied run is complete
+        cached = _read(shared, identity, len(references)) if folder else None
+        statistics = metric.statistics(hypotheses, references, sources) if cached is None else cached
+        written = folder is not None and _write(own, identity, statistics)
+        if not written and cached is None and len(references) >= _WORTH_CACHING:
+            _write(shared, identity, statistics)
     return score_counted(metric, statistics)
 
 
 def _identity(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
 ) -> str:
-    """Write down all that the statistics follow from."""
+    """Write all that the statistics depend on."""
     texts = [_hash(lines) for lines in (hypotheses, references, sources) if lines is not None]
     return json.dumps([_FORMAT, metric.title, metric.signature, len(references), *texts])
 
 
 def _hash(lines: Sequence[str]) -> str:
-    # as JSON: joined lines could not be told from others that hold the line end themselves
+    # as JSON: different lines may be the same text when joined, if a line has a line end in it
     return hashlib.sha256(json.dumps(list(lines)).encode()).hexdigest()
 
 
 def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
-    """Read statistics; None where there are none, or where the file is not what it should be."""
+    """Read statistics; None if there is no file, or if it is damaged."""
     try:
         head, _, body = path.read_bytes().partition(b"\n")
     except OSError:
@@ -87,7 +86,7 @@ def _read(path: Path, identity: str, segments: int) -> DoubleArray | None:
 
 
 def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
-    """Keep statistics; tell whether that was possible."""
+    """Write statistics; tell whether that was possible."""
     body = zlib.compress(statistics.astype(_STORED).tobytes())
     with suppress(SynmtError, OSError), write_atomically(path, binary=True) as stream:
         stream.write(_head(identity, body) + b"\n" + body)
@@ -96,5 +95,5 @@ def _write(path: Path, identity: str, statistics: DoubleArray) -> bool:
 
 
 def _head(identity: str, body: bytes) -> bytes:
-    """Say what follows, and its checksum, in the first line."""
+    """Make the first line of a file: what the statistics depend on, and their checksum."""
     return json.dumps({"of": identity, "sha256": hashlib.sha256(body).hexdigest()}).encode()

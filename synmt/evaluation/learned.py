@@ -1,6 +1,6 @@
-"""COMET and BEER: metrics that were trained, each asked through its authors' own program.
+"""COMET and BEER: trained metrics, computed by the programs of their authors.
 
-Both score sentences; a text scores the mean of its sentences. What they print from 0 to 1 is multiplied by 100.
+The score of a text is the mean over its sentences. Scores from 0 to 1 are multiplied by 100.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from synmt.files import offline, stored_sha256
 
 
 def comet(options: MetricOptions) -> MeanMetric:
-    """Make COMET (Rei et al., 2020, 2022); its model is loaded when there is something to score."""
+    """Make COMET (Rei et al., 2020, 2022); its model is loaded for the first text."""
     return _Comet(options.comet_model)
 
 
 def beer(options: MetricOptions) -> MeanMetric:
-    """Make BEER 2.0 (Stanojević & Sima'an, 2014, 2015), which must be unpacked in a folder."""
-    given = options.beer_folder or os.environ.get("BEER_HOME")
-    if not given:
+    """Make BEER 2.0 (Stanojević & Sima'an, 2014, 2015), from the folder where it is unpacked."""
+    folder = options.beer_folder or os.environ.get("BEER_HOME")
+    if not folder:
         raise UsageError(
-            "BEER is not part of synmt, and nothing says where it is",
-            do="Unpack BEER 2.0 and name its folder by `--beer FOLDER` or BEER_HOME",
+            "BEER is not part of synmt, and its folder is not set",
+            do="Unpack BEER 2.0 and give its folder with `--beer FOLDER` or BEER_HOME",
         )
-    return _Beer(Path(given).expanduser())
+    return _Beer(Path(folder).expanduser())
 
 
 class _Comet(MeanMetric):
@@ -59,8 +59,8 @@ class _Comet(MeanMetric):
         if self._model.requires_references():
             texts["ref"] = references
         samples = [dict(zip(texts, lines, strict=True)) for lines in zip(*texts.values(), strict=True)]
-        found = self._model.predict(samples, gpus=int(torch.cuda.is_available()), progress_bar=False)
-        return [100 * float(score) for score in found.scores]
+        prediction = self._model.predict(samples, gpus=int(torch.cuda.is_available()), progress_bar=False)
+        return [100 * float(score) for score in prediction.scores]
 
 
 def _comet_package() -> Any:
@@ -68,13 +68,13 @@ def _comet_package() -> Any:
         package = import_module("comet")
     except ImportError as error:
         raise SynmtError(
-            f"COMET needs a package that is not installed ({error})", do="Install it with `pip install unbabel-comet`"
+            f"COMET is not installed ({error})", do="Install it with `pip install unbabel-comet`"
         ) from None
     # another package has the same name
     if not hasattr(package, "download_model"):
         raise SynmtError(
             "the installed package 'comet' is not the metric",
-            do="Install it, in an environment of its own, with `pip install unbabel-comet`",
+            do="Install it, in a separate environment, with `pip install unbabel-comet`",
         )
     return package
 
@@ -82,7 +82,7 @@ def _comet_package() -> Any:
 def _comet_identity(model: str) -> str:
     if not model.endswith(".ckpt"):
         return model
-    # two checkpoints may be named alike
+    # two checkpoints may have the same name
     return f"{Path(model).name}@{stored_sha256(Path(model))[:12]}"
 
 
@@ -92,8 +92,8 @@ def _load_comet(package: Any, model: str) -> Any:
         if model.endswith(".ckpt"):
             return package.load_from_checkpoint(model, **local)
         if offline() and "/" not in model:
-            # a name of before the hub: COMET would download it even if told to look at local files only
-            raise FileNotFoundError("SYNMT_OFFLINE allows only models of the hub, or a checkpoint's path")
+            # an old name, from before the hub: COMET would download it even with local_files_only
+            raise FileNotFoundError("SYNMT_OFFLINE allows only models of the hub, or the path of a checkpoint")
         return package.load_from_checkpoint(package.download_model(model, **local), **local)
     # COMET itself raises bare exceptions
     except Exception as error:
@@ -109,10 +109,9 @@ _BEER_LINE = re.compile(r"^sent (\d+) score is (\S+)$", re.MULTILINE)
 
 
 class _Beer(MeanMetric):
-    """BEER by its script, which prints `sent 1 score is 0.42` for each sentence.
+    """BEER, whose script prints `sent 1 score is 0.42` for each sentence.
 
-    The script ends with a line for the whole text: there the sum is divided by one sentence more than there
-    are, as the counter begins at 1. The mean of the sentences is therefore not taken from there.
+    The script's own score of the text is not used: it divides the sum by one sentence too many.
     """
 
     title = "BEER"
@@ -120,12 +119,10 @@ class _Beer(MeanMetric):
     def __init__(self, folder: Path) -> None:
         self._script = folder.resolve() / "beer"
         if not self._script.is_file():
-            raise UsageError(
-                "there is no script `beer` in the folder", where=str(folder), do="Name the folder of BEER 2.0"
-            )
+            raise UsageError("the script `beer` is missing", where=str(folder), do="Give the folder of BEER 2.0")
         if shutil.which("java") is None:
-            raise SynmtError("BEER needs Java, and there is no command `java`", do="Install a Java runtime")
-        # models apart, the program is what it is by its archives; a release has one named after its version
+            raise SynmtError("BEER needs Java, and the command `java` was not found", do="Install a Java runtime")
+        # the archives identify the program; one of a release is named after its version
         archives = sorted(self._script.parent.glob("*.jar"))
         parts = [f"{path.stem}@{stored_sha256(path)[:12]}" for path in archives or [self._script]]
         self.signature = f"nrefs:1|scale:100|version:{'+'.join(parts)}"
@@ -135,13 +132,13 @@ class _Beer(MeanMetric):
     ) -> Sequence[float]:
         with tempfile.TemporaryDirectory() as folder:
             for name, lines in (("hypotheses", hypotheses), ("references", references)):
-                # BEER takes a carriage return for the end of a line
+                # to BEER a carriage return ends a line
                 text = "".join(" ".join(line.split()) + "\n" for line in lines)
                 Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
             return self._read(self._run(folder), len(hypotheses))
 
     def _run(self, folder: str) -> str:
-        # names without a folder: the script forgets its quotes, and a colon would separate references
+        # names without a folder: the script does not quote them, and splits references at colons
         command = [str(self._script), "-s", "hypotheses", "-r", "references", "--printSentScores"]
         try:
             done = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", errors="replace")
@@ -150,23 +147,22 @@ class _Beer(MeanMetric):
                 f"BEER cannot be started ({error.strerror})", where=str(self._script), do="Make the script executable"
             ) from None
         if done.returncode:
-            said = (done.stderr or done.stdout).strip().splitlines() or ["it says nothing"]
-            raise SynmtError(f"BEER failed with code {done.returncode}: {said[-1]}", where=str(self._script))
+            output = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
+            raise SynmtError(f"BEER failed with code {done.returncode}: {output[-1]}", where=str(self._script))
         return done.stdout
 
     def _read(self, output: str, sentences: int) -> list[float]:
-        found = {int(number): _number(value) for number, value in _BEER_LINE.findall(output)}
-        if sorted(found) != list(range(1, sentences + 1)):
+        scores = {int(number): _number(value) for number, value in _BEER_LINE.findall(output)}
+        if sorted(scores) != list(range(1, sentences + 1)):
             first = next(iter(output.splitlines()), "")
             raise SynmtError(
-                f"BEER printed scores of {len(found):,} sentences, not of {sentences:,}; its first line is '{first}'",
+                f"BEER printed scores of {len(scores):,} sentences, not of {sentences:,}; its first line is '{first}'",
                 where=str(self._script),
                 do="Use release 2.0",
             )
-        wrong = [number for number, value in found.items() if not math.isfinite(value)]
-        if wrong:
-            raise SynmtError(f"BEER gives no number for sentence {wrong[0]}", where=str(self._script))
-        return [100 * found[number] for number in range(1, sentences + 1)]
+        if wrong := [number for number, value in scores.items() if not math.isfinite(value)]:
+            raise SynmtError(f"BEER printed an invalid score of sentence {wrong[0]}", where=str(self._script))
+        return [100 * scores[number] for number in range(1, sentences + 1)]
 
 
 def _number(text: str) -> float:

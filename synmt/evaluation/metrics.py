@@ -1,10 +1,10 @@
-"""Scores as statistics first: counted once per segment, summed over any group of segments, then one number.
+"""Metrics: statistics are counted once for each segment, summed over any group of segments, and turned into a score.
 
     score(group) = aggregate( Σ statistics[n] for n in group )
 
-The corpus, a bucket of lengths and a bootstrap resample are only different groups, so that a score by group
-and a significance test cost no second look at the text. BLEU, chrF and TER are those of sacreBLEU's command line.
-All are in points: where the authors of a metric print 0.83, it is 83 here.
+The corpus, the sentences of some length and a bootstrap resample are different groups of the same statistics, so the
+texts are read only once for all of them. BLEU, chrF and TER are those of sacreBLEU's command line. All scores are in
+points: 83 where the authors of a metric write 0.83.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ METRICS = {
     "comet": "synmt.evaluation.learned:comet",
     "beer": "synmt.evaluation.learned:beer",
 }
-"""Every metric by its name, and the function that makes it from MetricOptions; imported when it is made."""
+"""The function that makes each metric from MetricOptions; its module is imported when the metric is made."""
 
 
 class Metric(ABC):
-    """A way to score: what to count in a segment, and how the sum of the counts becomes one number.
+    """A metric: what to count in a segment, and how to compute a score from the sum of the counts.
 
-    title: the name that people know, `chrF2`.
-    signature: all that must be equal for two scores to be comparable.
+    title: its usual name, `chrF2`.
+    signature: two scores can be compared only if their signatures are equal.
     higher_is_better: False for an error rate.
-    reads_source: whether it needs the sentences that were translated.
+    reads_source: whether it needs the source sentences.
     """
 
     title: str
@@ -56,23 +56,23 @@ class Metric(ABC):
     def statistics(
         self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
     ) -> DoubleArray:
-        """Count what the score needs in each segment: (N, S)."""
+        """Count the statistics of each segment: (N, S)."""
 
     @abstractmethod
     def aggregate(self, totals: DoubleArray) -> float:
-        """Turn the statistics' sum over any group of segments, (S,), into the score of the group."""
+        """Compute the score of a group of segments from the sum of its statistics: (S,)."""
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
-        """Name the parts of which the score of a group is made; most metrics have none."""
+        """Compute the components of the score of a group, such as precisions; most metrics have none."""
         return {}
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
-        """Score each segment by itself: (N, S) -> (N,)."""
+        """Score each segment alone: (N, S) -> (N,)."""
         return np.array([self.aggregate(row) for row in statistics], dtype=np.float64)
 
 
 class MeanMetric(Metric):
-    """A metric that scores each segment by itself; a group's score is the mean: statistics are (score, 1)."""
+    """A metric that is the mean of the scores of the segments; its statistics are (score, 1)."""
 
     @abstractmethod
     def score_segments(
@@ -83,24 +83,24 @@ class MeanMetric(Metric):
     def statistics(
         self, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
     ) -> DoubleArray:
-        """Score each segment and count it: (N, 2)."""
+        """Give the score of each segment, and 1 as its count: (N, 2)."""
         points = self.score_segments(hypotheses, references, sources)
         assert len(points) == len(hypotheses), (len(points), len(hypotheses))
         return np.array([(score, 1) for score in points], dtype=np.float64)
 
     def aggregate(self, totals: DoubleArray) -> float:
-        """Average the scores of a group, given their sum and their number."""
+        """Divide the sum of the scores by their number."""
         return float(totals[0] / totals[1])
 
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """What a user may choose about a metric.
+    """Options of metrics.
 
-    tokenize: how BLEU cuts words, by sacreBLEU's names; `none` for text that is cut already.
-    lowercase: ignore case. TER always does, as in sacreBLEU, and RIBES, as its authors' script does.
+    tokenize: the tokenisation of BLEU, by sacreBLEU's names; `none` for tokenised text.
+    lowercase: ignore case in BLEU and chrF. TER always does, as in sacreBLEU, and RIBES, as in its authors' script.
     comet_model: COMET's model, by its name on the Hugging Face hub or the path of its checkpoint.
-    beer_folder: where BEER is unpacked; `BEER_HOME` says so too.
+    beer_folder: where BEER is unpacked; by default `$BEER_HOME`.
     """
 
     tokenize: str = "13a"
@@ -111,7 +111,7 @@ class MetricOptions:
 
 @dataclass(frozen=True)
 class Score:
-    """A system's score by one metric, with the statistics of every segment kept for regrouping: (N, S)."""
+    """The score of a text by one metric, and the statistics of its segments: (N, S)."""
 
     metric: Metric
     value: float
@@ -119,17 +119,17 @@ class Score:
 
     @property
     def signature(self) -> str:
-        """All that must be equal for two scores to be comparable."""
+        """The signature of the metric."""
         return self.metric.signature
 
     @property
     def details(self) -> dict[str, float]:
-        """The parts of which the score is made."""
+        """The components of the score, such as precisions."""
         return self.metric.details(self.statistics.sum(0))
 
 
 def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
-    """Make a metric by its name in METRICS, in capitals or not."""
+    """Make a metric by its name in METRICS, in upper or lower case."""
     known = name.strip().lower()
     if known not in METRICS:
         raise UsageError(
@@ -149,7 +149,7 @@ def score_system(
     tokenize: str = "13a",
     lowercase: bool = False,
 ) -> dict[str, Score]:
-    """Score one system's translations by each of the metrics named."""
+    """Score the translations of a system by each metric."""
     options = MetricOptions(tokenize, lowercase)
     return {name: score(make_metric(name, options), hypotheses, references, sources) for name in metrics}
 
@@ -157,20 +157,20 @@ def score_system(
 def score(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None = None
 ) -> Score:
-    """Score one system's translations by one metric."""
+    """Score the translations of a system by a metric."""
     check_texts(metric, hypotheses, references, sources)
     return score_counted(metric, metric.statistics(hypotheses, references, sources))
 
 
 def score_counted(metric: Metric, statistics: DoubleArray) -> Score:
-    """Score a system whose segments have been counted: (N, S)."""
+    """Compute a score from the statistics of the segments: (N, S)."""
     return Score(metric, metric.aggregate(statistics.sum(0)), statistics)
 
 
 def check_texts(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] | None
 ) -> None:
-    """Refuse texts that a metric cannot score together."""
+    """Raise an error for texts that a metric cannot score: different lengths, no lines, or a missing source."""
     if len(hypotheses) != len(references):
         raise SynmtError(f"{len(hypotheses):,} translations cannot be scored by {len(references):,} references")
     if not references:
@@ -178,21 +178,21 @@ def check_texts(
     if not metric.reads_source:
         return
     if sources is None:
-        raise UsageError(f"{metric.title} reads the source, and none was given", do="Give it with `--source`")
+        raise UsageError(f"{metric.title} needs the source", do="Give it with `--source`")
     if len(sources) != len(references):
         raise SynmtError(f"{len(sources):,} source sentences do not belong to {len(references):,} references")
 
 
 def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
-    """Read texts that belong together line by line: each must have as many lines as the first."""
+    """Read parallel texts; all must have the same number of lines as the first."""
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
     texts = [list(read_lines(path)) for path in paths]
-    first = f"{_named(paths[0])} has {len(texts[0]):,}"
+    first = f"{_name(paths[0])} has {len(texts[0]):,}"
     if not texts[0]:
-        raise SynmtError("the file is empty", where=_named(paths[0]))
+        raise SynmtError("the file is empty", where=_name(paths[0]))
     wrong = [
-        SynmtError(f"{len(text):,} lines, but {first}", where=_named(path), do="Line n of both must belong together")
+        SynmtError(f"{len(text):,} lines, but {first}", where=_name(path), do="Line n of both must belong together")
         for path, text in zip(paths, texts, strict=True)
         if len(text) != len(texts[0])
     ]
@@ -202,15 +202,15 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
 
 
 def looks_tokenized(lines: Sequence[str]) -> bool:
-    """Tell whether a tenth of the lines end in a full stop that stands alone, as in text cut into words."""
+    """Tell whether a tenth of the lines end in a full stop after a space, as in tokenised text."""
     return sum(line.rstrip().endswith(" .") for line in lines) * 10 > len(lines)
 
 
 def looks_unspaced(lines: Sequence[str]) -> bool:
-    """Tell whether most lines of some length have no space, as in languages that put none between words."""
+    """Tell whether most lines of more than ten characters have no space, as in Chinese or Japanese."""
     long = [words for words in map(str.split, lines) if sum(map(len, words)) > 10]
     return sum(len(words) == 1 for words in long) * 2 > len(long)
 
 
-def _named(path: str | Path) -> str:
+def _name(path: str | Path) -> str:
     return "standard input" if str(path) == "-" else str(path)

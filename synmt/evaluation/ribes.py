@@ -1,4 +1,4 @@
-"""RIBES: are the words of the reference there, and in its order (Isozaki et al., 2010; Hirao et al., 2014)?
+"""RIBES: a metric of word order (Isozaki et al., 2010; Hirao et al., 2014).
 
     RIBES = NKT · P^alpha · BP^beta · 100        alpha = 0.25, beta = 0.10
 
@@ -6,9 +6,9 @@
     P   = aligned words / words of the translation
     BP  = min(1, exp(1 - words of the reference / words of the translation))
 
-The numbers are those of the authors' script, version 1.03, times 100: words are what white space separates, their
-case is ignored, an empty line is one empty word, and a text scores the mean of its sentences. For languages written
-without spaces, and for punctuation to count as words, the text must be cut into words before.
+The scores are those of the authors' script, version 1.03, times 100: words are separated by white space, case is
+ignored, an empty line is one empty word, and the score of a text is the mean over its sentences. For languages written
+without spaces, and for punctuation to count as words, tokenise the text first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NamedTuple
 from synmt.evaluation.metrics import MeanMetric, MetricOptions
 
 ALPHA, BETA = 0.25, 0.10
-"""How much the precision and the brevity penalty weigh, as in the script."""
+"""Exponents of the precision and of the brevity penalty, as in the script."""
 
 _VERSION = "1.03"
 
@@ -44,7 +44,7 @@ class _Ribes(MeanMetric):
 
 
 def sentence_ribes(hypothesis: Sequence[str], reference: Sequence[str]) -> float:
-    """Score one sentence, given as words, from 0 to 1."""
+    """Score the words of one sentence, from 0 to 1."""
     positions = align(hypothesis, reference)
     precision = len(positions) / len(hypothesis)
     brevity_penalty = min(1.0, exp(1 - len(reference) / len(hypothesis)))
@@ -52,15 +52,14 @@ def sentence_ribes(hypothesis: Sequence[str], reference: Sequence[str]) -> float
 
 
 def align(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
-    """Find the positions in the reference of those words of the translation that can be aligned, in its order.
+    """Find the positions in the reference of those words of a translation that can be aligned, in its order.
 
-    A word belongs to the place where it stands in the reference if it is the only one of its kind in both
-    texts. A repeated one is told from its likes by the words around it: by the shortest n-gram that ends or
-    begins at the word and that each of the texts has exactly once. Of two equally short, the one that ends there
-    decides. A word without such an n-gram stays alone.
+    A word that is unique in both texts is aligned with itself. A repeated word is aligned by its context: by the
+    shortest n-gram that ends or begins at the word and is unique in both texts; of two equally short ones, by the one
+    that ends there. A word without such an n-gram is not aligned.
     """
     ending = _contexts(hypothesis, reference)
-    # what begins at a word ends at it when both texts are read from their end
+    # an n-gram that begins at a word ends at it in the reversed texts
     beginning = [*_contexts(hypothesis[::-1], reference[::-1])][::-1]
     positions = []
     for before, after in zip(ending, beginning, strict=True):
@@ -72,34 +71,33 @@ def align(hypothesis: Sequence[str], reference: Sequence[str]) -> list[int]:
 
 
 class _Context(NamedTuple):
-    """An n-gram that both texts have once: of so many words, and where it ends in the reference."""
+    """An n-gram that is unique in both texts: its number of words, and where it ends in the reference."""
 
     length: int
     position: int
 
 
 def _contexts(hypothesis: Sequence[str], reference: Sequence[str]) -> Iterator[_Context | None]:
-    """Find for each word of a translation the shortest n-gram that ends at it and that each text has once.
+    """Find for each word of a translation the shortest n-gram that ends at it and is unique in both texts.
 
-    Of the n-grams that end at the word, those longer than the longest that ends elsewhere in the translation too
-    stand there once. In the reference one of them stands once if the best place there shares it and the
-    second best does not.
+    An n-gram that ends at the word is unique in the translation if it is longer than all that end elsewhere too. It is
+    unique in the reference if it is not longer than the longest match there, and longer than the second longest.
     """
     own = _shared_endings(hypothesis, hypothesis)
     other = _shared_endings(hypothesis, reference)
-    for index, (repeated, found) in enumerate(zip(own, other, strict=True)):
-        (longest, position), (second, _), *_ = [*nlargest(2, ((n, k) for k, n in found.items())), (0, -1), (0, -1)]
+    for index, (repeated, matches) in enumerate(zip(own, other, strict=True)):
+        (longest, position), (second, _), *_ = [*nlargest(2, ((n, k) for k, n in matches.items())), (0, -1), (0, -1)]
         elsewhere = max((n for k, n in repeated.items() if k != index), default=0)
         length = 1 + max(elsewhere, second)
         yield _Context(length, position) if length <= longest else None
 
 
 def _shared_endings(one: Sequence[str], other: Sequence[str]) -> Iterator[dict[int, int]]:
-    """Count, for each word of one text and each place of the same word in another, how many words before agree too.
+    """Count how many words up to each word of one text match those up to each place of the same word in another.
 
         shared[i][k] = shared[i-1][k-1] + 1  where one[i] = other[k]
 
-    Only equal words are stored, so that a common sentence takes a time that grows with its length, not its square.
+    Only equal words are stored, so the time usually grows with the length of a sentence, not with its square.
     """
     places: dict[str, list[int]] = {}
     for position, word in enumerate(other):
@@ -111,9 +109,9 @@ def _shared_endings(one: Sequence[str], other: Sequence[str]) -> Iterator[dict[i
 
 
 def _order(positions: list[int], reference_length: int) -> float:
-    """Compute Kendall's τ from 0 to 1: the share of ascending pairs."""
+    """Compute Kendall's τ from 0 to 1: the proportion of ascending pairs."""
     if len(positions) < 2:
-        # one word has no order; it is right only where the reference has no second word either
+        # one word has no order; it is right only if the reference has no second word
         return float(len(positions) == reference_length == 1)
     pairs = len(positions) * (len(positions) - 1) / 2
     return sum(first < second for first, second in combinations(positions, 2)) / pairs

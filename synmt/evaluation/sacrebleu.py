@@ -1,7 +1,7 @@
-"""BLEU, chrF, chrF++ and TER by sacreBLEU, taken apart into statistics and an aggregate.
+"""BLEU, chrF, chrF++ and TER by sacreBLEU, split into statistics and an aggregate.
 
-sacreBLEU keeps both behind internal methods. This is the one file that calls them; the tests compare every
-number with sacreBLEU's public functions, so that a change there shows here.
+sacreBLEU has only internal methods for both. This is the only file that calls them; the tests compare every
+number with sacreBLEU's public functions, and so notice a change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLEU_ORDER = 4
 
 
 def bleu(options: MetricOptions) -> Metric:
-    """Make BLEU (Papineni et al., 2002) with the tokenisation and case asked for."""
+    """Make BLEU (Papineni et al., 2002) with the tokenisation and case of the options."""
     return _bleu(options, _BLEU_ORDER)
 
 
@@ -36,7 +36,7 @@ def bleu1(options: MetricOptions) -> Metric:
 
 
 def bleu2(options: MetricOptions) -> Metric:
-    """Make BLEU-2: BLEU of n-grams of up to two words, where BLEU has four."""
+    """Make BLEU-2: BLEU of n-grams of up to two words instead of four."""
     return _bleu(options, 2)
 
 
@@ -46,17 +46,17 @@ def bleu3(options: MetricOptions) -> Metric:
 
 
 def chrf(options: MetricOptions) -> Metric:
-    """Make chrF2 (Popović, 2015) with the case asked for."""
+    """Make chrF2 (Popović, 2015) with the case of the options."""
     return _Sacre(CHRF(lowercase=options.lowercase))
 
 
 def chrf_plus_plus(options: MetricOptions) -> Metric:
-    """Make chrF2++ (Popović, 2017): chrF2 with words and pairs of words beside the characters."""
+    """Make chrF2++ (Popović, 2017): chrF2 with words and pairs of words in addition to characters."""
     return _Sacre(CHRF(lowercase=options.lowercase, word_order=2))
 
 
 def ter(options: MetricOptions) -> Metric:
-    """Make TER (Snover et al., 2006), which ignores case and cuts at spaces, as sacreBLEU's does."""
+    """Make TER (Snover et al., 2006), with sacreBLEU's defaults: it ignores case and splits at spaces."""
     return _Sacre(TER(), higher_is_better=False)
 
 
@@ -64,7 +64,7 @@ class _Sacre(Metric):
     def __init__(self, inner: Inner, *, higher_is_better: bool = True) -> None:
         self._inner = inner
         self.higher_is_better = higher_is_better
-        # sacreBLEU knows the full name and the number of references only once it has counted something
+        # sacreBLEU knows the full name and the number of references only after it has counted something
         counted = inner._extract_corpus_statistics(["word"], [["word"]])
         self.title = inner._compute_score_from_stats(counted[0]).name
         self.signature = str(inner.get_signature())
@@ -83,19 +83,19 @@ class _Bleu(_Sacre):
         super().__init__(inner)
         self._order = inner.max_ngram_order
         if self._order != _BLEU_ORDER:
-            # sacreBLEU's signature is silent about the order
+            # sacreBLEU's signature leaves out the order
             signature = inner.get_signature()
             signature.update("order", self._order)
             self.title, self.signature = f"BLEU-{self._order}", str(signature)
 
     def details(self, totals: DoubleArray) -> dict[str, float]:
-        """Give the precisions in percent, smoothed as sacreBLEU prints them, and what the lengths do."""
-        found = cast(BLEUScore, self._inner._compute_score_from_stats(totals.tolist()))
-        precisions = {f"precision_{n}": float(value) for n, value in enumerate(found.precisions, start=1)}
-        return {**precisions, "brevity_penalty": float(found.bp), "length_ratio": float(found.ratio)}
+        """Compute smoothed precisions in percent, brevity penalty and length ratio, as sacreBLEU prints them."""
+        bleu = cast(BLEUScore, self._inner._compute_score_from_stats(totals.tolist()))
+        precisions = {f"precision_{n}": float(value) for n, value in enumerate(bleu.precisions, start=1)}
+        return {**precisions, "brevity_penalty": float(bleu.bp), "length_ratio": float(bleu.ratio)}
 
     def segment_scores(self, statistics: DoubleArray) -> DoubleArray:
-        """Give sentence BLEU: orders of which a sentence has no n-gram are left out, as in `sentence_bleu`."""
+        """Compute sentence BLEU, without orders longer than the sentence, as `sentence_bleu` does."""
         return np.array([self._sentence(*row) for row in statistics.tolist()], dtype=np.float64)
 
     def _sentence(self, length: float, reference_length: float, *counts: float) -> float:
@@ -114,7 +114,7 @@ class _Bleu(_Sacre):
 def _bleu(options: MetricOptions, order: int) -> Metric:
     _check_tokenization(options.tokenize)
     try:
-        # force: sacreBLEU's own remark on tokenised text would bypass --quiet
+        # force: sacreBLEU's warning about tokenised text would ignore --quiet
         inner = BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order)
         return _Bleu(inner)
     except (RuntimeError, ImportError):
@@ -125,7 +125,7 @@ def _bleu(options: MetricOptions, order: int) -> Metric:
     except OSError as error:
         raise SynmtError(
             f"cannot get the model of the tokenisation '{options.tokenize}' ({error})",
-            do="Try again with a network, or choose another, such as `--tokenize 13a`",
+            do="Try again with a network connection, or use another tokenisation, such as `--tokenize 13a`",
         ) from None
 
 

@@ -66,13 +66,8 @@ class ScoringInputs:
         return (text for system in self.systems for text in system.seeds)
 
 
-@dataclass(frozen=True)
-class _Location:
-    """The file of a system's translations; of a run also what is known of the test set."""
-
-    path: Path
-    hypotheses: Path
-    run: Outputs | None = None
+_Location = tuple[Path, Outputs | None]
+"""A file of translations, or a run folder with the outputs of its test set."""
 
 
 def read_systems(
@@ -100,16 +95,17 @@ def read_systems(
             names = ", ".join(_printable(path.name) for path in members)
             _logger.info(f"{_printable(name)}: {len(members)} seed{'s' * (len(members) > 1)}: {names}")
         check_one_system([path for path in members if path.is_dir()])
-    locations = _locate([path for _, members in groups for path in members], test)
-    runs = [(one.path, one.run) for one in locations if one.run]
+    locations = list(_locate([path for _, members in groups for path in members], test))
+    runs = [(path, run) for path, run in locations if run]
     if test and not runs:
         raise UsageError("none of the systems is a run, so none has test sets", where="--test", do="Leave it out")
     if reference is None:
         reference = _find_reference(runs)
     if source is None and runs:
         source = _test_folder(*runs[0]) / "source.txt"
-    first, *texts = read_aligned([reference, *(one.hypotheses for one in locations), *([source] if source else [])])
-    read = iter([_make_text(one, lines) for one, lines in zip(locations, texts, strict=False)])
+    hypotheses = [_test_folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
+    first, *texts = read_aligned([reference, *hypotheses, *([source] if source else [])])
+    read = iter([_make_text(*location, lines) for location, lines in zip(locations, texts, strict=False)])
     systems = _name_systems([(name, [next(read) for _ in members]) for name, members in groups])
     options = runs[0][1].scoring if runs else MetricOptions()
     return ScoringInputs(systems, Text(_printable(reference), first), texts[-1] if source else None, options)
@@ -175,17 +171,12 @@ def _check_existence(paths: Sequence[Path]) -> None:
         raise all_in_one(missing)
 
 
-def _locate(paths: Sequence[Path], test: str | None) -> list[_Location]:
-    """Find the translations of each path; all runs use the test set of the first run."""
-    locations = []
+def _locate(paths: Sequence[Path], test: str | None) -> Iterator[_Location]:
+    """Find the outputs of each run; all runs use the test set of the first run."""
     for path in paths:
-        if path.is_dir():
-            outputs = from_run(path, test)
-            test = outputs.test
-            locations.append(_Location(path, _test_folder(path, outputs) / "hypothesis.txt", outputs))
-        else:
-            locations.append(_Location(path, path))
-    return locations
+        outputs = from_run(path, test) if path.is_dir() else None
+        test = outputs.test if outputs else test
+        yield path, outputs
 
 
 def _test_folder(run: Path, outputs: Outputs) -> Path:
@@ -211,9 +202,8 @@ def _find_reference(runs: Sequence[tuple[Path, Outputs]]) -> Path:
     return _test_folder(first, outputs) / "reference.txt"
 
 
-def _make_text(location: _Location, lines: list[str]) -> Text:
-    folder = location.hypotheses.with_name("segments") if location.run else None
-    return Text(_printable(location.path), lines, folder)
+def _make_text(path: Path, run: Outputs | None, lines: list[str]) -> Text:
+    return Text(_printable(path), lines, _test_folder(path, run) / "segments" if run else None)
 
 
 def _name_systems(groups: Sequence[tuple[str, list[Text]]]) -> list[System]:

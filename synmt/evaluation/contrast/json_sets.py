@@ -7,7 +7,7 @@ where each error is a contrast, and ContraPro, a list of
     {"src segment": …, "ref segment": …, "src pronoun": …, "ref pronoun": …, "ante distance": …, "intrasegmental": …,
      "errors": [{"contrastive": …}, …]}
 
-where all errors are one contrast. What is no text or error is optional, and other keys are not read.
+where all errors are one contrast. Keys other than texts and errors are optional, and unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from synmt.errors import SynmtError
 from synmt.files import open_binary
 
 _FARTHEST = 3
-"""ContraPro's evaluation counts antecedents that are farther away, in sentences, as one group."""
+"""Larger distances of the antecedent, in sentences, are one group, as in ContraPro's evaluation."""
 
 Errors = list[tuple[tuple[str, ...], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A source with its right translation.
+    """A source, its right translation, and its contrasts.
 
-    errors: the wrong translations of each contrast, and what it is counted under.
+    errors: of each contrast the wrong translations, and the value of each grouping.
     """
 
     source: str
@@ -41,18 +41,16 @@ class Entry:
 
 
 def read_entries(path: Path) -> Iterator[Entry]:
-    """Read a set in either form."""
+    """Read a set in either format."""
     with open_binary(path) as stream:
         try:
             entries = json.load(stream)
         except RecursionError:
-            raise SynmtError(
-                "is no JSON of a contrastive set: its lists stand in lists too deep", where=str(path)
-            ) from None
+            raise _wrong("not a contrastive set: the JSON is nested too deeply", str(path)) from None
         except ValueError as error:
-            raise SynmtError(f"is no JSON ({error})", where=str(path)) from None
+            raise SynmtError(f"not JSON ({error})", where=str(path)) from None
     if not isinstance(entries, list):
-        raise _wrong("is no list of entries", str(path))
+        raise _wrong("not a list of entries", str(path))
     for number, entry in enumerate(entries, start=1):
         yield _entry(entry, f"{path}: entry {number}")
 
@@ -60,7 +58,7 @@ def read_entries(path: Path) -> Iterator[Entry]:
 def _entry(entry: Any, where: str) -> Entry:
     errors = entry.get("errors") if isinstance(entry, dict) else None
     if not isinstance(errors, list) or not all(isinstance(error, dict) for error in errors):
-        raise _wrong("has no list 'errors'", where)
+        raise _wrong("the list 'errors' is missing", where)
     if "ref segment" in entry:
         wrong = tuple(_text(error, "contrastive", where) for error in errors)
         contrasts = [(wrong, _pronoun_groups(entry))] if wrong else []
@@ -87,19 +85,16 @@ def _pronoun_groups(entry: dict[str, Any]) -> dict[str, Any]:
 def _text(values: dict[str, Any], name: str, where: str) -> str:
     text = values.get(name)
     if not isinstance(text, str):
-        raise _wrong(f"has no text '{name}'", where)
-    if not _is_unicode(text):
-        raise _wrong(f"the text '{name}' has half a character, such as \\ud83d without its other half", where)
-    # a line end would be one more sentence for a parser
+        raise _wrong(f"the text '{name}' is missing", where)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise _wrong(f"the text '{name}' has half of a surrogate pair, such as \\ud83d alone", where)
+    # a parser would take a line end for the end of a sentence
     return " ".join(text.splitlines())
-
-
-def _is_unicode(text: str) -> bool:
-    """Tell whether a text can be written; escapes of JSON may spell half of a pair of surrogates."""
-    return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _wrong(what: str, where: str) -> SynmtError:
     return SynmtError(
-        what, where=where, allowed="JSON as of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
+        what,
+        where=where,
+        allowed="The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)",
     )

@@ -1,11 +1,11 @@
-"""Contrastive sets: sources with a right translation and wrong ones, from folders, tables, JSON, or made here.
+"""Contrastive sets: sources with a right translation and wrong ones, in folders, tables, JSON, or generated.
 
-FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, named by phenomenon
-FILE.tsv                                   a row of names first: source, correct, incorrect, and any others to group by
+FOLDER/src.en, correct.de, incorrect.de    line by line, .gz too; or a folder of such folders, one for each phenomenon
+FILE.tsv                                   with a header: source, correct, incorrect, and any columns to group by
 FILE.json                                  LingEval97 (Sennrich, 2017) or ContraPro (Müller et al., 2018)
 controlled                                 agreement, case and particles in the controlled corpus's test set
 
-In ContraPro a reference has several wrong translations, and has to beat all of them.
+In ContraPro a reference has several wrong translations, and must be more probable than all of them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from synmt.syntax.whitespace import without_whitespace
 CONTROLLED = "controlled"
 
 _LONGEST = 15
-"""Longer distances are one group, as in LingEval97."""
+"""Distances above this are one group, as in LingEval97."""
 _MOST_DIGITS = 18
-"""Whoever writes a longer number does not count with it."""
-_NEEDED = ("source", "correct", "incorrect")
+"""Longer digit strings are labels, not numbers."""
+_REQUIRED = ("source", "correct", "incorrect")
 
 
 @dataclass(frozen=True)
 class Contrast:
     """A right translation and wrong ones of the same source.
 
-    source: its place among the sources of the set.
-    groups: what it is counted under, by the name of each grouping.
+    source: its index in the sources of the set.
+    groups: the group of the contrast in each grouping, such as {"phenomenon": "agreement"}.
     where: file and line, or entry.
     """
 
@@ -47,12 +47,11 @@ class Contrast:
 
 @dataclass(frozen=True)
 class ContrastSet:
-    """Contrasts to judge a model by.
+    """Contrasts, and the sources that they share.
 
-    sources: each is parsed and read once.
-    trees: of the sources, where the set brings gold ones.
-    languages: (source, target), where the files' names say so.
-    identical: where right and wrong translation are the same; these are left out.
+    trees: gold trees of the sources, if the set has them.
+    languages: (source, target), if the names of the files have them.
+    identical: places of contrasts that are left out, as their right and wrong translation are the same.
     """
 
     sources: list[str]
@@ -63,37 +62,41 @@ class ContrastSet:
 
 
 def read_contrasts(names: Sequence[str]) -> ContrastSet:
-    """Read one set or several as one; where there are several, the set is a grouping of its own."""
-    sets = [_usable(_read(name), name) for name in names]
+    """Read sets and join them; if there are several, contrasts are also grouped by set."""
+    sets = [_without_identical(_read(name), name) for name in names]
     if len(sets) == 1:
         return sets[0]
-    joined = ContrastSet([], [], [] if all(one.trees is not None for one in sets) else None)
     for name, one in zip(names, sets, strict=True):
+        one.contrasts[:] = [replace(each, groups={"set": name, **each.groups}) for each in one.contrasts]
+    return _join(sets)
+
+
+def _join(sets: Sequence[ContrastSet]) -> ContrastSet:
+    trees, languages = [one.trees for one in sets], {one.languages for one in sets if one.languages}
+    joined = ContrastSet([], [], None if None in trees else [tree for one in trees for tree in one or ()])
+    for one in sets:
         first = len(joined.sources)
+        joined.contrasts.extend(replace(each, source=first + each.source) for each in one.contrasts)
         joined.sources.extend(one.sources)
-        joined.contrasts.extend(
-            replace(each, source=first + each.source, groups={"set": name, **each.groups}) for each in one.contrasts
-        )
         joined.identical.extend(one.identical)
-        if joined.trees is not None:
-            joined.trees.extend(one.trees or [])
-    languages = {one.languages for one in sets if one.languages}
     return replace(joined, languages=languages.pop() if len(languages) == 1 else None)
 
 
-def _usable(read: ContrastSet, name: str) -> ContrastSet:
-    """Leave out what nobody can tell apart; blanks do not count."""
-    for contrast in read.contrasts:
-        if not without_whitespace(read.sources[contrast.source]):
-            raise SynmtError("the source has no text", where=contrast.where)
-    same = [one for one in read.contrasts if any(one.correct.split() == wrong.split() for wrong in one.incorrect)]
-    left = {id(one) for one in same}
-    kept = [one for one in read.contrasts if id(one) not in left]
-    if not read.contrasts:
+def _without_identical(contrast_set: ContrastSet, name: str) -> ContrastSet:
+    """Leave out contrasts whose translations differ in white space only; raise an error if none is left."""
+    if not contrast_set.contrasts:
         raise SynmtError("the contrastive set is empty", where=name)
-    if not kept:
-        raise SynmtError("there is no pair whose right and wrong translation differ", where=name)
-    return replace(read, contrasts=kept, identical=[one.where for one in same])
+    different, identical = [], []
+    for contrast in contrast_set.contrasts:
+        if not without_whitespace(contrast_set.sources[contrast.source]):
+            raise SynmtError("the source has no text", where=contrast.where)
+        if any(contrast.correct.split() == wrong.split() for wrong in contrast.incorrect):
+            identical.append(contrast.where)
+        else:
+            different.append(contrast)
+    if not different:
+        raise SynmtError("the right and the wrong translation are the same in every pair", where=name)
+    return replace(contrast_set, contrasts=different, identical=identical)
 
 
 def _read(name: str) -> ContrastSet:
@@ -104,13 +107,13 @@ def _read(name: str) -> ContrastSet:
         return _read_folders(path)
     if not path.exists():
         raise UsageError(
-            "there is no such contrastive set",
+            "no such contrastive set",
             where=name,
-            allowed=f"A folder with src.en, correct.de and incorrect.de, or of such folders; a .tsv or .json file; "
+            allowed="A folder with src.en, correct.de and incorrect.de, or with such folders; a .tsv or .json file; "
             f"or the word {CONTROLLED}",
         )
     if ".json" in path.suffixes:
-        return _of_entries(read_entries(path))
+        return _from_entries(read_entries(path))
     return _read_table(path)
 
 
@@ -121,90 +124,89 @@ def _controlled() -> ContrastSet:
     examples = generate(train=0, valid=0)["test"]
     contrasts = []
     for index, example in enumerate(examples):
-        of_sentence = {"split": example.split, "phenomenon of the sentence": example.phenomenon}
+        sentence_groups = {"split": example.split, "phenomenon of the sentence": example.phenomenon}
         for pair in contrastive_pairs([example]):
-            own = {name: _of_pair(name, value) for name, value in pair.groups.items()}
-            groups = {"phenomenon": pair.phenomenon, **own, **of_sentence}
+            pair_groups = {name: _controlled_label(name, value) for name, value in pair.groups.items()}
+            groups = {"phenomenon": pair.phenomenon, **pair_groups, **sentence_groups}
             where = f"{CONTROLLED}: sentence {index + 1}, {pair.phenomenon}"
             contrasts.append(Contrast(index, example.target, (pair.incorrect,), groups, where))
     return ContrastSet([one.source for one in examples], contrasts, [one.parse for one in examples], ("en", "de"))
 
 
-def _of_pair(name: str, value: str | int) -> str:
-    """Name the group of a value; the long distances of the controlled corpus are rare, and share groups."""
+def _controlled_label(name: str, value: str | int) -> str:
+    """Name the group of a value; long distances are rare in the controlled corpus, and share groups."""
     if isinstance(value, str) or not name.endswith("distance") or value < 3:
         return str(value)
     return ">10" if value > 10 else "6 to 10" if value > 5 else "3 to 5"
 
 
 def _read_folders(path: Path) -> ContrastSet:
-    folders = [path] if _texts(path, "src") else sorted(one for one in path.iterdir() if one.is_dir())
-    folders = [one for one in folders if _texts(one, "src")]
+    folders = [path] if _find_texts(path, "src") else sorted(one for one in path.iterdir() if one.is_dir())
+    folders = [one for one in folders if _find_texts(one, "src")]
     if not folders:
         raise SynmtError(
-            "has no contrastive set: neither src.en, correct.de and incorrect.de, nor folders with these",
+            "the folder has no contrastive set: neither src.en, correct.de and incorrect.de, nor folders with these",
             where=str(path),
         )
-    sources: list[str] = []
-    contrasts: list[Contrast] = []
-    languages: set[tuple[str, str]] = set()
-    for folder in folders:
-        files = [_text(folder, kind) for kind in ("src", "correct", "incorrect")]
-        texts = [list(read_lines(file)) for file in files]
-        for file, text in zip(files[1:], texts[1:], strict=True):
-            if len(text) != len(texts[0]):
-                raise SynmtError(f"{len(text):,} lines, but {files[0]} has {len(texts[0]):,}", where=str(file))
-        languages.add((files[0].name.split(".")[1], files[1].name.split(".")[1]))
-        for number, (source, correct, incorrect) in enumerate(zip(*texts, strict=True), start=1):
-            where = f"{files[2]}: line {number}"
-            contrasts.append(
-                Contrast(len(sources), correct, (incorrect,), {"phenomenon": folder.resolve().name}, where)
-            )
-            sources.append(source)
-    return ContrastSet(sources, contrasts, languages=languages.pop() if len(languages) == 1 else None)
+    return _join([_read_folder(folder) for folder in folders])
 
 
-def _texts(folder: Path, kind: str) -> list[Path]:
+def _read_folder(folder: Path) -> ContrastSet:
+    files = [_find_text(folder, kind) for kind in ("src", "correct", "incorrect")]
+    texts = [list(read_lines(file)) for file in files]
+    for file, text in zip(files[1:], texts[1:], strict=True):
+        if len(text) != len(texts[0]):
+            raise SynmtError(f"{len(text):,} lines, but {files[0]} has {len(texts[0]):,}", where=str(file))
+    groups = {"phenomenon": folder.resolve().name}
+    contrasts = [
+        Contrast(index, correct, (incorrect,), groups, f"{files[2]}: line {index + 1}")
+        for index, (correct, incorrect) in enumerate(zip(*texts[1:], strict=True))
+    ]
+    languages = files[0].name.split(".")[1], files[1].name.split(".")[1]
+    return ContrastSet(texts[0], contrasts, languages=languages)
+
+
+def _find_texts(folder: Path, kind: str) -> list[Path]:
     return sorted(path for path in folder.glob(f"{kind}.*") if len(path.name.removesuffix(".gz").split(".")) == 2)
 
 
-def _text(folder: Path, kind: str) -> Path:
-    found = _texts(folder, kind)
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
+def _find_text(folder: Path, kind: str) -> Path:
+    paths = _find_texts(folder, kind)
+    if len(paths) != 1:
+        names = ", ".join(path.name for path in paths) or "none"
         raise SynmtError(
-            f"there must be one text {kind}.LANGUAGE here, and there is {names}",
+            f"the folder must have one text {kind}.LANGUAGE, and has {names}",
             where=str(folder),
             allowed="LANGUAGE is a suffix without a dot, such as en; .gz may follow",
         )
-    return found[0]
+    return paths[0]
 
 
 def _read_table(path: Path) -> ContrastSet:
     lines = read_lines(path)
     names = next(lines, "").rstrip("\r").split("\t")
-    missing = [name for name in _NEEDED if name not in names]
+    missing = [name for name in _REQUIRED if name not in names]
     if missing or len(set(names)) < len(names):
         raise SynmtError(
-            f"its first line names no column {missing[0]}" if missing else "two of its columns have the same name",
+            f"the header has no column {missing[0]}" if missing else "two columns have the same name",
             where=str(path),
-            allowed="Columns, with tabs between: source, correct, incorrect, and others to group by, each name once",
+            allowed="Columns, separated by tabs: source, correct, incorrect, and others to group by, each name once",
         )
-    return _of_entries(_rows(path, names, lines))
+    return _from_entries(_read_rows(path, names, lines))
 
 
-def _rows(path: Path, names: list[str], lines: Iterator[str]) -> Iterator[Entry]:
+def _read_rows(path: Path, names: list[str], lines: Iterator[str]) -> Iterator[Entry]:
     for number, line in enumerate(lines, start=2):
         cells = line.rstrip("\r").split("\t")
         if len(cells) != len(names):
             raise SynmtError(f"{len(cells)} cells, but {len(names)} columns", where=f"{path}: line {number}")
         row = dict(zip(names, cells, strict=True))
-        source, correct, incorrect = (row.pop(name) for name in _NEEDED)
+        source, correct, incorrect = (row.pop(name) for name in _REQUIRED)
         groups = {"phenomenon": row.pop("phenomenon"), **row} if "phenomenon" in row else row
         yield Entry(source, correct, [((incorrect,), groups)], f"{path}: line {number}")
 
 
-def _of_entries(entries: Iterator[Entry]) -> ContrastSet:
+def _from_entries(entries: Iterator[Entry]) -> ContrastSet:
     sources: list[str] = []
     contrasts: list[Contrast] = []
     for entry in entries:
@@ -216,8 +218,8 @@ def _of_entries(entries: Iterator[Entry]) -> ContrastSet:
 
 
 def _label(name: str, value: object) -> str:
-    """Name the group of a value: long distances are one, frequencies are told apart by their number of digits."""
-    # half a character, which JSON can spell, cannot be printed
+    """Name the group of a value: long distances are one group, frequencies are grouped by their number of digits."""
+    # JSON can contain half of a surrogate pair, which cannot be printed
     text = str(value).encode(errors="replace").decode()
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
         return text

@@ -1,4 +1,4 @@
-"""`synmt score --model` as a person runs it."""
+"""`synmt score --model` as a user runs it."""
 
 import json
 import math
@@ -79,7 +79,7 @@ def test_each_pair_is_a_line_of_json_in_its_order(folder):
     assert "1 pairs are not in the summary" in result.stderr
 
 
-def test_the_summary_adds_up_what_the_pairs_say(folder):
+def test_the_summary_is_the_sum_of_the_pairs(folder):
     lines = [json.loads(line) for line in pairs_of(folder).stdout.splitlines()]
     report = json.loads(pairs_of(folder, as_json=True).stdout)
     assert report["pairs"] == lines
@@ -97,13 +97,13 @@ def test_the_summary_adds_up_what_the_pairs_say(folder):
         assert summary[f"perplexity_by_{unit}"] == pytest.approx(math.exp(-nats / count))
 
 
-def test_the_table_of_the_summary_is_no_part_of_the_output(folder):
+def test_the_table_of_the_summary_is_not_on_stdout(folder):
     result = pairs_of(folder)
     assert "perplexity by word" in result.stderr
     assert "perplexity by word" not in result.stdout
 
 
-def test_what_is_too_long_is_named(folder):
+def test_lines_that_are_too_long_are_named(folder):
     if not (folder / "short").exists():
         make_run(folder / "short", parser=False, max_pieces=6)
     result = pairs_of(folder, "short")
@@ -113,7 +113,7 @@ def test_what_is_too_long_is_named(folder):
     assert json.loads(result.stdout.splitlines()[0])["dropped"]["source"] > 0
 
 
-def test_a_model_that_reads_trees_takes_those_that_are_given(folder):
+def test_a_model_that_reads_trees_uses_those_of_the_option(folder):
     given = trees(folder / "source.conllu", SOURCES)
     found = pairs_of(folder, "two", parses=given).stdout.splitlines()
     assert len(found) == 3
@@ -126,7 +126,7 @@ def contrasts_of(folder, *models, **options):
     return ask(models=[folder / model for model in models or ["one"]], contrast=[str(folder / "set")], **options)
 
 
-def test_contrasts_are_counted_by_phenomenon_and_altogether(folder):
+def test_contrasts_are_counted_by_phenomenon_and_in_total(folder):
     report = json.loads(contrasts_of(folder, as_json=True).stdout)
     assert report["models"] == ["one"]
     won = sum(pair["models"][0]["won"] for pair in report["pairs"])
@@ -146,7 +146,7 @@ def test_contrasts_are_counted_by_phenomenon_and_altogether(folder):
     assert f"does not favour the shorter: one {by_piece:.1f}\n" in contrasts_of(folder).stdout
 
 
-def test_every_further_model_is_compared_with_the_first(folder):
+def test_other_models_are_compared_with_the_first(folder):
     given = trees(folder / "set.conllu", [TEXT[0], TEXT[1]])
     report = json.loads(contrasts_of(folder, "one", "two", parses=given, as_json=True).stdout)
     first, second = report["total"]["models"]
@@ -165,7 +165,7 @@ def test_a_model_of_gold_trees_reads_those_of_the_controlled_corpus(folder, monk
     assert tables[:3] == ["phenomenon", "attractors", "split"]
 
 
-def test_a_set_of_other_languages_is_remarked(folder):
+def test_a_set_of_other_languages_gives_a_warning(folder):
     other = folder / "french"
     for name, text in (("src.fr", "Oui."), ("correct.de", "Ja."), ("incorrect.de", "Nein.")):
         write(other / name, [text])
@@ -173,7 +173,7 @@ def test_a_set_of_other_languages_is_remarked(folder):
     assert "translates en-de, but the contrastive set is fr-de" in result.stderr
 
 
-def test_pairs_that_are_the_same_are_remarked(folder):
+def test_identical_pairs_give_a_warning(folder):
     write(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
     result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
     assert "1 pairs are left out" in result.stderr
@@ -192,7 +192,7 @@ def test_pairs_that_are_the_same_are_remarked(folder):
         ({"checkpoint": "beste"}, "Did you mean 'best'"),
     ],
 )
-def test_what_does_not_go_together_is_refused(options, message):
+def test_options_that_do_not_belong_together_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         ask(**{"models": ["one"], **options})
 

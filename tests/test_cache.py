@@ -1,4 +1,4 @@
-"""A kept score equals the one that is counted, and is trusted only if it is whole and of the same texts."""
+"""A cached score equals the computed one, and is used only if its file is intact and of the same texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def texts(seed, lines=60):
 
 
 class Counting(MeanMetric):
-    """A metric that says how often it was asked."""
+    """A metric that counts how often it is computed."""
 
     title, signature = "count", "none"
 
@@ -50,7 +50,7 @@ def files(folder):
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("in_a_run", [False, True])
-def test_a_kept_score_is_bit_for_bit_the_counted_one(cache, tmp_path, name, in_a_run):
+def test_a_cached_score_equals_the_computed_one_bit_for_bit(cache, tmp_path, name, in_a_run):
     metric, (hypotheses, references, _) = make_metric(name), texts(0)
     expected = score(metric, hypotheses, references)
     for _ in range(2):
@@ -60,12 +60,12 @@ def test_a_kept_score_is_bit_for_bit_the_counted_one(cache, tmp_path, name, in_a
     assert len(files(tmp_path / "run" if in_a_run else cache)) == 1
 
 
-def test_what_was_counted_once_is_not_counted_again(cache, tmp_path):
+def test_a_text_is_scored_only_once(cache, tmp_path):
     metric, (hypotheses, references, _) = Counting(), texts(0)
     values = [cached_score(metric, hypotheses, references).value for _ in range(3)]
     assert metric.asked == 1
     assert len(set(values)) == 1
-    # the cache knows it already, and the run keeps a copy of its own
+    # the cache knows it already, and the run keeps its own copy
     cached_score(metric, hypotheses, references, folder=tmp_path / "run")
     files(cache)[0].unlink()
     cached_score(metric, hypotheses, references, folder=tmp_path / "run")
@@ -73,13 +73,13 @@ def test_what_was_counted_once_is_not_counted_again(cache, tmp_path):
     assert files(cache) == []
 
 
-def test_another_text_metric_or_source_is_counted_for_itself(cache):
+def test_another_text_metric_or_source_is_scored_separately(cache):
     metric, (hypotheses, references, sources) = Counting(), texts(0)
     cached_score(metric, hypotheses, references)
     cached_score(metric, [*hypotheses[:-1], "more"], references)
     cached_score(metric, hypotheses, [*references[:-1], "more"])
     assert metric.asked == 3
-    # what a metric does not read makes no difference
+    # a source that the metric does not read makes no difference
     cached_score(metric, hypotheses, references, sources=sources)
     assert metric.asked == 3
     metric.reads_source = True
@@ -91,7 +91,7 @@ def test_another_text_metric_or_source_is_counted_for_itself(cache):
     assert metric.asked == 6
 
 
-def test_lines_that_are_joined_otherwise_are_another_text(cache):
+def test_the_same_text_in_different_lines_is_another_text(cache):
     metric = Counting()
     first = cached_score(metric, ["a\nb", "c"] * 30, ["r"] * 60).statistics
     second = cached_score(metric, ["a", "b\nc"] * 30, ["r"] * 60).statistics
@@ -100,7 +100,7 @@ def test_lines_that_are_joined_otherwise_are_another_text(cache):
 
 
 @pytest.mark.parametrize("share", [0, 0.3, 0.7, 0.999])
-def test_a_file_that_was_cut_off_is_counted_and_written_again(cache, share):
+def test_a_truncated_file_is_computed_and_written_again(cache, share):
     metric, (hypotheses, references, _) = Counting(), texts(0)
     expected = cached_score(metric, hypotheses, references)
     (path,) = files(cache)
@@ -127,7 +127,7 @@ def test_no_changed_byte_changes_a_score(cache):
     assert metric.asked == 1 + len(places)
 
 
-def test_statistics_of_something_else_under_the_right_name_are_not_believed(cache):
+def test_a_cache_file_of_other_texts_is_ignored(cache):
     metric, (hypotheses, references, _) = Counting(), texts(0)
     cached_score(metric, hypotheses, references)
     (path,) = files(cache)
@@ -140,7 +140,7 @@ def test_statistics_of_something_else_under_the_right_name_are_not_believed(cach
     assert path.read_bytes() == expected
 
 
-def test_a_few_segments_fill_no_cache_but_stay_with_their_run(cache, tmp_path):
+def test_short_texts_are_stored_in_run_folders_only(cache, tmp_path):
     metric, (hypotheses, references, _) = Counting(), texts(0, lines=49)
     cached_score(metric, hypotheses, references)
     assert files(cache) == []
@@ -151,9 +151,9 @@ def test_a_few_segments_fill_no_cache_but_stay_with_their_run(cache, tmp_path):
     assert files(cache) == []
 
 
-def test_places_that_cannot_be_written_to_are_no_error(tmp_path, monkeypatch):
+def test_folders_that_cannot_be_written_to_are_not_an_error(tmp_path, monkeypatch):
     metric, (hypotheses, references, _) = Counting(), texts(0)
-    # a file where a folder should be stops even a superuser
+    # a file in place of a folder cannot be written to, even by root
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
     expected = cached_score(metric, hypotheses, references).value
@@ -162,7 +162,7 @@ def test_places_that_cannot_be_written_to_are_no_error(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for _ in range(2):
         cached_score(metric, hypotheses, references, folder=tmp_path / "file" / "run")
-    assert metric.asked == 3, "the cache serves where the run cannot"
+    assert metric.asked == 3, "the cache is used if the run folder is read-only"
 
 
 def test_texts_that_do_not_belong_together_are_refused(cache):
@@ -172,7 +172,7 @@ def test_texts_that_do_not_belong_together_are_refused(cache):
         cached_score(Counting(), [], [])
 
 
-def test_a_run_keeps_the_statistics_of_its_translations_beside_their_scores(cache, tmp_path, monkeypatch):
+def test_a_run_stores_the_statistics_of_its_translations(cache, tmp_path, monkeypatch):
     (tmp_path / "text.en").write_text("\n".join(TEXT[:3]))
     (tmp_path / "text.de").write_text("\n".join(TEXT[3:]))
     run = make_run(tmp_path / "run", parser=False)

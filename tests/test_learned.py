@@ -1,4 +1,4 @@
-"""COMET and BEER are asked as their authors' programs want to be asked; those programs are stood in for here."""
+"""COMET and BEER call their authors' programs correctly; the tests replace these programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def package(monkeypatch):
     return stand_in
 
 
-def test_comet_scores_each_sentence_and_a_text_their_mean(package):
+def test_comet_of_a_text_is_the_mean_over_its_sentences(package):
     metric = make_metric("comet")
     assert (metric.title, metric.reads_source, metric.higher_is_better) == ("COMET", True, True)
     assert metric.signature == "nrefs:1|model:Unbabel/wmt22-comet-da|scale:100|version:2.2.7"
@@ -66,7 +66,7 @@ def test_comet_scores_each_sentence_and_a_text_their_mean(package):
     assert len(package.asked) == 2, "the model is loaded once"
 
 
-def test_comet_without_references_is_shown_none(package):
+def test_a_comet_model_without_references_gets_none(package):
     package.reads_references = False
     score_system(HYPOTHESES, REFERENCES, ["comet"], sources=SOURCES)
     assert package.samples[0] == {"src": "the monkey", "mt": "ein Affe"}
@@ -82,7 +82,7 @@ def test_comet_obeys_offline(package, monkeypatch):
     assert len(package.asked) == 2
 
 
-def test_a_checkpoint_is_known_by_what_is_inside(package, tmp_path):
+def test_a_checkpoint_is_identified_by_its_content(package, tmp_path):
     signatures = []
     for content in (b"one", b"another"):
         (tmp_path / "model.ckpt").write_bytes(content)
@@ -102,14 +102,14 @@ def test_an_unknown_model_is_named(package):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
 
 
-def test_comet_asks_for_the_source(package):
-    with pytest.raises(UsageError, match=r"COMET reads the source.*--source"):
+def test_comet_needs_the_source(package):
+    with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
         score_system(HYPOTHESES, REFERENCES, ["comet"])
     with pytest.raises(SynmtError, match="1 source sentences do not belong to 2 references"):
         score_system(HYPOTHESES, REFERENCES, ["comet"], sources=["one"])
 
 
-def test_a_missing_package_or_another_of_its_name_is_said(monkeypatch):
+def test_a_missing_package_and_another_of_its_name_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "comet", None)
     with pytest.raises(SynmtError, match="pip install unbabel-comet"):
         make_metric("comet")
@@ -118,7 +118,7 @@ def test_a_missing_package_or_another_of_its_name_is_said(monkeypatch):
         make_metric("comet")
 
 
-def test_metrics_that_are_not_asked_for_import_nothing_of_them():
+def test_other_metrics_do_not_import_comet():
     for name in METRICS:
         if name not in ("comet", "beer"):
             make_metric(name)
@@ -159,7 +159,7 @@ def executable(path, text):
     path.chmod(0o755)
 
 
-def test_beer_scores_each_sentence_and_a_text_their_mean(beer):
+def test_beer_of_a_text_is_the_mean_over_its_sentences(beer):
     metric = beer()
     found = score(metric, [*HYPOTHESES, "", "a\rb c"], [*REFERENCES, " ", "a b  c"])
     assert found.statistics.tolist() == [[25, 1], [75, 1], [75, 1], [75, 1]]
@@ -167,7 +167,7 @@ def test_beer_scores_each_sentence_and_a_text_their_mean(beer):
     assert (metric.title, metric.reads_source) == ("BEER", False)
 
 
-def test_beer_is_found_by_beer_home_and_known_by_its_archive(beer, tmp_path, monkeypatch):
+def test_beer_is_found_by_beer_home_and_identified_by_its_archive(beer, tmp_path, monkeypatch):
     script_only = beer().signature
     assert script_only.startswith("nrefs:1|scale:100|version:beer@")
     (tmp_path / "beer 2.0" / "beer_2.0.jar").write_bytes(b"PK")
@@ -182,21 +182,21 @@ def test_beer_is_found_by_beer_home_and_known_by_its_archive(beer, tmp_path, mon
         ("#!/bin/sh\necho sent 1 score is 0.3\n", r"scores of 1 sentences, not of 2"),
         ("#!/bin/sh\n", r"its first line is ''"),
         ("#!/bin/sh\necho out of memory >&2; exit 3\n", r"failed with code 3: out of memory"),
-        ("#!/bin/sh\nexit 3\n", r"failed with code 3: it says nothing"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"no number for sentence 2"),
-        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"no number for sentence 2"),
+        ("#!/bin/sh\nexit 3\n", r"failed with code 3: no message"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is NaN\\n'", r"invalid score of sentence 2"),
+        ("#!/bin/sh\nprintf 'sent 1 score is 1\\nsent 2 score is much\\n'", r"invalid score of sentence 2"),
         ("#!/no/such/shell\n", r"cannot be started \(No such file"),
     ],
 )
-def test_what_beer_cannot_do_is_said(beer, script, message):
+def test_failures_of_beer_are_reported(beer, script, message):
     with pytest.raises(SynmtError, match=message):
         score(beer(script), HYPOTHESES, REFERENCES)
 
 
-def test_without_beer_or_java_it_is_said_what_is_missing(beer, tmp_path, monkeypatch):
+def test_missing_beer_or_java_is_reported(beer, tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"BEER is not part of synmt.*BEER_HOME"):
         make_metric("beer")
-    with pytest.raises(UsageError, match=r"bin: there is no script `beer` in the folder"):
+    with pytest.raises(UsageError, match=r"bin: the script `beer` is missing"):
         make_metric("beer", MetricOptions(beer_folder=tmp_path / "bin"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SynmtError, match="BEER needs Java"):
