@@ -158,8 +158,9 @@ def _notes(results: _Results) -> Iterator[str]:
     else:
         yield f"own: trees that the model reads, by {results.parser}"
     yield "rewired: this percentage of words, sampled at random without the root, has a different parent"
-    yield "left, right: the parent is always the next, the previous word; random: a random tree"
-    yield "shuffled: the same tree over shuffled words; flat: the parent is always the first word"
+    yield "left, right: the parent is always the next, the previous word"
+    yield "random: a random tree; shuffled: the same tree over shuffled words"
+    yield "flat: the parent is always the first word, as in lines that cannot be parsed"
     yield "UAS: words with the same parent as in the own trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
     yield f"difference: to the score with the own trees, by paired bootstrap{lower}"
