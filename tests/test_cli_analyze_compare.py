@@ -218,7 +218,7 @@ def test_a_model_of_arc_probabilities_also_reads_certain_arcs(tmp_path, monkeypa
     found = json.loads(printed)
     assert (found["probabilities_of_arcs"], found["not_as_in_the_run"]) == (True, 0)
     own, certain, *_, again = found["conditions"]
-    assert (certain["name"], certain["share"], certain["uas"]) == ("own, certain arcs", 0, 1)
+    assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
     # trees of another parser have probabilities; here it is the same parser
     assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)
 

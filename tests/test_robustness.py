@@ -143,9 +143,9 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
     own = ReadTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
     made = {one.name: one for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
     assert own.trees[0].arcs == arcs
-    assert made["own, certain arcs"].trees[0].arcs == certain_arcs(TREE)
-    assert made["own, certain arcs"].share == 0
-    for name in ("own, certain arcs", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
+    assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
+    assert made["own, but certain"].share == 0
+    for name in ("own, but certain", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
         [tree] = made[name].trees
         assert tree.arcs is not None
         assert tree.arcs.probabilities.tolist() == [1] * len(tree)
