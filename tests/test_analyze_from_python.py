@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -43,6 +45,8 @@ def runs(tmp_path_factory):
 )
 def test_a_report_is_made_from_options_and_prints_nothing(runs, capsys, tmp_path, monkeypatch, run, analyze, options):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    # without the handlers of commands that ran before in this process
+    monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
     report = analyze(options(runs[run]))
     assert run in report.system
     assert set(report.runs) == {runs[run]}

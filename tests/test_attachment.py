@@ -1,4 +1,4 @@
-"""Attachment accuracy without punctuation, chains, and how sure the numbers are."""
+"""Attachment accuracy without punctuation, its intervals, and branching baselines."""
 
 import gzip
 from itertools import compress
@@ -24,7 +24,7 @@ def with_full_stop(parse, *, relation="punct", tag="PUNCT"):
 
 
 def slowly(trees, gold):
-    """Count as the equations say, word by word."""
+    """Count as in the equations, word by word."""
     words = directed = undirected = 0
     for parents, parse in zip(trees, gold, strict=True):
         tags = parse.tags or ["_"] * len(parse)
@@ -38,27 +38,27 @@ def slowly(trees, gold):
 
 
 def test_the_monkey_is_attached_backwards_and_the_banana_to_its_article():
-    # The <- monkey is right, monkey -> eats is the other way round, eats is no longer the root,
-    # a <- banana is the other way round, banana <- eats is lost
+    # The <- monkey is correct, monkey -> eats is reversed, eats is no longer the root,
+    # a <- banana is reversed, banana <- eats is missing
     found = compare_trees([np.array([1, 1, 1, 2, 3])], [MONKEY])
     assert found.directed.tolist() == [True, False, False, False, False]
     assert found.undirected.tolist() == [True, True, False, True, False]
     assert (found.words, found.da.value, found.ua.value) == (5, 0.2, 0.6)
 
 
-def test_the_root_is_right_where_it_is_the_root():
+def test_the_root_is_correct_if_it_is_the_root_of_both_trees():
     found = compare_trees([np.array([2, 2, 2, 2, 2])], [MONKEY])
     assert found.directed.tolist() == [False, True, True, False, True]
 
 
 @pytest.mark.parametrize(("relation", "tag"), [("punct", "X"), ("punct:list", "_"), ("dep", "PUNCT")])
-def test_punctuation_does_not_count_whether_its_relation_or_its_tag_says_so(relation, tag):
+def test_punctuation_is_recognised_by_relation_or_tag(relation, tag):
     parse = with_full_stop(MONKEY, relation=relation, tag=tag)
     assert not_punctuation(parse).tolist() == [True] * 5 + [False]
     assert compare_trees([np.array([1, 2, 2, 4, 2, 0])], [parse]).da.value == 1
 
 
-def test_no_parent_is_never_right():
+def test_a_missing_parent_is_never_correct():
     found = compare_trees([np.full(5, -1)], [MONKEY])
     assert (found.da.value, found.ua.value) == (0, 0)
 
@@ -75,7 +75,7 @@ def test_shares_equal_a_count_word_by_word():
         assert found.da.low <= found.da.value <= found.da.high
 
 
-def test_relations_share_out_all_words():
+def test_relations_cover_all_words():
     random = np.random.default_rng(3)
     gold = [random_tree(8, random) for _ in range(20)]
     found = compare_trees([random_tree(8, random).parents for _ in gold], gold)
@@ -87,8 +87,8 @@ def test_relations_share_out_all_words():
     assert rows["root"][0] == 20
 
 
-def test_the_interval_is_as_wide_as_the_spread_of_sentences_says():
-    # 400 sentences of one word each: the share of right ones varies by sqrt(p (1 - p) / 400)
+def test_the_width_of_the_interval_follows_from_the_variance_of_sentences():
+    # 400 sentences of one word each: the share of correct ones varies by sqrt(p (1 - p) / 400)
     random = np.random.default_rng(0)
     two = Parse(["a", "b"], np.zeros((2, 2), int), np.array([1, 1]), ["punct", "root"])
     right = random.random(400) < 0.3
@@ -103,14 +103,14 @@ def test_the_interval_is_as_wide_as_the_spread_of_sentences_says():
     assert found.da == compare_trees([np.array([1, 1]) if one else np.array([0, 0]) for one in right], [two] * 400).da
 
 
-def test_without_words_all_is_nought():
+def test_without_words_all_shares_are_zero():
     nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
     found = compare_trees([np.zeros(0, int)], [nothing])
     assert (found.words, found.da.value, found.by_relation()) == (0, 0, {})
     assert compare_trees([], []).words == 0
 
 
-def test_chains_pass_over_punctuation():
+def test_chains_skip_punctuation():
     parse = Parse(list("a,bc."), np.zeros((5, 2), int), np.array([2, 0, 2, 2, 2]), ["x", "punct", "root", "y", "punct"])
     assert branching(parse, "left").tolist() == [2, -1, 3, 3, -1]
     assert branching(parse, "right").tolist() == [0, -1, 0, 2, -1]
@@ -120,7 +120,7 @@ CHAINS = {"en_ewt": ((34.6, 41.6), (9.4, 42.0)), "de_gsd": ((36.1, 42.8), (6.8, 
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_chains_reach_on_real_trees_what_a_count_over_the_rows_of_the_file_says(data_folder, name):
+def test_baselines_on_real_trees_equal_a_count_over_the_file(data_folder, name):
     path = data_folder / "ud" / f"{name}-ud-dev.conllu.gz"
     if not path.exists():
         pytest.skip(f"needs {path}")
@@ -128,7 +128,7 @@ def test_chains_reach_on_real_trees_what_a_count_over_the_rows_of_the_file_says(
     assert percent(gold) == [pytest.approx(shares, abs=0.05) for shares in CHAINS[name]]
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         blocks = stream.read().removesuffix("\n\n").split("\n\n")
-    # the words of a multi-word token are one word of ours: the file has the same words where it has none of these
+    # synmt merges the words of a multi-word token: only files without such tokens have the same words
     plain = ["-" not in "".join(row.split("\t")[0] for row in rows_of(block)) for block in blocks]
     assert sum(plain) > 300
     expected = rows_say([block for block, one in zip(blocks, plain, strict=True) if one])
@@ -144,14 +144,14 @@ def rows_of(block):
 
 
 def rows_say(blocks):
-    """DA and UA of the chain to the left, then of that to the right, from the columns of a file."""
+    """Compute DA and UA of left branching, then of right branching, from the columns of a file."""
     totals = np.zeros(5)
     for block in blocks:
         rows = [row.split("\t") for row in rows_of(block) if "." not in row.split("\t")[0]]
         heads = {int(row[0]): int(row[6]) for row in rows}
         chain = [int(row[0]) for row in rows if row[3] != "PUNCT" and row[7] != "punct"]
         for place, word in enumerate(chain):
-            # 0 is above the root in the file, and stands for what is beyond the ends of the chain
+            # 0 is the head of the root in the file; here also the neighbour beyond either end of the chain
             before, after = ([0, *chain][place], [*chain, 0][place + 1])
             beside = heads[word] in (before, after) and heads[word] != 0
             is_last, is_first = heads[word] == 0 == after, heads[word] == 0 == before

@@ -31,7 +31,7 @@ def write_lines(path, lines):
 
 
 def write_run(folder, hypothesis=None, *variants, source=ENGLISH, **sections):
-    """Write a finished run and its translations of a test set; without these its own ones."""
+    """Write a finished run with translations of a test set, by default its own."""
     run = make_run(folder, *variants, **sections)
     own = hypothesis or [one.text for one in Translator.load(run, device="cpu").translate(source)]
     for name, lines in (("source", source), ("reference", GERMAN), ("hypothesis", own)):
@@ -54,7 +54,7 @@ def files(tmp_path):
 
 
 def analyze(*arguments):
-    """Run the command; gives the exit code, and both outputs as text."""
+    """Run the command; returns the exit code, stdout and stderr."""
     done = synmt("analyze", *arguments)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -72,7 +72,7 @@ def test_two_runs_are_compared_with_trees_and_both_alignments(runs, tmp_path):
         assert one["source"] == ENGLISH[one["line"] - 1]
         assert len(one["tree"]["parents"]) == len(one["tree"]["relations"]) == len(one["source_words"])
         assert one["tree"]["relations"].count("root") == 1
-        # OTHER has a word and a full stop at least, all of them with pieces
+        # every line of OTHER has at least a word and a full stop, with pieces
         assert one["alignment_a"]
         assert all(0 <= word < len(one["source_words"]) for word, _ in one["alignment_a"])
     text = page.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def test_two_files_are_compared_and_the_difference_is_marked(files):
     assert "is parsed as" not in said
 
 
-def test_files_need_no_source_and_the_metric_may_be_another(files):
+def test_files_need_no_source_and_any_metric_can_be_used(files):
     given = ["--references", files["references"], "--metric", "ter", "--json"]
     code, printed, said = analyze("--compare", files["b"], files["a"], *given)
     assert code == 0, said
@@ -103,7 +103,7 @@ def test_files_need_no_source_and_the_metric_may_be_another(files):
     assert all(one["gain"] < 0 and one["tree"] is None and one["alignment_a"] is None for one in found["sentences"])
 
 
-def test_a_run_is_compared_with_a_file_whichever_comes_first(runs, files):
+def test_a_run_can_be_compared_with_a_file_in_either_order(runs, files):
     code, printed, said = analyze("--compare", files["b"], runs[0], "--json")
     assert code == 0, said
     found = json.loads(printed)
@@ -121,11 +121,11 @@ def test_a_language_without_a_parser_leaves_the_trees_out(tmp_path, files, monke
     assert code == 0, said
     assert "no trees of the source: " in said
     assert all(one["tree"] is None and one["source_words"] for one in json.loads(printed)["sentences"])
-    # one that was asked for is another thing
+    # a chosen parser must exist
     assert analyze("--compare", files["a"], files["b"], *given, "--parser", tmp_path / "none")[0] != 0
 
 
-def test_systems_of_one_name_are_called_by_their_paths(files, tmp_path):
+def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     other = write_lines(tmp_path / "more" / "a", GERMAN)
     source = write_lines(tmp_path / "source.txt", ENGLISH)
     given = ["--references", files["references"], "--source", source, "--json"]
@@ -135,7 +135,7 @@ def test_systems_of_one_name_are_called_by_their_paths(files, tmp_path):
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
-def test_what_cannot_be_compared_is_refused(runs, files, tmp_path):
+def test_systems_that_cannot_be_compared_are_refused(runs, files, tmp_path):
     references = ["--references", files["references"]]
     short = write_lines(tmp_path / "short", GERMAN[:2])
     for arguments, message in (
@@ -152,7 +152,7 @@ def test_what_cannot_be_compared_is_refused(runs, files, tmp_path):
         assert printed == ""
 
 
-def test_the_same_model_is_translated_under_other_trees(runs, tmp_path):
+def test_the_test_set_is_translated_again_with_other_trees(runs, tmp_path):
     page, plot = tmp_path / "page.html", tmp_path / "plot.svg"
     shares = ["--shares", "0,1", "--seed", "3", "--parser", "compact"]
     code, printed, said = analyze(
@@ -161,7 +161,7 @@ def test_the_same_model_is_translated_under_other_trees(runs, tmp_path):
     assert code == 0, said
     found = json.loads(printed)
     assert (found["system"], found["seed"], found["parser"]) == ("reader", 3, "Stanza (compact, en)")
-    # the run's own translations come out again
+    # the run's own translations are reproduced
     assert found["not_as_in_the_run"] == 0
     names = [one["name"] for one in found["conditions"]]
     assert names == ["own", "100 % rewired", "random", "left", "right", "shuffled", "flat", "Stanza (compact, en)"]
@@ -175,9 +175,9 @@ def test_the_same_model_is_translated_under_other_trees(runs, tmp_path):
     assert "Words with a different parent" in plot.read_text(encoding="utf-8")
 
 
-def test_a_table_for_people_says_how_to_read_it(runs):
+def test_the_robustness_table_is_explained(runs):
     path = runs[1] / "tests" / "test" / "hypothesis.txt"
-    # as bytes: what a model with random weights writes may have carriage returns
+    # bytes: a model with random weights may produce carriage returns
     kept = path.read_bytes()
     path.write_bytes(kept.replace(b"\n", b" x\n", 1))
     try:
@@ -200,7 +200,7 @@ def test_a_table_for_people_says_how_to_read_it(runs):
         (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_before_anything_is_parsed(runs, which, arguments, message):
+def test_impossible_options_are_refused_before_anything_is_parsed(runs, which, arguments, message):
     code, printed, said = analyze("--robustness", "--run", runs[which], *arguments)
     assert code == 2
     assert message in said
@@ -208,7 +208,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_is_parsed(runs, whic
     assert printed == ""
 
 
-def test_a_model_of_probabilities_is_told_the_same_trees_for_certain(tmp_path, monkeypatch):
+def test_a_model_of_arc_probabilities_also_reads_certain_arcs(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     variant = {"name": "dependency_distribution", "kind": "udd", "layers": [1]}
     run = write_run(tmp_path / "udd", None, variant)
@@ -218,12 +218,12 @@ def test_a_model_of_probabilities_is_told_the_same_trees_for_certain(tmp_path, m
     found = json.loads(printed)
     assert (found["probabilities_of_arcs"], found["not_as_in_the_run"]) == (True, 0)
     own, certain, *_, again = found["conditions"]
-    assert (certain["name"], certain["share"], certain["uas"]) == ("own, certain arcs", 0, 1)
-    # another parser's trees come with probabilities; here it is the same parser
+    assert (certain["name"], certain["share"], certain["uas"]) == ("own, but certain", 0, 1)
+    # trees of another parser have probabilities; here it is the same parser
     assert (again["kind"], again["uas"], again["changed"], own["uas"]) == ("parser", 1, 0, 1)
 
 
-def test_a_model_of_gold_trees_is_measured_under_trees_that_are_given(tmp_path, monkeypatch):
+def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     run = write_run(tmp_path / "gold", GERMAN, PASCAL)
     translator = Translator.load(Run(run), device="cpu")
@@ -248,27 +248,27 @@ def test_a_model_of_gold_trees_is_measured_under_trees_that_are_given(tmp_path, 
     assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)
     assert [one["name"] for one in found["conditions"]][-1] == "Stanza (compact, en)"
     assert found["conditions"][-1]["uas"] == 1
-    # other analyses may be asked for with it
+    # it can be combined with other analyses
     assert analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)[0] == 0
     code, _, said = analyze("--by-length", "--run", run, *given)
     assert code == 2
     assert "trees were given, but not asked for. Add `--by-depth`" in said
 
 
-def test_trees_and_alignments_are_made_only_where_they_are_shown(runs, tmp_path, monkeypatch):
+def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
     def refuse(*arguments):
         raise SynmtError("nothing is to be parsed")
 
     monkeypatch.setattr("synmt.analysis.compare.report.find_words", refuse)
     assert analyze("--compare", *runs)[0] == 0
-    # what fails for the page fails before anything is printed
+    # errors while making the page are raised before anything is printed
     for shown in (["--json"], ["--html", tmp_path / "page.html"]):
         code, printed, said = analyze("--compare", *runs, *shown)
         assert (code, printed) == (1, "")
         assert "nothing is to be parsed" in said
 
 
-def test_a_picture_without_a_font_for_a_letter_says_so_and_an_svg_needs_none(runs, tmp_path, monkeypatch):
+def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, monkeypatch):
     monkeypatch.setattr("synmt.analysis.plots.FONTS", ())
     run = shutil.copytree(runs[0], tmp_path / "猿")
     for ending, warns in (("png", True), ("svg", False)):
@@ -286,7 +286,7 @@ def test_standard_input_is_read_only_once(arguments):
     assert "standard input can be read only once. Give files for the others." in said
 
 
-def test_given_trees_without_the_probabilities_that_a_model_reads_are_refused(tmp_path, monkeypatch):
+def test_trees_without_the_arc_probabilities_that_a_model_reads_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     run = write_run(tmp_path / "udd", GERMAN, {"name": "dependency_distribution", "kind": "udd", "layers": [1]})
     trees = StanzaParser("en").parse(ENGLISH)
@@ -299,7 +299,7 @@ def test_given_trees_without_the_probabilities_that_a_model_reads_are_refused(tm
 
 @pytest.fixture(scope="module")
 def controlled(tmp_path_factory):
-    """A run whose model reads random trees in place of the parser's."""
+    """A run whose model reads random trees instead of the parser's."""
     folder = tmp_path_factory.mktemp("controlled")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SYNMT_CACHE", str(folder / "cache"))
@@ -310,25 +310,25 @@ def controlled(tmp_path_factory):
 
 
 def put_under(run, control):
-    """Give the recipe of a run a control."""
+    """Set the control in the recipe of a run."""
     recipe = Run(run).recipe()
     parser = recipe.parser.model_copy(update={"control": control})
     Run(run).write_recipe(recipe.model_copy(update={"parser": parser}))
     return run
 
 
-def test_a_model_of_random_trees_is_measured_under_the_parsers_own_too(controlled):
+def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(controlled):
     code, printed, said = analyze("--robustness", "--run", controlled, "--shares", "1", "--parser", "compact", "--json")
     assert code == 0, said
     found = json.loads(printed)
     assert (found["parser"], found["control"], found["not_as_in_the_run"]) == ("Stanza (compact, en)", "random", 0)
     conditions = {one["name"]: one for one in found["conditions"]}
     unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
-    # the run's random trees are the own ones already
+    # no row `random`: the own trees are these random trees
     assert list(conditions) == [
         *("own (random)", "100 % rewired", "left", "right", "shuffled", "flat", unchanged, named),
     ]
-    # the same parser is named: neither row is under the control
+    # it is the same parser, and neither row has the control
     assert conditions[named] | {"name": unchanged} == conditions[unchanged]
     recipe = Run(controlled).recipe()
     trees = StanzaParser("en").parse(ENGLISH)
@@ -350,7 +350,7 @@ def test_a_random_control_of_another_seed_has_a_row(controlled):
     assert conditions["random"]["uas"] < 1
 
 
-def test_what_a_model_reads_in_place_of_the_parsers_trees_is_said(controlled):
+def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
     whose = "Stanza (compact, en); the model reads random trees in their place"
     for asked in (["--attention"], ["--trees", "--head", "1.1"], ["--by-depth"]):
         code, printed, said = analyze(*asked, "--run", controlled)
@@ -359,7 +359,7 @@ def test_what_a_model_reads_in_place_of_the_parsers_trees_is_said(controlled):
         assert "as the model reads it" not in printed + said
 
 
-def test_a_model_of_gold_trees_says_that_the_groups_are_not_of_those(tmp_path, monkeypatch):
+def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees that were given with its text"))):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
@@ -370,11 +370,11 @@ def test_a_model_of_gold_trees_says_that_the_groups_are_not_of_those(tmp_path, m
     assert "has learnt to read" not in analyze("--by-depth", "--run", plain)[2]
 
 
-def test_who_reads_only_the_first_lines_gets_the_page_all_the_same(files, tmp_path):
+def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):
     page = tmp_path / "page.html"
     given = {"hypotheses": files["a"], "references": files["references"], "source": files["source.en"], "html": page}
     options = [part for name, path in given.items() for part in (f"--{name}", str(path))]
-    # a table is written at once, as plain lines are not
+    # a table is written at once, unlike plain lines
     begun = subprocess.Popen(
         [sys.executable, "-m", "synmt", "analyze", "--by-length", *options],
         stdout=subprocess.PIPE,

@@ -33,7 +33,7 @@ def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="com
 
 
 def analyze(folder, *arguments):
-    """Ask for the gates; gives the exit code, and both outputs as text."""
+    """Run the command; returns the exit code, stdout and stderr."""
     done = synmt("analyze", "--gates", "--run", folder, *arguments)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -43,7 +43,7 @@ def run(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("runs") / "sa", TREE, tests=("other", "test"))
 
 
-def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypatch):
+def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(
         "synmt.analysis.gates.report.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
@@ -58,7 +58,7 @@ def test_the_report_the_page_and_the_figure_say_the_same(run, tmp_path, monkeypa
         "reference",
         "Stanza (compact, en)",
     )
-    # line 4 has no target and line 5 no source; of line 6 the target is too long, and of line 7 the source
+    # line 4 has no target, line 5 no source; line 6 has too long a target, line 7 too long a source
     assert [line["target"] for line in report["lines"]] == TEXT[:3]
     assert report["left_out"] == {"too_long": 2, "empty": 2}
     assert "sentences left out: 2 with more pieces than the model takes, 2 without words\n" in said
@@ -101,7 +101,7 @@ def test_the_table_is_for_people(run, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--html", "gates.txt"], ["--plot", "gates.txt"]])
-def test_a_wrong_ending_is_told_before_anything_is_read(tmp_path, arguments):
+def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, arguments):
     code, printed, said = analyze(tmp_path / "no-run", *arguments)
     assert (code, printed) == (2, "")
     assert "gates.txt: this ending names no" in said
@@ -128,7 +128,7 @@ def test_a_run_without_test_translations_is_an_error(tmp_path):
     ],
     ids=["transformer", "lstm", "one set"],
 )
-def test_a_run_without_gates_says_which_models_have_them(tmp_path, model, variants):
+def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path, model, variants):
     code, printed, said = analyze(write_run(tmp_path / "plain", *variants, model=model))
     assert (code, printed) == (2, "")
     assert said.count("\n") == 1
@@ -136,7 +136,7 @@ def test_a_run_without_gates_says_which_models_have_them(tmp_path, model, varian
     assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
 
 
-def test_a_language_that_the_compact_parser_has_not_is_parsed_by_stanzas_own(tmp_path, monkeypatch):
+def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(tmp_path, monkeypatch):
     (tmp_path / "de").mkdir()
     (tmp_path / "resources.json").write_text('{"de": {}}', encoding="utf-8")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
@@ -145,12 +145,12 @@ def test_a_language_that_the_compact_parser_has_not_is_parsed_by_stanzas_own(tmp
     assert (source.language, source.model, source.device) == ("en", "compact", "auto")
     assert (target.language, target.model, target.device) == ("de", "official", "cpu")
     assert target.folder == tmp_path
-    # a corpus to train on is parsed by what the recipe says and nothing else
+    # for training, the parser is always that of the recipe
     with pytest.raises(UsageError, match="no compact model for the language 'de'"):
         make_parser(recipe, "target")
 
 
-def test_a_language_without_a_parser_is_an_error_that_says_what_it_is_for(tmp_path, monkeypatch):
+def test_a_language_without_a_parser_is_an_error_with_its_purpose(tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
     code, printed, said = analyze(write_run(tmp_path / "sa", TREE, languages=("en", "de")))
     assert (code, printed) == (1, "")
@@ -160,7 +160,7 @@ def test_a_language_without_a_parser_is_an_error_that_says_what_it_is_for(tmp_pa
 
 
 @pytest.mark.parametrize("model", ["none", "compact"])
-def test_a_parser_that_was_named_and_has_not_the_language_is_an_error(tmp_path, model):
+def test_a_chosen_parser_without_the_language_is_an_error(tmp_path, model):
     folder = write_run(tmp_path / "sa", TREE, languages=("en", "de"))
     code, printed, said = analyze(folder, "--parser", model)
     assert (code, printed) == (2 if model == "compact" else 1, "")
@@ -169,7 +169,7 @@ def test_a_parser_that_was_named_and_has_not_the_language_is_an_error(tmp_path, 
     assert "--model" not in said
 
 
-def test_the_model_that_was_named_tags_and_is_named_in_the_report(tmp_path):
+def test_the_chosen_parser_tags_and_is_named_in_the_report(tmp_path):
     (tmp_path / "copied").mkdir()
     for path in COMPACT.iterdir():
         (tmp_path / "copied" / path.name).symlink_to(path)
@@ -181,7 +181,7 @@ def test_the_model_that_was_named_tags_and_is_named_in_the_report(tmp_path):
     assert [word["tag"] for word in report["lines"][0]["words"]][:3] == ["DET", "NOUN", "VERB"]
 
 
-def test_a_model_that_was_named_is_taken_before_the_recipes_and_with_its_own_package(tmp_path):
+def test_a_chosen_parser_replaces_the_recipes_and_its_package(tmp_path):
     recipe = Run(write_run(tmp_path / "sa", TREE, parser="official")).recipe()
     named = make_analysis_parser(recipe, "target", model="compact")
     assert (named.model, named.language, named.device) == ("compact", "en", "cpu")
@@ -191,7 +191,7 @@ def test_a_model_that_was_named_is_taken_before_the_recipes_and_with_its_own_pac
     assert packages == ["ewt", "default"]
 
 
-def test_a_parser_of_the_recipe_that_is_not_there_is_not_replaced(tmp_path):
+def test_a_missing_parser_of_the_recipe_is_not_replaced(tmp_path):
     code, _, said = analyze(write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none")))
     assert code == 1
     assert "target_parser.model" in said

@@ -1,4 +1,4 @@
-"""`synmt analyze --trees` as people run it."""
+"""`synmt analyze --trees` on runs of small models."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def report(project, name, *arguments):
     return json.loads(output(project, name, *arguments, "--json")[0])
 
 
-def test_a_supervised_head_stands_above_the_chains(project):
+def test_a_supervised_head_is_listed_above_the_baselines(project):
     shown, said = output(project, "lisa", "--gold", "en.conllu")
     lines = shown.splitlines()
     assert lines[0] == "lisa: trees of the source; gold, en.conllu"
@@ -76,20 +76,20 @@ def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(proj
     found = report(project, "lisa")
     assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
     assert (found["test"], found["parser"]) == ("test", "Stanza (compact, en)")
-    # less the three full stops, which the parser cuts off
+    # without the three full stops, which the parser splits off
     assert (found["sentences"], found["words"]) == (3, 23)
     assert "det" in found["rows"][0]["relations"]
 
 
-def test_a_model_that_reads_trees_is_compared_with_those_that_it_reads(project):
+def test_a_model_that_reads_trees_is_compared_with_the_same_trees(project):
     found = report(project, "reader", "--head", "1.1")
     assert found["gold"] == "test set test, parsed by Stanza (compact, en), as the model reads it"
     lisa, reader = (report(project, name, "--head", "1.1")["rows"] for name in ("lisa", "reader"))
-    # the chains are compared with the same trees
+    # the baselines are compared with the same trees
     assert reader[1:] == lisa[1:]
 
 
-def test_json_says_all_that_the_tables_say_and_the_relations(project):
+def test_json_has_everything_in_the_tables_and_all_relations(project):
     found = report(project, "dbsa", "--gold", "en.conllu")
     head, left, right = found["rows"]
     assert (head["trees"], head["variant"], head["layer"], head["head"]) == ("head 2.1 (dbsa)", "dbsa", 2, 1)
@@ -104,7 +104,7 @@ def test_json_says_all_that_the_tables_say_and_the_relations(project):
     assert (found["gold"], found["test"], found["parser"]) == ("gold, en.conllu", None, None)
 
 
-def test_all_heads_can_be_asked_for_and_the_best_is_marked(project):
+def test_all_heads_can_be_read_and_the_best_is_marked(project):
     found = report(project, "plain", "--gold", "en.conllu", "--head", "all")
     heads = [row for row in found["rows"] if row["layer"]]
     assert [(row["layer"], row["head"]) for row in heads] == [(layer, head) for layer in (1, 2) for head in range(1, 5)]
@@ -126,7 +126,7 @@ def test_trees_of_the_target_are_those_of_the_references(project):
     assert b"does not match line 1 of the text at token 1 ('The')" in done.stderr
 
 
-def test_trees_of_a_language_without_a_parser_are_asked_for(project, tmp_path, monkeypatch):
+def test_a_language_without_a_parser_needs_given_trees(project, tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     done = run(project, "dbsa", "--side", "target")
     assert done.returncode == 1
@@ -136,7 +136,7 @@ def test_trees_of_a_language_without_a_parser_are_asked_for(project, tmp_path, m
     assert named in done.stderr
 
 
-def test_a_parser_can_be_named_and_the_model_still_reads_its_own_trees(project):
+def test_with_another_parser_the_model_still_reads_its_own_trees(project):
     found = report(project, "reader", "--head", "1.1", "--parser", "compact")
     assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
     # both parsers are the same here, and so are the trees
@@ -145,8 +145,8 @@ def test_a_parser_can_be_named_and_the_model_still_reads_its_own_trees(project):
     assert done.stderr.startswith(b"synmt: error: no Stanza model for 'en' to parse the source (")
 
 
-def test_the_target_is_parsed_by_the_folder_that_was_named(project):
-    # no German model is at hand in tests: the folder calls the English one German
+def test_the_target_is_parsed_with_the_model_of_a_folder(project):
+    # tests have no German model: the folder lists the English one as German
     folder = project / "my-stanza"
     folder.mkdir()
     (folder / "de").symlink_to(COMPACT / "en")
@@ -189,14 +189,14 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     assert words == [word for line in SOURCE[:2] for word in chain_of(line).words]
 
 
-def test_flat_attention_is_read_as_trees_under_its_own_name(project):
+def test_flat_attention_is_read_as_trees_and_called_flat_attention(project):
     shown, said = output(project, "flat", "--gold", "en.conllu", "--draw", "1")
     assert "\nflat attention (latent_tree) " in shown
     assert "latent trees" not in shown
     assert "trees: runs/flat/analysis/trees-flat.svg" in said
 
 
-def test_a_drawing_goes_where_it_is_asked_to_and_json_stays_json(project):
+def test_a_drawing_goes_to_the_plot_file_and_json_is_still_printed(project):
     more = ("--gold", "de.conllu", "--side", "target", "--draw", "9")
     done = [run(project, "dbsa", *more, "--plot", "trees.svg", "--json") for _ in range(2)]
     assert [json.loads(one.stdout)["sentences"] for one in done] == [3, 3]
@@ -207,7 +207,7 @@ def test_a_drawing_goes_where_it_is_asked_to_and_json_stays_json(project):
     assert len(list((project / "runs" / "dbsa" / "analysis").glob("trees-target-head-1.?.svg"))) == 1
 
 
-def test_what_cannot_be_compared_is_left_out_and_counted(project):
+def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
     long = " ".join(["girl"] * 30)
     blocks = [format_conllu(chain_of(line), line, 1) for line in (SOURCE[0], long, "The boys")]
     blocks.insert(1, "# text = \n\n")
@@ -222,14 +222,14 @@ def test_what_cannot_be_compared_is_left_out_and_counted(project):
     assert b"there are no sentences to compare" in done.stderr
 
 
-def test_a_model_that_reads_trees_and_has_no_parser_reads_the_gold_ones(project):
+def test_a_model_that_reads_trees_without_a_recorded_parser_reads_gold_trees(project):
     assert len(report(project, "pascal", "--gold", "en.conllu", "--head", "1.1")["rows"]) == 3
     done = run(project, "pascal", "--head", "1.1")
     assert done.returncode == 2
     assert b"does not say which parser makes them. Give text and trees with `--gold FILE.conllu`" in done.stderr
 
 
-def test_other_test_sets_are_named(project):
+def test_other_test_sets_are_listed(project):
     assert "choose with --test: other" in output(project, "plain", "--head", "1.1")[1]
     assert report(project, "plain", "--head", "1.1", "--test", "other")["gold"].startswith("test set other, parsed by")
 
@@ -249,7 +249,7 @@ def test_other_test_sets_are_named(project):
         ("plain", [], 2, "runs/plain: nothing in this model has learnt trees of the source"),
     ],
 )
-def test_what_cannot_work_is_said_in_a_sentence(project, name, arguments, code, said):
+def test_impossible_options_are_refused_with_one_sentence(project, name, arguments, code, said):
     (project / "empty.conllu").write_text("# text = \n\n")
     (project / "dots.conllu").write_text("# text = .\n1\t.\t_\tPUNCT\t_\t_\t0\troot\t_\t_\n\n")
     done = run(project, name, *arguments)

@@ -1,4 +1,4 @@
-"""Two systems sentence by sentence: which sentences are shown, which words are marked, what is drawn and written."""
+"""Comparison of two systems by sentence: the sentences, the marked words, the pictures and the page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compared(a=A, b=B, metric="bleu", top=20):
     return rank_differences(one, other, scores, ranks, top=top)
 
 
-def test_sentences_stand_by_their_own_chrf_where_the_metric_is_bleu():
+def test_sentences_are_ranked_by_chrf_if_the_metric_is_bleu():
     found = compared()
     assert (found.metric.title, found.ranking.title) == ("BLEU", "chrF2")
     assert (found.wins, found.ties, found.losses) == (2, 1, 2)
@@ -49,14 +49,14 @@ def test_sentences_stand_by_their_own_chrf_where_the_metric_is_bleu():
     assert found.difference.difference == pytest.approx(corpus[1] - corpus[0])
 
 
-def test_of_an_error_rate_less_is_a_gain():
+def test_a_lower_error_rate_is_a_gain():
     found = compared(metric="ter")
     assert found.ranking.title == "TER"
     assert {one.line for one in found.gaining} == {1, 3}
     assert all(one.gain == pytest.approx(one.score_a - one.score_b) and one.gain > 0 for one in found.gaining)
 
 
-def test_the_two_halves_fill_each_other_up():
+def test_missing_gains_are_replaced_by_losses_and_vice_versa():
     assert [len(part) for part in (compared(top=2).gaining, compared(top=2).losing)] == [1, 1]
     assert [len(part) for part in (compared(top=3).gaining, compared(top=3).losing)] == [2, 1]
     better = compared(b=REFERENCE, top=2)
@@ -67,7 +67,7 @@ def test_the_two_halves_fill_each_other_up():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_is_shown_are_the_largest_gains_and_losses(seed):
+def test_the_largest_gains_and_losses_are_shown(seed):
     random = np.random.default_rng(seed)
     words = ["Affe", "Hund", "Katze", "isst"]
     a, b = ([" ".join(random.choice(words, size=3)) for _ in REFERENCE] for _ in range(2))
@@ -86,13 +86,13 @@ def test_what_is_shown_are_the_largest_gains_and_losses(seed):
     )
 
 
-def test_words_are_cut_at_punctuation_and_chinese_ones_letter_by_letter():
+def test_words_are_split_at_punctuation_and_chinese_at_every_character():
     def words(line):
         return [line[start:end] for start, end in word_spans(line).tolist()]
 
     assert words("„Wer  isst?“ U-Bahn") == ["„", "Wer", "isst", "?", "“", "U", "-", "Bahn"]
     assert words("他吃 abc。") == ["他", "吃", "abc", "。"]
-    # the vowel signs belong to their letters
+    # vowel signs belong to their letters
     assert words("हिन्दी में") == ["हिन्दी", "में"]
     assert words(" ") == words("") == []
 
@@ -105,11 +105,11 @@ def test_words_that_differ_are_marked_by_whether_the_reference_has_them():
     assert bracketed("x a y", classify_words("x a y", "", "a")) == "[x a y]"
 
 
-def test_in_a_loop_the_reference_has_a_word_only_as_often_as_it_stands_there():
+def test_repeated_words_match_the_reference_only_as_often_as_it_has_them():
     looped, b, reference = "ein Hund Hund Hund sieht", "Katzen", "Der Hund sieht ein Haus"
-    # ein stands elsewhere in the reference; of the dogs, the last one sees, as there
+    # ein is elsewhere in the reference; the last Hund is followed by sieht, as in the reference
     assert classify_words(looped, b, reference) == ["right", "other", "other", "right", "right"]
-    # the last dog is in both translations, and is all that the reference has
+    # the last Hund is in both translations, and the reference has only one
     assert classify_words("Hund Hund sieht", "Hund sieht", "Hund sieht") == ["other", "same", "same"]
 
 
@@ -150,7 +150,7 @@ def pictures(html):
     return [b64decode(part.split('"')[0]).decode() for part in html.split("svg+xml;base64,")[1:]]
 
 
-def test_the_page_escapes_what_it_shows_and_draws_what_it_knows():
+def test_the_page_escapes_text_and_draws_tree_and_alignment():
     found, words = shown()
     section = comparison_as_html(found, WordDetails({found.gaining[0].line: words}, "en", "de", "a & b"))
     assert '<dd lang="en" dir="auto">The monkey eats &lt;b&gt;.</dd>' in section.body
@@ -168,7 +168,7 @@ def test_the_page_escapes_what_it_shows_and_draws_what_it_knows():
     assert ">second</text>" not in alignment
 
 
-def test_without_parser_run_and_source_the_page_has_the_words_alone():
+def test_without_parser_run_and_source_the_page_has_only_text():
     found = compared()
     bare = WordDetails({one.line: replace(shown()[1], tree=None, attention_a=None) for one in found.sentences})
     body = comparison_as_html(found, bare).body
@@ -183,27 +183,27 @@ def lines_of(svg):
     return found, [line for line in found if line.get("class") == "best"]
 
 
-def test_each_word_has_one_strongest_line_and_weak_ones_are_left_out():
+def test_each_word_has_one_solid_line_and_low_weights_are_left_out():
     weights = np.array([[0.05, 0.09], [0.6, 0.4], [0.0, 0.0]])
     one = AlignedTranslation("x", ["a", "b", "c"], [False, True, False], weights)
     everything, best = lines_of(draw_alignments(["s", "t"], one, one))
-    # a: its strongest alone; b: both; c: none
+    # a: only the highest weight; b: both; c: none
     assert (len(everything), len(best)) == (2 * 3, 2 * 2)
     assert len(lines_of(draw_alignments(["s", "t"], None, one))[0]) == 3
     assert lines_of(draw_alignments([], None, AlignedTranslation("x", ["a"], [False], np.zeros((1, 0))))) == ([], [])
 
 
-def test_a_tree_alone_stands_above_its_words_with_its_relations():
+def test_a_single_tree_is_drawn_above_its_words_with_relations():
     root = ElementTree.fromstring(draw_parse(chain_of("The monkey eats")))
     texts = {text.text: float(text.get("y", 0)) for text in root.iter("{http://www.w3.org/2000/svg}text")}
     assert set(texts) == {"The", "monkey", "eats", "next", "root"}
     assert max(texts["next"], texts["root"]) < texts["The"] == texts["monkey"] == texts["eats"]
-    # one for each word, and the root's
+    # one for each word, including the root
     assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) == 3
     ElementTree.fromstring(draw_parse(flat_parse("")))
 
 
-def test_attention_of_words_is_that_of_the_pair_alone(tmp_path):
+def test_word_attention_does_not_depend_on_other_pairs(tmp_path):
     run = make_run(tmp_path / "run", PASCAL)
     translator = Translator.load(run, device="cpu")
     translator.trees = lambda lines, *rest: [chain_of(line) if line else None for line in lines]  # type: ignore
@@ -215,5 +215,5 @@ def test_attention_of_words_is_that_of_the_pair_alone(tmp_path):
         [alone] = word_attention(translator, [sources[number]], [targets[number]], *([w[number]] for w in words))
         assert found[number].shape == (len(words[1][number]), len(words[0][number]))
         np.testing.assert_allclose(found[number], alone, atol=1e-6)
-        # the rest is EOS's
+        # the rest is on EOS
         assert (found[number].sum(1) <= 1 + 1e-6).all()

@@ -1,4 +1,4 @@
-"""Norms of gates: pieces to words, and what is counted by part of speech."""
+"""Norms of gates: from pieces to words, and by part of speech."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ WORDS = ["der", "Affe", "isst", "eine", "Banane", "the", "monkey", "eats", "a", 
 
 
 def gated(norms, tags, line=1):
-    """Give a sentence of words w0 w1 …"""
+    """Make a sentence of the words w0 w1 …"""
     words = [f"w{number}" for number in range(len(norms))]
     parse = replace(flat_parse(" ".join(words)), tags=list(tags))
     return GatedSentence(line, "", " ".join(words), parse, np.array(norms, dtype=float))
 
 
 def drawn(seed, sentences=12):
-    """Draw sentences of one to nine words, some of them without a norm, some with the same one."""
+    """Sample sentences of one to nine words; some words have no norm, some equal norms."""
     random = np.random.default_rng(seed)
     made = []
     for line in range(1, sentences + 1):
@@ -60,7 +60,7 @@ def row_of(table, tag):
     return next(row for row in table.rows if row.tag == tag)
 
 
-def test_the_norm_is_the_length_of_the_gate_by_the_length_it_has_when_wide_open():
+def test_the_norm_is_relative_to_that_of_an_open_gate():
     gates = torch.rand(2, 3, 5, generator=torch.Generator().manual_seed(1)).double()
     norms = gate_norms(gates)
     for b in range(2):
@@ -135,7 +135,7 @@ def test_the_table_equals_one_counted_word_by_word(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_gate_that_is_everywhere_the_same_gives_chance(seed):
+def test_equal_gates_give_chance(seed):
     alike = [replace(one, norms=np.full(len(one.norms), 0.25)) for one in drawn(seed)]
     for row in tabulate(alike).rows:
         assert row.ratio == pytest.approx(1)
@@ -147,7 +147,7 @@ def test_the_order_of_the_sentences_does_not_matter():
     assert tabulate(sentences) == tabulate(sentences[::-1])
 
 
-def test_a_tag_of_few_words_stands_last_and_has_no_interval():
+def test_a_tag_with_few_words_is_last_and_has_no_interval():
     sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
     table = tabulate([*sentences, gated([0.9, 0.1], ["INTJ", "NOUN"], MIN_WORDS + 1)])
     assert [row.tag for row in table.rows] == ["VERB", "NOUN", "INTJ"]
@@ -159,7 +159,7 @@ def test_a_tag_of_few_words_stands_last_and_has_no_interval():
 
 
 def test_a_row_has_a_cell_for_each_column():
-    # the verb is the highest of ten sentences of two words, the interjection of another, which is one word
+    # the verb is the highest in ten sentences of two words, the interjection in one sentence of one word
     sentences = [gated([0.1, 0.2], ["NOUN", "VERB"], line) for line in range(1, MIN_WORDS + 1)]
     verb, noun, interjection = tabulate([*sentences, gated([0.25], ["INTJ"], MIN_WORDS + 1)]).rows
     assert dict(zip(COLUMNS, verb.cells(), strict=True)) == {
@@ -208,7 +208,7 @@ def test_a_tag_that_is_never_the_highest_has_no_interval():
     assert (row_of(table, "NOUN").ratio, row_of(table, "NOUN").interval) == (0, None)
 
 
-def test_words_without_a_norm_are_counted_apart():
+def test_words_without_a_norm_are_counted_separately():
     table = tabulate([gated([0.1, np.nan], ["NOUN", "PUNCT"]), gated([np.nan], ["X"], line=2)])
     assert (table.sentences, table.words, table.without) == (1, 1, 2)
     assert [row.tag for row in table.rows] == ["NOUN"]
@@ -270,7 +270,7 @@ def parsed(line):
 
 
 def norms_step_by_step(system, source, target):
-    """Read the gate of a sentence alone as the model writes it piece after piece, from the decoder's state."""
+    """Compute the gates of a sentence step by step, from the states of the decoder."""
     model = system.model
     ids = torch.tensor(system.target.encode_ids(target))
     encoded = torch.tensor([[*system.source.encode_ids(source), 3]])
@@ -301,7 +301,7 @@ def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
         assert len(set(one.norms.round(6))) == len(one.norms)
 
 
-def test_a_pair_of_which_the_model_takes_only_a_part_is_left_out_and_counted():
+def test_a_pair_that_is_too_long_is_left_out_and_counted():
     system = translator({"name": "latent_tree"}, max_pieces=4)
     sources = ["der Affe isst eine", "der Affe isst eine Banane", "der Affe", "", "isst"]
     targets = ["the monkey eats a", "the monkey", "the monkey eats a banana", "a banana", "eats"]

@@ -41,13 +41,13 @@ def page_of(*sentences, context=CONTEXT, **options):
 
 
 @pytest.mark.parametrize(("backgrounds", "texts"), [(LIGHT, LIGHT_TEXT), (DARK, DARK_TEXT)])
-def test_words_can_be_read_on_every_colour(backgrounds, texts):
+def test_text_contrasts_with_every_colour(backgrounds, texts):
     assert len(backgrounds) == len(texts) == 7
     assert min(contrast(*pair) for pair in zip(backgrounds, texts, strict=True)) >= 4.5
 
 
 @pytest.mark.parametrize(("backgrounds", "screen"), [(LIGHT, "#ffffff"), (DARK, "#14171a")])
-def test_the_further_a_gate_is_open_the_more_its_word_stands_out(backgrounds, screen):
+def test_colours_contrast_more_with_the_page_for_higher_norms(backgrounds, screen):
     found = [contrast(colour, screen) for colour in backgrounds]
     assert found == sorted(found)
     assert min(high / low for low, high in pairwise(found)) > 1.1
@@ -77,22 +77,22 @@ def test_hostile_tags_stay_text():
 
 
 @pytest.mark.parametrize("target", ["Er  schläft .", " Hut, der", "猴子吃香蕉", "القرد يأكل 12 موزة"])
-def test_a_target_stands_on_the_page_as_it_stands_in_its_line(target):
-    # words of two characters, between which anything may stand
+def test_the_text_of_a_target_is_unchanged_on_the_page(target):
+    # words of two characters, with any character between them
     spans = np.array([[start, start + 2] for start in range(1, len(target) - 2, 3)])
     parse = Parse([target[a:b] for a, b in spans], spans, np.zeros(len(spans), int), ["dep"] * len(spans))
     read = Reader(page_of(gated(target, np.linspace(0.1, 0.9, len(spans)), parse=parse)))
     assert read.text["p", "target"] == [target]
 
 
-def test_letters_of_the_tags_do_not_turn_a_line_written_from_right_to_left():
+def test_latin_tags_do_not_change_the_direction_of_a_line():
     read = Reader(page_of(gated("12 القرد", [0.1, 0.2], source="القرد")))
     lines = [attributes for tag, attributes in read.attributes if attributes.get("class") in ("source", "target")]
     assert [line["dir"] for line in lines] == ["auto", "auto"]
     assert {attributes["dir"] for tag, attributes in read.attributes if tag == "small"} == {"ltr"}
 
 
-def test_each_word_says_its_norm_and_the_highest_is_framed():
+def test_each_word_shows_its_norm_and_the_highest_is_framed():
     page = page_of(gated("der Affe schläft", [0.25, 0.75, np.nan]))
     read = Reader(page)
     assert [name for name in read.classes if "word" in name] == ["word n0", "word n6 top", "word none"]
@@ -101,7 +101,7 @@ def test_each_word_says_its_norm_and_the_highest_is_framed():
     assert "line 1, norms 0.250 to 0.750" in page
 
 
-def test_the_first_sentences_are_shown_in_their_order_and_the_page_says_so():
+def test_the_page_has_the_first_sentences_in_order_and_their_number():
     sentences = [gated(f"Satz{line}", [0.5], line=line) for line in (3, 1, 5, 4)] + [gated("", [], line=2)]
     page = page_of(*sentences, shown=2)
     assert re.findall(r"line (\d)", page) == ["1", "3"]
@@ -127,7 +127,7 @@ def test_a_tag_of_few_words_is_marked():
 
 
 def punctuated():
-    """Give twelve sentences with a tag of each kind: above chance, below, never the highest, few."""
+    """Make sentences with tags above chance, below chance, never the highest, and with few words."""
     made = [gated("Er schläft heute .", [0.3, 0.5, 0.1, 0.6], line=line) for line in range(12)]
     made = [replace(one, parse=replace(one.parse, tags=["PRON", "VERB", "ADV", "PUNCT"])) for one in made]
     return [*made, gated("$oh$ weh", [0.9, 0.1], line=20)]
@@ -145,7 +145,7 @@ def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
         save_gates_plot(tabulate(punctuated()), tmp_path / name, system="sa")
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
-    # of 13 sentences, 12 with one stop in four words
+    # 13 sentences, 12 of them with one full stop in four words
     for wanted in ("PUNCT", "NOUN *", "92.3 (23.1)", "times as often as by chance", "without punctuation"):
         assert wanted in text
 

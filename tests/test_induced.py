@@ -1,4 +1,4 @@
-"""Trees read off weights: collapsed to words, of which heads, and for which sentences."""
+"""Trees induced from attention: which heads, which sentences, and how pieces are collapsed to words."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ LATENT = {"architecture": "lstm", "encoder_layers": 1, "decoder_layers": 1}
 
 
 def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
-    """A model that has read LINE and given it these weights of one head, (T, T) with EOS, or with BOS on the target."""
+    """Return a forward pass over LINE in which one head has these weights: (T, T) with EOS, or BOS on the target."""
     weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
     spans = {"source": SPANS, "target": SPANS}
     passed = ForwardPass([SentencePass(0, **spans, **sentence)], SimpleNamespace(), Activations({(side, 1): weights}))
@@ -38,7 +38,7 @@ def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
 
 
 def chosen(signal, *, before=0, after=0):
-    """Let each piece give all weight to the piece that a signal names; BOS and EOS give and get some."""
+    """Put most weight of each piece on the piece that a signal names, and some on BOS and EOS."""
     places = signal.compute(MONKEY, MONKEY_WORD_OF)[: len(MONKEY_WORD_OF)]
     weights = np.full((before + 7 + after, before + 7 + after), 0.1)
     inner = slice(before, before + 7)
@@ -71,7 +71,7 @@ def test_collapsing_sums_over_the_pieces_of_both_words_and_takes_the_diagonal_fo
 
 @pytest.mark.parametrize("signal", [PARENT_FIRST, PARENT_CHAIN], ids=lambda signal: signal.name)
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_a_head_that_looks_at_the_parents_gives_the_tree(monkeypatch, signal, side):
+def test_a_head_that_attends_to_parents_gives_the_tree(monkeypatch, signal, side):
     # the source ends in EOS, the target begins with BOS
     margin = {"after": 1} if side == "source" else {"before": 1}
     found = read_off(chosen(signal, **margin), monkeypatch, side)
@@ -80,8 +80,8 @@ def test_a_head_that_looks_at_the_parents_gives_the_tree(monkeypatch, signal, si
     assert found.by_source[0].choices[0].tolist() == MONKEY.parents.tolist()
 
 
-def test_the_first_choice_need_be_no_tree(monkeypatch):
-    # each word looks at the next one, the last at the first
+def test_the_choices_need_not_be_a_tree(monkeypatch):
+    # each word attends to the next one, the last to the first
     weights = np.zeros((8, 8))
     weights[np.arange(6), [1, 3, 3, 4, 5, 0]] = 1
     weights[6, 6] = 0.5
@@ -90,19 +90,19 @@ def test_the_first_choice_need_be_no_tree(monkeypatch):
     assert found.trees[0].tolist() == [1, 2, 3, 4, 4]
 
 
-def test_a_word_without_weight_has_no_choice_and_still_a_place_in_the_tree(monkeypatch):
+def test_a_word_without_weight_has_no_choice_but_a_parent(monkeypatch):
     found = read_off(np.zeros((8, 8)), monkeypatch).by_source[0]
     assert found.choices[0].tolist() == [-1] * 5
     assert compare_trees(found.choices, [MONKEY]).da.value == 0
     assert len(found.trees[0]) == 5
 
 
-def test_a_sentence_that_the_model_reads_in_part_is_left_out_and_counted(monkeypatch):
+def test_a_sentence_that_is_too_long_is_left_out_and_counted(monkeypatch):
     found = read_off(chosen(PARENT_FIRST, after=1), monkeypatch, dropped=3)
     assert (found.lines, found.too_long, found.by_source[0].trees) == ([], 1, [])
 
 
-def test_task_tags_are_no_part_of_the_words(monkeypatch):
+def test_task_tags_belong_to_no_word(monkeypatch):
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
     weights = np.zeros((8, 8))
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
@@ -120,7 +120,7 @@ def names(model, side="source", head=None):
     return [source.name for source in tree_sources(model, side, head)]
 
 
-def test_heads_that_learn_trees_are_found_behind_those_of_other_variants():
+def test_heads_that_learn_trees_are_found_after_those_of_other_variants():
     model = small_model(
         {"name": "pascal", "layers": [2], "heads": 1},
         {"name": "lisa", "layers": [2], "heads": 2},
@@ -134,12 +134,12 @@ def test_heads_that_learn_trees_are_found_behind_those_of_other_variants():
     assert len(names(model, head="all")) == 8
 
 
-def test_flat_annotations_are_read_too_and_called_what_they_are():
+def test_flat_annotations_are_read_and_called_flat():
     [source] = tree_sources(small_model({"name": "latent_tree", "normalize": "flat"}, **LATENT), "source")
     assert (source.name, source.file_name) == ("flat attention (latent_tree)", "flat")
 
 
-def test_annotations_without_weights_say_what_is_missing():
+def test_annotations_without_weights_are_refused():
     memory = Memory(torch.zeros(1, 3, 1), torch.ones(1, 3))
     with pytest.raises(UsageError, match="own annotates the source without giving the weights"):
         TreeSource("source", "own").weights(SimpleNamespace(memory=memory))  # type: ignore[arg-type]
@@ -167,12 +167,12 @@ def test_latent_trees_are_found_in_an_lstm():
         ("-1.2", "'-1.2' is not a head"),
     ],
 )
-def test_a_head_that_is_not_there_is_refused(head, said):
+def test_a_missing_head_is_refused(head, said):
     with pytest.raises(UsageError, match=said.replace(".", r"\.")):
         tree_sources(small_model(), "source", head)
 
 
-def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
+def test_a_model_without_trees_is_refused_with_advice():
     named = "Variants that learn them: dbsa, latent_tree, lisa, tree_attention"
     said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
@@ -188,12 +188,10 @@ def test_what_has_learnt_no_trees_says_what_can_be_asked_for():
     assert "LAYER.HEAD" not in str(error.value)
 
 
-def test_only_variants_that_can_stand_on_the_side_are_named():
+def test_only_variants_for_the_side_are_suggested():
     with pytest.raises(UsageError, match=r"has learnt trees of the target\. .* them: dbsa\. You can read any head"):
         tree_sources(small_model(), "target")
-    with pytest.raises(
-        UsageError, match="You can see the trees of its source with `--side source`, or choose a run"
-    ):
+    with pytest.raises(UsageError, match="You can see the trees of its source with `--side source`, or choose a run"):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "target")
 
 
@@ -228,7 +226,7 @@ def test_every_head_of_a_run_gives_the_tree_of_its_weights(folder):
                     assert one.choices[place].tolist() == [int(row.argmax()) if row.any() else -1 for row in words]
 
 
-def test_trees_do_not_depend_on_what_stands_beside_the_sentence(folder):
+def test_trees_do_not_depend_on_other_sentences(folder):
     translator = Translator.load(make_run(folder / "lisa", {"name": "lisa"}))
     lines = [TEXT[1], TEXT[0], "The girls", TEXT[2]]
     gold = [flat_parse(line) for line in lines]
@@ -240,7 +238,7 @@ def test_trees_do_not_depend_on_what_stands_beside_the_sentence(folder):
             assert one.trees[0].tolist() == other.trees[index].tolist()
 
 
-def test_sentences_that_are_too_long_or_empty_leave_the_numbers_of_the_others_as_they_are(folder):
+def test_long_and_empty_sentences_do_not_change_the_numbers_of_others(folder):
     translator = Translator.load(make_run(folder / "short", {"name": "lisa"}, max_pieces=12))
     lines = ["", "The dog", "The boy sees the girl " * 5, "A cat"]
     texts = ParsedText("source", lines, None, [flat_parse(line) for line in lines])
@@ -249,7 +247,7 @@ def test_sentences_that_are_too_long_or_empty_leave_the_numbers_of_the_others_as
     assert [len(tree) for tree in found.by_source[0].trees] == [2, 2]
 
 
-def test_a_model_that_reads_trees_reads_those_that_are_given(folder):
+def test_a_model_that_reads_trees_reads_the_given_ones(folder):
     translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
     gold = Parse(MONKEY.words, MONKEY.spans, MONKEY.parents, MONKEY.relations, ["X"] * 5, certain_arcs(MONKEY))
     other = Parse(gold.words, gold.spans, np.array([4, 4, 4, 4, 4]), gold.relations, gold.tags)

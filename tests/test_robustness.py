@@ -1,4 +1,4 @@
-"""Other trees for a model: which they are, how many parents they keep, and what the model makes of them."""
+"""Translations with other trees: the trees, their UAS, and the outcomes."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ def outcomes_of(translator, shares, seed=1):
 
 
 def test_attachment_counts_words_that_keep_their_parent():
-    # a banana hangs on monkey instead of eats
+    # the parent of banana is monkey instead of eats
     assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 2, 2, 4, 1, 2]))]) == pytest.approx(5 / 6)
-    # the root moves to monkey: eats has another parent, and monkey too
+    # monkey becomes the root: eats and monkey have different parents
     assert attachment_score([TREE], [replace(TREE, parents=np.array([1, 1, 1, 4, 2, 2]))]) == pytest.approx(4 / 6)
     assert attachment_score([TREE, TREE], [TREE, flat_parse(MONKEY)]) == pytest.approx(6 / 12)
     assert attachment_score([], []) == attachment_score([flat_parse("")], [flat_parse("")]) == 1
 
 
-def test_words_of_another_parser_are_the_same_where_they_stand_at_the_same_place():
-    # "banana." is one word here, so that banana and the full stop are lost; The and a have lost nothing but a's parent
+def test_words_of_another_parser_are_matched_by_position():
+    # "banana." is one word here, so banana, the full stop, and the parent of a do not match
     other = Parse(
         ["The", "monkey", "eats", "a", "banana."],
         np.array([*SPANS[:4].tolist(), (18, 25)]),
@@ -77,7 +77,7 @@ def test_words_of_another_parser_are_the_same_where_they_stand_at_the_same_place
 
 
 @pytest.mark.parametrize("recipe", [{}, {"kind": "random", "seed": 5}, {"rewire": 0.5, "seed": 2}])
-def test_under_its_own_trees_a_model_translates_as_ever(translator, recipe):
+def test_with_its_own_trees_a_model_translates_as_usual(translator, recipe):
     reader = under(translator, Control(**recipe))
     own = next(iter(outcomes_of(reader, ()).values()))
     assert own.name == {"random": "own (random)"}.get(recipe.get("kind", ""), "own (50 % rewired)" if recipe else "own")
@@ -126,12 +126,12 @@ def test_a_larger_share_keeps_fewer_parents(seed):
     assert [one.share for one in rewired] == shares[1:]
     kept = [attachment_score(own.trees, one.trees) for one in rewired]
     assert kept == sorted(kept, reverse=True)
-    # in the end the root keeps its place, and a word that has no other place to go to
+    # at the end only the root keeps its parent, and words without an alternative
     assert 1 / 6 <= kept[-1] < 0.4
 
 
-def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certain():
-    # each word hangs on its parent with 0.75, else on the first word
+def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
+    # the parent of each word has the probability 0.75, the first word 0.25
     arcs = Arcs(
         np.repeat(np.arange(6), 2),
         np.array([parent for word in range(6) for parent in (TREE.parents[word], 0)]),
@@ -142,9 +142,9 @@ def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certai
     own = ReadTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
     made = {one.name: one for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
     assert own.trees[0].arcs == arcs
-    assert made["own, certain arcs"].trees[0].arcs == certain_arcs(TREE)
-    assert made["own, certain arcs"].share == 0
-    for name in ("own, certain arcs", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
+    assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
+    assert made["own, but certain"].share == 0
+    for name in ("own, but certain", "50 % rewired", "random", "left", "right", "shuffled", "flat"):
         [tree] = made[name].trees
         assert tree.arcs is not None
         assert tree.arcs.probabilities.tolist() == [1] * len(tree)
@@ -153,12 +153,12 @@ def test_where_the_own_trees_have_probabilities_those_of_damaged_ones_are_certai
 
 
 @pytest.mark.parametrize("text", ["", "a", "0.1,,0.2", "-0.1", "1.5", "nan", "0;1"])
-def test_what_is_no_share_is_refused(text):
+def test_invalid_shares_are_refused(text):
     with pytest.raises(UsageError, match="is not a list of shares"):
         parse_shares(text)
 
 
-def test_shares_are_put_in_order_and_each_counts_once():
+def test_shares_are_sorted_without_duplicates():
     assert parse_shares("1, 0,0.50,0.5") == [0, 0.5, 1]
 
 

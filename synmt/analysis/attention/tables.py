@@ -46,21 +46,17 @@ def summary_as_html(summary: AttentionSummary, shown: AttentionMap) -> Section:
     parts = [
         paragraph(f"{_title(summary)}."),
         table(heads.columns, heads.rows, caption=f"All heads, by layer: {_counts(summary)}"),
-        *_notes(_legend(summary)),
+        *(paragraph(line, faint=True) for line in _legend(summary)),
     ]
     if summary.relations:
         if len(summary.rows) > 1:
             parts.append(_agreement_figure(summary))
         relations = _relation_table(summary)
         caption = "Agreement with parents by relation, in percent"
-        parts += [table(relations.columns, relations.rows, caption=caption), *_notes(_relation_legend(summary))]
+        parts.append(table(relations.columns, relations.rows, caption=caption))
+        parts += [paragraph(line, faint=True) for line in _relation_legend(summary)]
     parts.append(_map_figure(summary, shown))
     return Section(_attention_name(summary).capitalize(), "".join(parts))
-
-
-def _notes(legend: Iterator[str]) -> Iterator[str]:
-    """Write each entry of a legend as a paragraph, without the line breaks for the terminal."""
-    return (paragraph(" ".join(entry.split()), faint=True) for entry in legend)
 
 
 def _agreement_figure(summary: AttentionSummary) -> str:
@@ -148,9 +144,9 @@ def _legend(summary: AttentionSummary) -> Iterator[str]:
     if summary.relations:
         yield "parent: words whose highest weight on a word is on their parent, in percent"
         yield "weight: mean weight of a word on its parent, 0 to 1"
-        yield "mostly at: most frequent offset of the highest weight, and its percentage;\n  -1: previous word"
+        yield "mostly at: most frequent offset of the highest weight (-1: previous word), in percent"
         yield "previous, next word, best offset: words whose parent is at this offset"
-        yield "itself: no word, since roots do not count"
+        yield "itself: always 0, since roots do not count"
         if context.parser:
             yield f"parents come from a parser, which makes errors: {context.parser}"
         if len(summary.rows) > 1:

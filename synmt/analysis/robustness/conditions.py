@@ -123,7 +123,7 @@ def make_conditions(
     certain = replace(own, trees=_certain(own.trees)) if own.with_arcs else own
     for share in shares:
         if share or own.with_arcs:
-            name = f"{100 * share:g} % rewired" if share else "own, certain arcs"
+            name = f"{100 * share:g} % rewired" if share else "own, but certain"
             yield Condition(name, "rewired", _controlled(certain, Control(rewire=share, seed=seed)), share)
     for kind in get_args(ControlKind):
         control = Control(kind, seed=seed)

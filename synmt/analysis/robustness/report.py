@@ -157,19 +157,16 @@ def _notes(results: _Results) -> Iterator[str]:
         yield f"own: trees that the model reads, {instead}; the row '{_without_control(results.parser)}' has the latter"
     else:
         yield f"own: trees that the model reads, by {results.parser}"
-    yield (
-        "rewired: this percentage of words, sampled at random without the root, has a different parent; left, right: "
-        "the parent is always the next, the previous word; random: a random tree; shuffled: the same tree over "
-        "shuffled words; flat: the parent is always the first word, as in lines that cannot be parsed"
-    )
+    yield "rewired: this percentage of words, sampled at random without the root, has a different parent"
+    yield "left, right: the parent is always the next, the previous word"
+    yield "random: a random tree; shuffled: the same tree over shuffled words"
+    yield "flat: the parent is always the first word, as in lines that cannot be parsed"
+    yield "UAS: words with the same parent as in the own trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
-    yield (
-        "UAS: words with the same parent as in the own trees; difference: to the score with the own trees, with 95 % "
-        f"interval and p-value by paired bootstrap{lower}"
-    )
+    yield f"difference: to the score with the own trees, by paired bootstrap{lower}"
     yield "changed: translations that differ from those with the own trees"
     if results.with_arcs:
-        yield "arcs: own trees and another parser's have arc probabilities; the arcs of all other trees are certain"
+        yield "arcs: own trees and those of other parsers have probabilities; all other arcs are certain"
 
 
 def _to_text(results: _Results) -> Iterator[str | TextTable]:

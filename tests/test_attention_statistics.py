@@ -1,4 +1,4 @@
-"""What heads look at: entropies, choices, agreement with parents, and the maps of a sentence."""
+"""Statistics of attention heads (entropy, choices, agreement with parents), and heat maps of a sentence."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def report(*looks, heads=1):
     return summarize(found, CONTEXT, lines=len(looks))
 
 
-def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
+def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
     found = report(measure_self_heads(looking_at(MONKEY.parents), OWNERS, MONKEY, causal=False))
     [row] = found.rows
     assert (row.parent.value, row.parent_weight, row.bits, row.relative_bits, row.no_word) == (1, 1, 0, 0, 0)
-    # of five words the root does not count; The and a stand one before their parent, banana two after it
+    # of five words the root does not count; The and a are one before their parent, banana two after it
     assert (found.words, found.visible) == (4, 1)
     assert row.usual_offset == (1, 0.75)
     assert [(one.name, one.offset, one.parent.value) for one in found.baselines] == [
@@ -66,17 +66,17 @@ def test_a_head_that_looks_at_the_parent_always_agrees_and_has_no_entropy():
     ]
 
 
-def test_even_weights_have_the_entropy_of_all_pieces_in_sight():
+def test_uniform_weights_have_the_maximum_entropy():
     even = np.full((1, 8, 8), 1 / 8)
     [row] = report(measure_self_heads(even, OWNERS, MONKEY, causal=False)).rows
     assert row.bits == pytest.approx(3)
     assert row.relative_bits == pytest.approx(1)
     assert row.no_word == pytest.approx(1 / 8)
-    # The and a look at two of eight pieces, monkey and banana at one of them
+    # the parents of The and a have two of the eight pieces, those of monkey and banana one
     assert row.parent_weight == pytest.approx((2 + 1 + 2 + 1) / 4 / 8)
 
 
-def test_on_the_target_a_piece_sees_bos_and_what_is_before_it():
+def test_on_the_target_a_piece_sees_bos_and_the_pieces_before_it():
     owners = np.append(-1, MONKEY_WORD_OF)
     weights = np.tril(np.ones((8, 8)))
     weights = (weights / weights.sum(1, keepdims=True))[None]
@@ -84,15 +84,15 @@ def test_on_the_target_a_piece_sees_bos_and_what_is_before_it():
     assert looks.visible.tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert looks.entropy[0] == pytest.approx([math.log2(count) for count in range(2, 9)])
     found = report(looks)
-    # only banana has its parent to the left, two words before it: one of the seven and eight pieces in sight
+    # only banana has its parent to the left, two words before it: one of the seven and eight visible pieces
     assert (found.words, found.visible) == (1, 1 / 4)
     assert found.rows[0].parent_weight == pytest.approx((1 / 7 + 1 / 8) / 2)
     assert found.rows[0].relative_bits == pytest.approx(1)
     assert [one.name for one in found.baselines] == ["previous word", "itself", "best offset"]
 
 
-def slowly(weights, owners, parse, *, causal):
-    """Follow the equations for one head, piece by piece and word by word."""
+def with_loops(weights, owners, parse, *, causal):
+    """Compute the equations for one head with loops."""
     bits, chosen = [], []
     for piece, word in enumerate(owners):
         if word >= 0:
@@ -111,7 +111,7 @@ def slowly(weights, owners, parse, *, causal):
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["source", "target"])
-def test_all_heads_at_once_equal_each_word_by_itself(causal):
+def test_vectorised_statistics_equal_a_loop_over_words(causal):
     for seed in range(15):
         random = np.random.default_rng(seed)
         parse = random_tree(int(random.integers(2, 8)), random)
@@ -122,13 +122,13 @@ def test_all_heads_at_once_equal_each_word_by_itself(causal):
         weights = np.tril(weights) if causal else weights
         found = measure_self_heads(weights, owners, parse, causal=causal)
         for head in range(3):
-            bits, chosen = slowly(weights[head], owners, parse, causal=causal)
+            bits, chosen = with_loops(weights[head], owners, parse, causal=causal)
             np.testing.assert_allclose(found.entropy[head], bits, atol=1e-9)
             assert found.choices[head].tolist() == [step for step, _ in chosen]
             np.testing.assert_allclose(found.parent_weights[head], [weight for _, weight in chosen], atol=1e-12)
 
 
-def test_collapsing_keeps_the_sum_of_each_row_that_words_get():
+def test_merging_pieces_into_words_keeps_the_sum_of_each_row():
     random = np.random.default_rng(1)
     weights = random.dirichlet(np.ones(7), (2, 7))
     words = word_level_weights(weights, MONKEY_WORD_OF, 5)
@@ -158,7 +158,7 @@ def test_punctuation_and_roots_do_not_count():
     assert counted_words(parse, OWNERS, causal=False)[0].tolist() == [0, 1, 4]
     tagged = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "PUNCT"])
     assert counted_words(tagged, OWNERS, causal=False)[0].tolist() == [0, 1, 3]
-    # without the pieces of eats, monkey and banana have no parent in sight
+    # without the pieces of eats, monkey and banana have no visible parent
     places, hidden = counted_words(MONKEY, np.where(OWNERS == 2, -1, OWNERS), causal=False)
     assert (places.tolist(), hidden) == ([0, 3], 2)
 
@@ -176,12 +176,12 @@ def test_relations_name_their_best_offset_and_their_best_head():
     assert found.best == 0
 
 
-def test_the_best_offset_is_the_most_frequent_and_of_two_the_shorter():
+def test_the_best_offset_is_the_most_frequent_and_among_equals_the_shortest():
     assert best_offset(np.array([1, -2, -2, 3])) == -2
     assert best_offset(np.array([5, 5, -1, -1])) == -1
 
 
-def test_intervals_hold_the_share_and_shrink_with_sentences():
+def test_intervals_contain_the_share_and_shrink_with_more_sentences():
     random = np.random.default_rng(3)
 
     def widths(sentences):
@@ -204,7 +204,7 @@ def test_attention_to_the_source_has_no_parents():
     assert [row.no_word for row in made.rows] == [0.25, 0.25]
     assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
     assert made.empty == 2
-    # an LSTM has no weight for EOS, and of a single piece there is no choice
+    # an LSTM does not attend to EOS; a single piece has no maximum entropy
     alone = summarize(
         AttentionStatistics([LSTM_ATTENTION], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0),
         replace(CONTEXT, kind="cross"),
@@ -213,7 +213,7 @@ def test_attention_to_the_source_has_no_parents():
     assert (alone.rows[0].bits, alone.rows[0].relative_bits, alone.rows[0].no_word) == (0, None, 0)
 
 
-def test_nothing_to_look_at_is_an_error():
+def test_a_text_without_words_that_count_is_an_error():
     with pytest.raises(SynmtError, match="there are no sentences to measure"):
         report()
     root = replace(MONKEY, parents=np.arange(5))
@@ -228,7 +228,7 @@ def translator(tmp_path_factory):
 
 
 @pytest.mark.parametrize("place", ["source", "target", "cross"])
-def test_sentences_look_the_same_alone_and_side_by_side(translator, place):
+def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
     sources, targets = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
     lines = sources if place == "source" else targets
     gold = [flat_parse(line) for line in lines]
@@ -251,7 +251,7 @@ def test_sentences_look_the_same_alone_and_side_by_side(translator, place):
         np.testing.assert_allclose(one.no_word, alone.no_word, atol=1e-5)
 
 
-def test_task_tags_are_no_words(translator):
+def test_task_tags_are_not_words(translator):
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
     texts = ParsedText("source", ["The monkey eats a banana"], None, [MONKEY])
     sentence = SimpleNamespace(index=0, source=spans)
@@ -262,7 +262,7 @@ def names(model, place, head=None):
     return [one.name for one in heads_of(model, place, head)]
 
 
-def test_heads_are_called_as_the_recipe_calls_their_variants():
+def test_heads_have_the_names_of_their_variants():
     model = small_model(PASCAL, {"name": "dbsa", "layers": [2], "heads": 1, "side": "target"})
     assert names(model, "source")[:3] == ["head 1.1 (pascal)", "head 1.2 (pascal)", "head 1.3"]
     assert names(model, "target", "2.1") == ["head 2.1 (dbsa)"]
@@ -297,7 +297,7 @@ def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
         assert text.startswith("▁The" if place != "target" else "▁")
 
 
-def test_factors_and_biases_are_those_of_the_heads_that_have_them(translator):
+def test_factors_and_biases_are_shown_for_the_heads_that_have_them(translator):
     factor, bias = read(translator, "source", "factor"), read(translator, "source", "bias")
     assert [head.name for head in factor.panels] == ["head 1.1 (pascal)", "head 1.2 (pascal)"]
     assert [head.name for head in bias.panels] == ["head 2.1 (localness)"]
@@ -306,7 +306,7 @@ def test_factors_and_biases_are_those_of_the_heads_that_have_them(translator):
     assert highest == pytest.approx([1 / math.sqrt(2 * math.pi)] * 2, rel=1e-5)
 
 
-def test_a_head_without_an_edit_says_which_heads_have_one(translator):
+def test_a_head_without_an_edit_is_refused_with_the_heads_that_have_one(translator):
     with pytest.raises(UsageError) as caught:
         read(translator, "source", "factor", head="2.1")
     assert str(caught.value) == (
@@ -329,7 +329,7 @@ def test_a_sentence_that_cannot_be_shown_is_an_error(translator, number, source,
         read(translator, "source", "weights", number, source=source)
 
 
-def test_the_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
+def test_the_heat_map_of_an_lstm_is_its_attention_to_the_source(tmp_path):
     translator = Translator.load(make_run(tmp_path / "lstm", model=LSTM))
     shown = read(translator, "cross", "cross")
     [(head, panel)] = shown.panels.items()
@@ -350,7 +350,7 @@ def shown_map(pieces, heads, what="weights", low=0.0):
     return AttentionMap(what, "source", "source", 1, labels, labels, panels)
 
 
-def test_the_colours_are_of_one_hue_and_fall_in_equal_steps_of_lightness():
+def test_the_colours_have_one_hue_and_equal_steps_of_lightness():
     lightness = []
     for colour in COLOURS:
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
@@ -361,14 +361,14 @@ def test_the_colours_are_of_one_hue_and_fall_in_equal_steps_of_lightness():
     np.testing.assert_allclose(np.diff(lightness), -7.9, atol=0.4)
 
 
-def test_the_scale_is_shared_and_cut_where_a_bias_means_nothing_more():
+def test_the_scale_is_shared_and_cut_at_negligible_biases():
     assert limits(shown_map(3, 2)) == (0, 1)
     assert limits(shown_map(3, 1, "bias", low=-200.0)) == (LEAST_BIAS, 1)
     flat = replace(shown_map(3, 1), panels={Head(1, 1): np.zeros((3, 3))})
     assert limits(flat) == (0, 1)
 
 
-def test_pieces_are_spelled_without_marks_where_words_have_blanks():
+def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
     assert spell(["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"]) == [
         *("The", "mon", "·key", "eats", ".", "▁", "</s>"),
     ]
@@ -376,7 +376,7 @@ def test_pieces_are_spelled_without_marks_where_words_have_blanks():
     assert spell(["▁" + "a" * 40]) == ["a" * 15 + "…"]
 
 
-def test_long_sentences_are_refused_sooner_for_many_heads():
+def test_many_heads_limit_the_length_of_a_sentence():
     check_legible(shown_map(60, 4))
     with pytest.raises(UsageError, match=r"60 pieces are too many for 8 heat maps .* or one head with `--head"):
         check_legible(shown_map(60, 8))
@@ -385,7 +385,7 @@ def test_long_sentences_are_refused_sooner_for_many_heads():
         check_legible(shown_map(120, 1))
 
 
-def test_a_grid_names_pieces_at_its_edges_only_and_one_small_head_shows_numbers():
+def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     pytest.importorskip("matplotlib")
     shown = shown_map(20, 3)
     figure = draw_maps(shown, system="system")
@@ -398,7 +398,7 @@ def test_a_grid_names_pieces_at_its_edges_only_and_one_small_head_shows_numbers(
     assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts
 
 
-def test_wide_letters_have_room_beside_the_panels():
+def test_wide_letters_get_more_space_beside_the_panels():
     pytest.importorskip("matplotlib")
     figures = [draw_maps(replace(shown_map(4, 1), rows=[letter * 8] * 4), system="system") for letter in "m猿"]
     narrow, wide = (figure.axes[0].get_position().x0 * figure.get_figwidth() for figure in figures)
@@ -406,5 +406,5 @@ def test_wide_letters_have_room_beside_the_panels():
     assert wide - narrow == pytest.approx(8 * 0.62 * 8 / 72)
 
 
-def test_the_end_of_a_line_is_no_letter_of_a_label():
+def test_line_breaks_become_spaces_in_labels():
     assert spell(["▁line\u2028sep", "▁\x85"]) == ["line sep", " "]

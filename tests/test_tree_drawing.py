@@ -1,4 +1,4 @@
-"""Drawn trees, read back: from a terminal's boxes and from an SVG."""
+"""Drawn trees are read back, from the text of a terminal and from SVG."""
 
 import re
 from itertools import pairwise
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def read_back(lines):
-    """Follow every arrow to the only place on its track where a word without an arrow meets it."""
+    """Follow every arrow to the only row without an arrow that its track connects to."""
     wide = max(map(len, lines))
     grid = [line.ljust(wide) for line in lines]
     parents = []
@@ -36,7 +36,7 @@ def read_back(lines):
 
 
 def along(grid, column, row):
-    """Yield the rows that a track joins with this one."""
+    """Yield the rows that a track connects with this one."""
     for step, here, there in ((-1, UP, DOWN), (1, DOWN, UP)):
         place = row
         while grid[place][column] in here:
@@ -55,14 +55,14 @@ def test_the_monkey_looks_like_this():
     ]
 
 
-def test_wrong_parents_are_named_and_arcs_the_other_way_round_are_marked():
+def test_wrong_parents_are_named_and_reversed_arcs_are_marked():
     parse = with_full_stop(MONKEY)
     lines = draw_tree(np.array([1, 1, 1, 2, 2, 2]), parse)
     remarks = [re.search(r"[-+~ ] [a-z]+( of .*)?$", line)[0] for line in lines]
     assert remarks == ["+ det", "~ nsubj of 3 eats", "- root", "- det of 5 banana", "+ obj", "  punct"]
 
 
-def test_from_every_drawing_the_tree_can_be_read():
+def test_every_drawing_determines_its_tree():
     for seed in range(300):
         random = np.random.default_rng(seed)
         parents = random_tree(int(random.integers(1, 15)), random)
@@ -75,12 +75,12 @@ def test_arcs_that_do_not_cross_are_drawn_without_a_crossing():
         lines = draw_arcs(np.array(parents))
         assert read_back(lines) == parents
         for line in lines:
-            # a line that passes below a track would have a bare track inside of it
+            # a line that crosses a track would contain a bare track
             assert "│" not in line[: max(map(line.rfind, "<┐┘┤┬┴┼"))].lstrip(" │"), lines
 
 
 def projective_tree(words, random, first=0):
-    """Choose a root, and make trees of what stands before and behind it."""
+    """Sample a root, then trees of the words before and after it."""
     parents = [0] * words
     root = int(random.integers(words))
     parents[root] = first + root
@@ -144,7 +144,7 @@ def test_arcs_end_in_an_arrow_at_the_child():
     assert sorted(ends) == sorted(["The", "monkey", "eats", "a", "banana"])
 
 
-def test_everything_stands_inside_of_the_picture_and_words_do_not_touch():
+def test_everything_is_inside_the_picture_and_words_do_not_touch():
     for seed in range(20):
         random = np.random.default_rng(seed)
         words = int(random.integers(1, 25))
@@ -176,7 +176,7 @@ def test_odd_characters_leave_the_picture_readable(odd):
     assert ElementTree.fromstring(text.encode("utf-8")) is not None
 
 
-def test_the_picture_is_the_same_each_time_and_legible_on_a_dark_screen():
+def test_the_picture_is_deterministic_and_has_dark_colours():
     parse = with_full_stop(MONKEY)
     first, second = (draw_svg([TreeDrawing("one", parse.parents, parse)], "all") for _ in range(2))
     assert first == second

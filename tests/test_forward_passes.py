@@ -1,4 +1,4 @@
-"""What is seen inside a model that reads and writes given text."""
+"""Activations captured while a model runs over a text."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def short(folder):
 
 
 def captured(*given):
-    """Collect the sentences of all passes, each with its pass and its row."""
+    """Map each line to its sentence, its pass, and its row in the batch."""
     return {
         sentence.index: (sentence, one, row)
         for one in run_forward(*given)
@@ -49,7 +49,7 @@ def test_pairs_whose_source_is_empty_are_left_out_and_long_ones_come_first(trans
     assert sorted(found) == [0, 2, 4, 5]
 
 
-def test_each_piece_stands_where_it_stands_in_its_line(transformer):
+def test_spans_of_pieces_are_those_of_the_vocabulary(transformer):
     for index, (sentence, _, _) in captured(transformer, SOURCES, TARGETS).items():
         assert sentence.source.tolist() == transformer.source.encode(SOURCES[index]).spans.tolist()
         assert sentence.target.tolist() == transformer.target.encode(TARGETS[index]).spans.tolist()
@@ -58,7 +58,7 @@ def test_each_piece_stands_where_it_stands_in_its_line(transformer):
 
 @pytest.mark.parametrize("source", ["A dog", TEXT[1]])
 @pytest.mark.parametrize("target", ["Ein Hund", TEXT[4]])
-def test_what_the_model_does_not_take_of_either_side_is_counted(short, source, target):
+def test_pieces_beyond_the_maximum_length_are_counted_on_both_sides(short, source, target):
     # short lines have fewer than 12 pieces, long ones more
     pieces = [len(short.source.encode(source).ids), len(short.target.encode(target).ids)]
     [(sentence, _, _)] = captured(short, [source], [target]).values()
@@ -87,7 +87,7 @@ def test_without_targets_only_the_source_is_read(transformer, lstm):
     assert all(one.captured.gates is None for one in run_forward(lstm, SOURCES))
 
 
-def test_a_sentence_alone_shows_the_same_as_among_others(transformer, lstm):
+def test_activations_do_not_depend_on_other_sentences(transformer, lstm):
     for translator in (transformer, lstm):
         together = captured(translator, SOURCES, TARGETS)
         for index, (sentence, one, row) in together.items():
@@ -105,7 +105,7 @@ def close(one, other):
     torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-def test_an_lstm_shows_its_gates_and_the_weights_of_its_annotations(lstm):
+def test_gates_and_annotation_weights_of_an_lstm_are_captured(lstm):
     for one in run_forward(lstm, SOURCES, TARGETS):
         longest = max(len(sentence.target) for sentence in one.sentences) + 1
         assert one.captured.gates.shape == (len(one.sentences), longest, 32)
@@ -116,7 +116,7 @@ def test_an_lstm_shows_its_gates_and_the_weights_of_its_annotations(lstm):
         assert one.captured.attention == {}
 
 
-def test_watching_ends_with_the_passes(transformer):
+def test_capturing_ends_with_the_passes(transformer):
     list(run_forward(transformer, SOURCES, TARGETS))
     layers = self_attention(transformer.model, "source") + self_attention(transformer.model, "target")
     assert len(layers) == 4
