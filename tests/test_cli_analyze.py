@@ -202,7 +202,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
         (["--html", "x.html"], "no analysis is chosen"),
-        (["--by-length", "--html", "x.txt"], "x.txt: this ending names no web page. Endings: .html, .htm."),
+        (["--by-length", "--html", "x.txt"], "x.txt: not a file name of a web page. Endings: .html, .htm."),
         (["--parser", "de"], f"--parser belongs to {GROUPED} or --trees or --gates or"),
         (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
@@ -220,7 +220,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
         (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
-        (["--by-length", "--plot", "x.bmp"], "names no picture format"),
+        (["--by-length", "--plot", "x.bmp"], "not a file name of a picture format"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
         (["--by-length", "--source", "s"], "belong to translations"),
         (["--by-length", "--hypotheses", "h", "--test", "t"], "cannot be combined with a run"),
@@ -293,16 +293,16 @@ def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(caplog):
 
     lines = [*["even"] * 299, "odd"]
     assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    assert caplog.messages == ["line 300: its tree is flat or pieced: it is odd"]
+    assert caplog.messages == ["line 300 could not be parsed in one piece; using a flat or joined tree: it is odd"]
 
 
 def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
     shown = run("--help").stdout
     assert "Example: synmt analyze --by-length" in shown
-    # between the options of one analysis stand none of another
+    # the options of one analysis are not between those of another
     places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
-    stands = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
-    for option, panel in stands.items():
+    panel_of = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
+    for option, panel in panel_of.items():
         at = shown.index(f"│ {option} ")
         assert sum(place < at for place in places) == panel + 1, option

@@ -93,7 +93,7 @@ def test_trees_that_are_given_make_the_groups(place, given):
     assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
     assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
     assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
-    # det, nsubj and obj stand in the same six sentences, too few for a row of their own
+    # det, nsubj and obj are in the same six sentences, too few for a row
     assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
@@ -328,7 +328,7 @@ def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch)
     assert read.text["caption", ""][0] == "Runs"
     assert read.text["th", ""][:4] == ["run", "pascal", "plain", "recipe"]
     assert read.text["td", ""][:4] == ["any", "any", "en → de", "en → de"]
-    # the page tells whoever is sent it how to make it again
+    # the page tells its readers how to make it again
     [command] = read.text["code", ""]
     assert shlex.split(command) == ["synmt", "analyze", "--html", "a <b> 'c'.html"]
     assert f"Made by synmt {__version__} on {date.today().isoformat()}:" in read.text["p", "faint"]

@@ -81,7 +81,7 @@ def test_several_tables_stand_one_below_the_other():
     assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], system="pascal").get_figheight()
 
 
-def test_few_groups_stand_no_wider_beside_a_table_of_many():
+def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
     alone, beside = draw_groups([table(COMPARED)], system="a"), draw_groups([table(COMPARED), many], system="a")
     widths = []

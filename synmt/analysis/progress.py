@@ -1,4 +1,4 @@
-"""How far a long analysis has come: analyses report it, the command line draws it."""
+"""Progress of long analyses: the analyses report it, and the command line shows it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 Advance = Callable[[float], None]
-"""Takes the work done since its last call, in the job's unit."""
+"""Is called with the work done since the last call, in the unit of the job."""
 
 Display = Callable[[str, float | None, str], AbstractContextManager[Advance]]
-"""Shows one job, given its name, its total if known, and its unit."""
+"""Shows the progress of one job: its name, the total amount of work if known, and the unit."""
 
 
 @contextmanager
@@ -21,11 +21,11 @@ _display: Display = _hidden
 
 
 def show_progress_with(display: Display) -> None:
-    """Show the progress of all analyses with `display`, as the command line does with its bars."""
+    """Show the progress of all analyses with `display`; by default it is not shown."""
     global _display
     _display = display
 
 
 def progress(what: str, total: float | None, unit: str) -> AbstractContextManager[Advance]:
-    """Report a job; the block calls what it gets with the work done since the last call."""
+    """Report a job; its block receives a function to call with the work done since the last call."""
     return _display(what, total, unit)
