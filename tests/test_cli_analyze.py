@@ -89,7 +89,7 @@ def test_without_a_run_the_newest_is_analysed(runs, caplog):
     assert caplog.messages == [f"run: {Path('runs/pascal')}", "test set test; choose with --test: challenge"]
 
 
-def test_options_go_before_the_scoring_of_the_recipe(runs):
+def test_options_override_the_scoring_of_the_recipe(runs):
     assert "case:mixed|eff:no|tok:char" in report("--by-length", "--cased", "--tokenize", "char")["signature"]
 
 
@@ -116,7 +116,7 @@ def test_the_labels_of_the_run_are_used_when_no_file_is_given(runs):
     assert (one["group"], one["sentences"], one["difference"]["accuracy"]) == ("1", 2, 1)
 
 
-def test_a_file_of_labels_goes_before_those_of_the_run(runs):
+def test_a_file_of_labels_replaces_those_of_the_run(runs):
     path = runs / "own.tsv"
     path.write_text("kind\tother\na\t1\nb\t1\nb\t1\n")
     found = report("--by-label", path, "--label", "kind")
@@ -226,7 +226,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-length", "--hypotheses", "h", "--test", "t"], "cannot be combined with a run"),
     ],
 )
-def test_wrong_usage_is_said_in_one_message(runs, arguments, message):
+def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
     error = run(*arguments).exception
     assert error.exit_code == 2
     assert message in str(error)
@@ -283,7 +283,7 @@ def test_labels_of_another_length_are_refused(runs):
     assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
 
 
-def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(caplog):
+def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):
     class Fussy:
         def parse(self, lines, *, on_failure):
             for index, line in enumerate(lines):

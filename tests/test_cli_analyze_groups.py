@@ -179,7 +179,7 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
 
 
-def test_what_was_counted_once_is_not_counted_again(place, monkeypatch):
+def test_cached_statistics_are_not_counted_again(place, monkeypatch):
     arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
     first = report(*arguments)
     monkeypatch.setattr(
@@ -254,20 +254,20 @@ def test_several_tables_are_drawn_into_one_file(place):
         (["--by-depth", "--side", "target", *FILES], "the language of the target is unknown"),
     ],
 )
-def test_wrong_usage_is_said_in_one_message(place, arguments, message):
+def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
     error = run(*arguments).exception
     assert error.exit_code == 2
     assert message in str(error)
 
 
-def test_trees_of_the_reference_are_asked_of_a_parser_of_its_language(place, monkeypatch):
+def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "nowhere"))
     error = str(run("--by-depth", "--side", "target").exception)
     assert "no Stanza model for 'de' to parse the target" in error
     assert "or give trees by `--parses FILE.conllu`" in error
 
 
-def test_a_paper_has_buckets_of_lengths_beside_quarters_of_depths(place):
+def test_a_paper_has_buckets_of_lengths_and_depths_have_quarters(place):
     length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
     assert len(length["rows"]) == 9
     assert groups(depth) == {"0": 6, ">0": 6}
@@ -306,7 +306,7 @@ def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkey
     assert "no compact model for the language 'de'" in str(error)
 
 
-def test_empty_buckets_at_the_end_are_shown_only_where_they_were_asked_for(place):
+def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
     def groups(*arguments):
         return [row["group"] for row in report("--by-length", *arguments)["tables"][0]["rows"]]
 

@@ -16,7 +16,7 @@ SECTIONS = [
 ]
 
 
-def test_the_page_is_well_formed_and_stands_alone():
+def test_the_page_is_well_formed_and_self_contained():
     body = table(["word", "score"], [["Affe", "0.5"]], caption="Scores") + picture("<svg></svg>", caption="A tree")
     page = make_page("sa", [Section("Words", body), *SECTIONS])
     read = Reader(page)
@@ -93,7 +93,7 @@ def test_a_caption_is_no_wider_than_the_screen_whatever_its_table_is():
         assert rule in style
 
 
-def test_what_stands_around_the_sections_is_there_where_it_is_given():
+def test_text_around_the_sections_is_optional():
     around = {"about": paragraph("A run."), "made_by": code("synmt analyze > x")}
     read = Reader(make_page("sa", SECTIONS, **around))
     assert read.text["p", ""][0] == "A run."
