@@ -17,6 +17,7 @@ from synmt.analysis.groups.report import analyze_groups
 from synmt.analysis.options import GroupOptions
 from synmt.cli.analyze import analyze
 from synmt.data.vocabulary_training import train_vocabulary
+from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
@@ -167,6 +168,8 @@ def test_groups_are_reported_without_the_command_line(place):
     assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
     assert legend[0].startswith("\nBLEU|nrefs:1")
     assert [section.title for section in answer.to_html()] == ["BLEU by source length"]
+    with pytest.raises(UsageError, match="no groups are chosen"):
+        analyze_groups(GroupOptions(run=place / "runs" / "pascal"))
 
 
 def test_pieces_are_those_of_the_runs_vocabulary(place):

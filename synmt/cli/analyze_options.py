@@ -121,7 +121,9 @@ Source = Annotated[Path | None, _common(help="File of the source text for --hypo
 MetricName = Annotated[str, _common(help="A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Side = Annotated[
     str | None,
-    _common(metavar="source|target", help="Side of the lengths, trees or heads; default: source, or target for ldd."),
+    _common(
+        metavar="source|target", help="Side of the lengths, trees or heads; default: source (target for --buckets ldd)."
+    ),
 ]
 Head = Annotated[
     str | None,
