@@ -1,4 +1,4 @@
-"""Buckets of numbers: those of the papers, one's own, quarters of the data."""
+"""Buckets of numbers: those of the papers, those of the user, quarters of the data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def bucket(value, edges):
         *(("ldd", length, name) for length, name in ((50, "41-50"), (51, ">50"))),
     ],
 )
-def test_the_names_of_the_papers_buckets_say_which_end_belongs(paper, length, name):
+def test_the_names_of_the_papers_buckets_include_their_last_length(paper, length, name):
     assert bucket(length, PAPERS[paper].edges) == name
 
 
@@ -68,7 +68,7 @@ def test_a_value_is_in_the_bucket_that_a_search_from_the_first_one_finds(seed):
 
 @pytest.mark.parametrize("seed", range(50))
 @pytest.mark.parametrize("decimals", [0, 1])
-def test_quarters_part_the_data_into_four_at_most_and_none_is_empty(seed, decimals):
+def test_quarters_make_at_most_four_buckets_and_none_is_empty(seed, decimals):
     random = np.random.default_rng(seed)
     values = np.round(random.gamma(2, 2, size=int(random.integers(1, 12))), 2 * decimals)
     edges = quarters(values, decimals=decimals)
@@ -105,11 +105,11 @@ def test_buckets_are_read_by_name_or_as_numbers():
 
 
 @pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
-def test_nonsense_is_no_buckets(text):
+def test_text_that_does_not_describe_buckets_is_refused(text):
     with pytest.raises(UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"):
         parse_buckets(text)
 
 
-def test_a_name_that_is_nearly_one_is_guessed():
+def test_a_similar_name_is_suggested():
     with pytest.raises(UsageError, match="Did you mean 'pascal'"):
         parse_buckets("pascals")

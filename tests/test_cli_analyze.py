@@ -89,7 +89,7 @@ def test_without_a_run_the_newest_is_analysed(runs, caplog):
     assert caplog.messages == [f"run: {Path('runs/pascal')}", "test set test; choose with --test: challenge"]
 
 
-def test_options_go_before_the_scoring_of_the_recipe(runs):
+def test_options_override_the_scoring_of_the_recipe(runs):
     assert "case:mixed|eff:no|tok:char" in report("--by-length", "--cased", "--tokenize", "char")["signature"]
 
 
@@ -116,7 +116,7 @@ def test_the_labels_of_the_run_are_used_when_no_file_is_given(runs):
     assert (one["group"], one["sentences"], one["difference"]["accuracy"]) == ("1", 2, 1)
 
 
-def test_a_file_of_labels_goes_before_those_of_the_run(runs):
+def test_a_file_of_labels_replaces_those_of_the_run(runs):
     path = runs / "own.tsv"
     path.write_text("kind\tother\na\t1\nb\t1\nb\t1\n")
     found = report("--by-label", path, "--label", "kind")
@@ -202,7 +202,7 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--head", "1.1"], "--head belongs to --trees or --attention. Add one of them."),
         (["--draw", "2"], "--draw belongs to --trees. Add it."),
         (["--html", "x.html"], "no analysis is chosen"),
-        (["--by-length", "--html", "x.txt"], "x.txt: this ending names no web page. Endings: .html, .htm."),
+        (["--by-length", "--html", "x.txt"], "x.txt: not a file name of a web page. Endings: .html, .htm."),
         (["--parser", "de"], f"--parser belongs to {GROUPED} or --trees or --gates or"),
         (["labels.tsv"], f"LABELS.tsv belongs to {GROUPED}. Add one of them."),
         (["--gates", "--cased"], f"--lowercase/--cased belongs to {GROUPED} or"),
@@ -220,13 +220,13 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
         (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
-        (["--by-length", "--plot", "x.bmp"], "names no picture format"),
+        (["--by-length", "--plot", "x.bmp"], "not a file name of a picture format"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
         (["--by-length", "--source", "s"], "belong to translations"),
         (["--by-length", "--hypotheses", "h", "--test", "t"], "cannot be combined with a run"),
     ],
 )
-def test_wrong_usage_is_said_in_one_message(runs, arguments, message):
+def test_wrong_usage_is_explained_in_one_message(runs, arguments, message):
     error = run(*arguments).exception
     assert error.exit_code == 2
     assert message in str(error)
@@ -278,7 +278,7 @@ def test_labels_of_another_length_are_refused(runs):
     assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)
 
 
-def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(caplog):
+def test_lines_are_parsed_in_parts_and_failures_are_reported_by_line(caplog):
     class Fussy:
         def parse(self, lines, *, on_failure):
             for index, line in enumerate(lines):
@@ -288,16 +288,16 @@ def test_lines_are_parsed_in_parts_and_failures_are_told_by_their_line(caplog):
 
     lines = [*["even"] * 299, "odd"]
     assert parse_in_parts(Fussy(), lines) == [*["EVEN"] * 299, "ODD"]
-    assert caplog.messages == ["line 300: its tree is flat or pieced: it is odd"]
+    assert caplog.messages == ["line 300 could not be parsed in one piece; using a flat or joined tree: it is odd"]
 
 
 def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
     shown = run("--help").stdout
     assert "Example: synmt analyze --by-length" in shown
-    # between the options of one analysis stand none of another
+    # the options of one analysis are not between those of another
     places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
-    stands = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
-    for option, panel in stands.items():
+    panel_of = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
+    for option, panel in panel_of.items():
         at = shown.index(f"│ {option} ")
         assert sum(place < at for place in places) == panel + 1, option

@@ -170,7 +170,7 @@ def test_plots_and_pages_are_written(project):
         ("pascal", ["--sentence", "5"], "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
         ("pascal", ["--sentence", "4"], "--sentence 4: the source or the target of this sentence is empty"),
         ("pascal", ["--what", "bias"], "no head of the source has a bias to show"),
-        ("pascal", ["--plot", "x.gif"], "x.gif: this ending names no picture format"),
+        ("pascal", ["--plot", "x.gif"], "x.gif: not a file name of a picture format"),
         ("lstm", ["--what", "bias"], "an LSTM has no self-attention, and so no bias"),
         ("lstm", ["--head", "1.1"], "an LSTM has a single attention to the source, without heads"),
         ("lost", [], "its run does not say which parser makes them"),

@@ -131,7 +131,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     _, printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "has no language, as that of test.de has: it is parsed as 'en'" in said
+    assert "the source is parsed as 'en': its name has no language" in said
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
@@ -196,7 +196,7 @@ def test_the_robustness_table_is_explained(runs):
     [
         (0, (), "the model reads no trees, so other trees change nothing"),
         (1, ("--shares", "2"), "--shares: '2' is not a list of shares"),
-        (1, ("--plot", "x.txt"), "this ending names no picture format"),
+        (1, ("--plot", "x.txt"), "not a file name of a picture format"),
         (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path, monk
     assert analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)[0] == 0
     code, _, said = analyze("--by-length", "--run", run, *given)
     assert code == 2
-    assert "trees were given, but not asked for. Add `--by-depth`" in said
+    assert "--parses has no use here. Add `--by-depth`" in said
 
 
 def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
@@ -275,7 +275,7 @@ def test_letters_without_a_font_are_warned_of_except_for_svg(runs, tmp_path, mon
         plot = tmp_path / f"plot.{ending}"
         code, _, said = analyze("--by-length", "--run", run, "--plot", plot)
         assert code == 0
-        assert (f"warning: {plot}: no font that is installed has 猿; install one" in said) is warns
+        assert (f"warning: {plot}: no installed font has 猿; install one" in said) is warns
 
 
 @pytest.mark.parametrize("arguments", [("--compare", "-", "-"), ("--compare", "a", "-", "--references", "-")])
@@ -351,7 +351,7 @@ def test_a_random_control_of_another_seed_has_a_row(controlled):
 
 
 def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
-    whose = "Stanza (compact, en); the model reads random trees in their place"
+    whose = "Stanza (compact, en); the model reads random trees instead"
     for asked in (["--attention"], ["--trees", "--head", "1.1"], ["--by-depth"]):
         code, printed, said = analyze(*asked, "--run", controlled)
         assert code == 0, said

@@ -104,7 +104,7 @@ def test_the_table_is_for_people(run, tmp_path):
 def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, arguments):
     code, printed, said = analyze(tmp_path / "no-run", *arguments)
     assert (code, printed) == (2, "")
-    assert "gates.txt: this ending names no" in said
+    assert "gates.txt: not a file name of a" in said
 
 
 def test_an_unknown_test_set_is_an_error(run):

@@ -17,6 +17,7 @@ from synmt.analysis.groups.report import analyze_groups
 from synmt.analysis.options import GroupOptions
 from synmt.cli.analyze import analyze
 from synmt.data.vocabulary_training import train_vocabulary
+from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
@@ -93,7 +94,7 @@ def test_trees_that_are_given_make_the_groups(place, given):
     assert (depth["by"], groups(depth)) == ("source tree depth", {"0": 6, ">0": 6})
     assert (mean["by"], groups(mean)) == ("source mean distance to the parent", {"≤0": 6, ">0": 6})
     assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
-    # det, nsubj and obj stand in the same six sentences, too few for a row of their own
+    # det, nsubj and obj are in the same six sentences, too few for a row
     assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
@@ -167,6 +168,8 @@ def test_groups_are_reported_without_the_command_line(place):
     assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
     assert legend[0].startswith("\nBLEU|nrefs:1")
     assert [section.title for section in answer.to_html()] == ["BLEU by source length"]
+    with pytest.raises(UsageError, match="no groups are chosen"):
+        analyze_groups(GroupOptions(run=place / "runs" / "pascal"))
 
 
 def test_pieces_are_those_of_the_runs_vocabulary(place):
@@ -179,7 +182,7 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
     assert found["rows"][0]["text_share"] == pytest.approx(counts[0] / (counts[0] + counts[1]))
 
 
-def test_what_was_counted_once_is_not_counted_again(place, monkeypatch):
+def test_cached_statistics_are_not_counted_again(place, monkeypatch):
     arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
     first = report(*arguments)
     monkeypatch.setattr(
@@ -254,20 +257,20 @@ def test_several_tables_are_drawn_into_one_file(place):
         (["--by-depth", "--side", "target", *FILES], "the language of the target is unknown"),
     ],
 )
-def test_wrong_usage_is_said_in_one_message(place, arguments, message):
+def test_wrong_usage_is_explained_in_one_message(place, arguments, message):
     error = run(*arguments).exception
     assert error.exit_code == 2
     assert message in str(error)
 
 
-def test_trees_of_the_reference_are_asked_of_a_parser_of_its_language(place, monkeypatch):
+def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(place / "nowhere"))
     error = str(run("--by-depth", "--side", "target").exception)
     assert "no Stanza model for 'de' to parse the target" in error
     assert "or give trees by `--parses FILE.conllu`" in error
 
 
-def test_a_paper_has_buckets_of_lengths_beside_quarters_of_depths(place):
+def test_a_paper_has_buckets_of_lengths_and_depths_have_quarters(place):
     length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
     assert len(length["rows"]) == 9
     assert groups(depth) == {"0": 6, ">0": 6}
@@ -306,7 +309,7 @@ def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkey
     assert "no compact model for the language 'de'" in str(error)
 
 
-def test_empty_buckets_at_the_end_are_shown_only_where_they_were_asked_for(place):
+def test_empty_buckets_at_the_end_are_shown_only_if_they_were_chosen(place):
     def groups(*arguments):
         return [row["group"] for row in report("--by-length", *arguments)["tables"][0]["rows"]]
 
@@ -328,7 +331,7 @@ def test_the_page_says_what_the_runs_are_and_how_it_was_made(place, monkeypatch)
     assert read.text["caption", ""][0] == "Runs"
     assert read.text["th", ""][:4] == ["run", "pascal", "plain", "recipe"]
     assert read.text["td", ""][:4] == ["any", "any", "en → de", "en → de"]
-    # the page tells whoever is sent it how to make it again
+    # the page tells its readers how to make it again
     [command] = read.text["code", ""]
     assert shlex.split(command) == ["synmt", "analyze", "--html", "a <b> 'c'.html"]
     assert f"Made by synmt {__version__} on {date.today().isoformat()}:" in read.text["p", "faint"]

@@ -59,7 +59,7 @@ def random_parses(seed, sentences=40):
     return [tree(random_tree(int(size), random), random.choice(names, size).tolist()) for size in sizes]
 
 
-def test_each_group_scores_as_if_it_were_a_corpus_of_its_own():
+def test_each_group_scores_as_a_separate_corpus():
     rows = table(by_length(LENGTHS, edges=(2, 5))).rows
     chosen = [[1, 3], [0], [2]]
     assert [row.count for row in rows] == [2, 1, 1]
@@ -202,7 +202,7 @@ def test_depths_and_distances_have_the_buckets_given():
     assert longest.by == "reference longest distance to the parent"
 
 
-def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_stands_first():
+def test_a_relation_has_the_sentences_of_its_subtypes_and_the_most_frequent_comes_first():
     parses = [
         tree([0, 0, 0], ["root", "nsubj", "nsubj"]),
         tree([0, 0], ["root", "nsubj:pass"]),

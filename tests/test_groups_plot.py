@@ -75,13 +75,13 @@ def test_a_plot_of_one_system_shows_its_scores():
     assert below.get_xlabel() == "kind of $"
 
 
-def test_several_tables_stand_one_below_the_other():
+def test_several_tables_are_drawn_one_below_the_other():
     figure = draw_groups([table(COMPARED), table(COMPARED[:2], by="kind", unit="")], system="pascal", baseline="plain")
     assert [axes.get_xlabel() for axes in figure.axes[1::2]] == ["Source length (words)", "kind"]
     assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], system="pascal").get_figheight()
 
 
-def test_few_groups_stand_no_wider_beside_a_table_of_many():
+def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
     alone, beside = draw_groups([table(COMPARED)], system="a"), draw_groups([table(COMPARED), many], system="a")
     widths = []
@@ -110,7 +110,7 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
     assert ">pascal − plain<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
-def test_plots_are_written_as_their_names_say_and_twice_the_same(tmp_path):
+def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
     rows = [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)]
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
         save_groups_plot([table(rows, by="costs $1", unit="")], tmp_path / name, system="pascal", baseline="plain")

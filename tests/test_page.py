@@ -16,7 +16,7 @@ SECTIONS = [
 ]
 
 
-def test_the_page_is_well_formed_and_stands_alone():
+def test_the_page_is_well_formed_and_self_contained():
     body = table(["word", "score"], [["Affe", "0.5"]], caption="Scores") + picture("<svg></svg>", caption="A tree")
     page = make_page("sa", [Section("Words", body), *SECTIONS])
     read = Reader(page)
@@ -70,7 +70,7 @@ def test_text_can_be_read_on_light_and_dark_screens(screen):
 @pytest.mark.parametrize("name", ["out.txt", "out", "html"])
 def test_a_page_has_the_ending_of_a_page(tmp_path, name):
     check_page(tmp_path / "out.HTML")
-    with pytest.raises(UsageError, match=r"names no web page. Endings: \.html, \.htm"):
+    with pytest.raises(UsageError, match=r"not a file name of a web page. Endings: \.html, \.htm"):
         check_page(tmp_path / name)
 
 
@@ -93,7 +93,7 @@ def test_a_caption_is_no_wider_than_the_screen_whatever_its_table_is():
         assert rule in style
 
 
-def test_what_stands_around_the_sections_is_there_where_it_is_given():
+def test_text_around_the_sections_is_optional():
     around = {"about": paragraph("A run."), "made_by": code("synmt analyze > x")}
     read = Reader(make_page("sa", SECTIONS, **around))
     assert read.text["p", ""][0] == "A run."

@@ -1,4 +1,4 @@
-"""What a page says of runs."""
+"""The facts about runs on a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from small_run import LSTM, PASCAL, make_run
 from synmt.analysis.run_facts import facts_table, run_facts
 
 
-def test_the_facts_of_runs_stand_side_by_side(tmp_path):
+def test_each_run_has_a_column_of_facts(tmp_path):
     plain, reader = make_run(tmp_path / "plain", parser=False), make_run(tmp_path / "reader", PASCAL)
     columns, rows = facts_table([plain, reader])
     assert columns == ["run", "plain", "reader"]
@@ -30,7 +30,7 @@ def test_the_facts_of_runs_stand_side_by_side(tmp_path):
         ({"name": "pascal", "side": "source"}, "pascal (source)"),
     ],
 )
-def test_a_variant_is_told_with_its_place_and_options(tmp_path, variant, said):
+def test_a_variant_is_named_with_its_layers_and_options(tmp_path, variant, said):
     run = make_run(tmp_path / "run", variant, parser=False)
     run.write_info(steps=None, finished_at=None)
     facts = run_facts(run)
@@ -45,7 +45,7 @@ def test_a_variant_is_told_with_its_place_and_options(tmp_path, variant, said):
         ({"control": "gold"}, "gold trees"),
     ],
 )
-def test_what_was_done_to_the_trees_is_told(tmp_path, section, said):
+def test_changes_to_the_trees_are_named(tmp_path, section, said):
     run = make_run(tmp_path / "run", PASCAL)
     recipe = run.recipe()
     run.write_recipe(recipe.model_copy(update={"parser": recipe.parser.model_copy(update=section)}))
@@ -54,5 +54,5 @@ def test_what_was_done_to_the_trees_is_told(tmp_path, section, said):
     assert run_facts(run)["parser"] == said
 
 
-def test_an_lstm_has_no_heads_to_tell_of(tmp_path):
+def test_an_lstm_has_no_heads(tmp_path):
     assert run_facts(make_run(tmp_path / "run", model=LSTM))["model"] == "lstm, 2 + 2 layers, width 32"

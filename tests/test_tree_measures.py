@@ -36,7 +36,7 @@ def test_distances_leave_out_the_root_and_punctuation():
     assert (longest_distance(MONKEY), mean_distance(MONKEY)) == (2, 5 / 4)
 
 
-def test_punctuation_between_two_words_does_not_part_them():
+def test_punctuation_between_two_words_does_not_count():
     # a , b: b hangs on a, and the comma on b; without it a and b are neighbours
     assert distances(tree(["a", ",", "b"], [0, 2, 0], ["root", "punct", "conj"])).tolist() == [1]
 
@@ -50,12 +50,12 @@ def test_a_word_below_punctuation_has_no_distance():
 
 
 @pytest.mark.parametrize("words", [[], ["Go"]])
-def test_a_sentence_without_arcs_measures_nought(words):
+def test_a_sentence_without_arcs_measures_zero(words):
     parse = tree(words, list(range(len(words))))
     assert (depth(parse), longest_distance(parse), mean_distance(parse)) == (0, 0, 0.0)
 
 
-def test_a_line_of_punctuation_measures_nought():
+def test_a_line_of_punctuation_measures_zero():
     parse = tree(["?", "!"], [0, 0], ["root", "punct"])
     parse.tags.extend(["PUNCT", "PUNCT"])
     assert (depth(parse), longest_distance(parse), mean_distance(parse)) == (0, 0, 0.0)

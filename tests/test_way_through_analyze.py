@@ -21,7 +21,7 @@ def test_scores_by_length_of_three_sentences_go_through_few_files(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     arguments = ["--by-length", "--run", str(run.folder)]
-    # what modules do when they are loaded is no part of the way
+    # modules that are loaded for the first time call functions, too
     CliRunner().invoke(APP, arguments)
     results = []
     files = files_entered(lambda: results.append(CliRunner().invoke(APP, arguments)))

@@ -1,1 +1,1 @@
-"""What is found out about trained systems: where they differ, which trees they induce, how much syntax a word used."""
+"""Analyses of trained systems: where they differ, which trees they learn, and how they use syntax."""

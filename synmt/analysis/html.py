@@ -1,7 +1,7 @@
-"""One web page of analyses: a single file without scripts that takes nothing from elsewhere.
+"""A web page of analyses: one file without scripts or external resources.
 
-An analysis gives `Section`s, made of the pieces below; all of them share a style for light and dark screens, narrow
-ones and paper. Everything that comes from text is escaped here.
+An analysis makes `Section`s from the elements below; they share a style for light and dark screens, narrow screens and
+paper. All text is escaped here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_LEAST = 0.6
-"""A chart that shrinks keeps this share of its width, so that its text of 9 points can still be read."""
+_MINIMUM_WIDTH = 0.6
+"""The share of its width that a shrinking chart keeps, so that its text of 9 points stays legible."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class Section:
 
 
 def check_page(path: Path) -> None:
-    """Refuse a file that would not open as a web page, before anything is computed."""
+    """Raise UsageError for a file name that browsers would not open as a web page."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("this ending names no web page", where=str(path), allowed="Endings: .html, .htm")
+        raise UsageError("not a file name of a web page", where=str(path), allowed="Endings: .html, .htm")
 
 
 def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_by: str = "") -> str:
-    """Write sections one below the other; with several, a list of contents stands before them.
+    """Write sections one below the other, after a table of contents if there are several.
 
-    about, made_by: HTML that stands below the title, and at the end.
+    about, made_by: HTML below the title, and at the end of the page.
     """
     contents = "".join(
         f'<li><a href="#part-{number}">{escape(one.title)}</a></li>' for number, one in enumerate(sections, 1)
@@ -67,7 +67,7 @@ def _section(number: int, one: Section) -> str:
 
 
 def paragraph(text: str, *, faint: bool = False) -> str:
-    """Write a paragraph of plain text; a faint one explains."""
+    """Write a paragraph of plain text; explanations are faint."""
     kind = ' class="faint"' if faint else ""
     return f"<p{kind}>{escape(text)}</p>\n"
 
@@ -75,8 +75,8 @@ def paragraph(text: str, *, faint: bool = False) -> str:
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str, words: bool = False) -> str:
     """Write a table of plain text, whose first column names the rows.
 
-    caption: what the table shows, also for readers who hear it.
-    words: whether the cells are words, which may wrap, and no numbers.
+    caption: content of the table, also for screen readers.
+    words: whether the cells contain words, which may wrap, instead of numbers.
     """
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in columns)
     body = "\n".join(_row(row) for row in rows)
@@ -94,14 +94,14 @@ def _row(row: Sequence[str]) -> str:
 
 
 def code(text: str) -> str:
-    """Write a line of a terminal."""
+    """Write a command line."""
     return f"<pre><code>{escape(text)}</code></pre>\n"
 
 
 def figure(draw: Callable[[], Figure], *, caption: str, grid: str = "y", shrinks: bool = True) -> str:
-    """Draw a figure by matplotlib into the page; on a dark screen it keeps its light ground.
+    """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
-    shrinks: whether it becomes smaller with the screen, as far as its text can be read, before it scrolls.
+    shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
     """
     from synmt.analysis.plots import svg_of
 
@@ -109,11 +109,11 @@ def figure(draw: Callable[[], Figure], *, caption: str, grid: str = "y", shrinks
 
 
 def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:
-    """Put an SVG document into the page, with what it shows below it."""
-    # as an image, its styles and names stay its own
+    """Put an SVG document into the page, above its caption."""
+    # as an image, its styles and ids do not mix with those of the page
     data = b64encode(svg.encode("utf-8")).decode("ascii")
     width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg) if shrinks else None
-    kind = f' class="chart" style="min-width: {_LEAST * float(width[1]):.0f}pt"' if width else ""
+    kind = f' class="chart" style="min-width: {_MINIMUM_WIDTH * float(width[1]):.0f}pt"' if width else ""
     return (
         f'<figure><div class="scroll" tabindex="0"><img{kind} alt="{escape(caption)}" '
         f'src="data:image/svg+xml;base64,{data}"></div><figcaption>{escape(caption)}</figcaption></figure>\n'

@@ -1,4 +1,4 @@
-"""What several kinds of `synmt analyze` share: the test set of a run, trees of its lines, how a figure is written."""
+"""Steps that several analyses share: read a test set, parse its lines, score it, write a figure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_LINES = 256
-"""So many lines are parsed between two steps of the progress."""
+_LINES_AT_ONCE = 256
+"""How many lines are parsed between two updates of the progress."""
 
-_FILES_ARE = "en"
-"""What a source file is in, unless its name ends in a language."""
+_DEFAULT_LANGUAGE = "en"
+"""The language of a source file whose name does not end in one."""
 
-_LETTERS = 12
-"""So many of the letters that cannot be drawn are named."""
+_LISTED_CHARACTERS = 12
+"""How many of the characters without a font a warning lists."""
 
 
 def check_name(name: str, names: Sequence[str], what: str) -> None:
-    """Refuse a value of the option `--what` that is none of its names."""
+    """Raise UsageError if a value of the option `--what` is not one of its names."""
     if name not in names:
         raise UsageError(
             f"there is no {what} '{name}'",
@@ -47,7 +47,7 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
 
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
-    """Read a run's translations of a test set, and say which others it could have been where none was chosen."""
+    """Read a run's translations of a test set; if none is named, log which one is used and which others there are."""
     from synmt.evaluation.outputs import from_run
 
     outputs = from_run(run, test)
@@ -57,7 +57,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
 
 def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["parse", "tag"]) -> StanzaParser:
-    """Find what parses or tags one side: the model that was named, else the recipe's or Stanza's own."""
+    """Find the parser or tagger of one side: the model that the user named, else the recipe's or Stanza's default."""
     from synmt.training.tree_requirements import make_analysis_parser, parser_section
 
     try:
@@ -73,16 +73,16 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
 
 
 def file_language(source: Path | None) -> str:
-    """Read the language of a file off its name, `test.de` or `test.de.gz`; without one, say what it is taken for."""
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; English if the name has none."""
     ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
     if len(ending) == 2 and ending.isalpha() and ending.islower():
         return ending
-    _logger.info(f"the name of the source has no language, as that of test.de has: it is parsed as '{_FILES_ARE}'")
-    return _FILES_ARE
+    _logger.info(f"the source is parsed as '{_DEFAULT_LANGUAGE}': its name has no language, unlike test.de")
+    return _DEFAULT_LANGUAGE
 
 
 def parser_of(translator: Translator, recipe: Recipe, side: Side, named: str | None) -> StanzaParser:
-    """Find the parser that was named, else the run's own where it records one for the side, else its recipe's."""
+    """Find the parser that the user named, else the one that the run records for the side, else the recipe's."""
     own = named is None and side == "source" and translator.parser_identity is not None
     return translator.parser if own else find_parser(recipe, side, named, to="parse")
 
@@ -104,8 +104,8 @@ def parse_texts(
     return ParsedText(side, source, target, parses, parses if own and translator.reads_trees else None)
 
 
-def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run that says so") -> None:
-    """Refuse a model that reads trees of nobody knows which parser."""
+def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run that records its parser") -> None:
+    """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
         raise UsageError(
             "the model reads dependency trees, and its run does not say which parser makes them",
@@ -115,58 +115,60 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Take a run t
 
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
-    """Parse lines with a progress, and warn of each that has no proper tree; those of earlier runs are kept."""
+    """Parse lines, with progress, and warn of failures; trees are cached between runs."""
     from synmt.parsing.cache import CachedParser
 
     return parse_in_parts(CachedParser(parser), lines)
 
 
 def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
-    """Parse lines with a progress, and warn of each that has no proper tree."""
+    """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
     parses: list[Parse] = []
 
     def warn(index: int, why: str) -> None:
-        _logger.warning(f"line {len(parses) + index + 1}: its tree is flat or pieced: {why}")
+        line = len(parses) + index + 1
+        _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {why}")
 
     with progress("parsing", len(lines), "lines") as advance:
-        for first in range(0, len(lines), _LINES):
-            some = lines[first : first + _LINES]
+        for first in range(0, len(lines), _LINES_AT_ONCE):
+            some = lines[first : first + _LINES_AT_ONCE]
             parses += parser.parse(some, on_failure=warn)
             advance(len(some))
     return parses
 
 
 def name_parser(parser: StanzaParser) -> str:
-    """Name a parser for people; a model in a folder is called as the folder."""
+    """Name a parser for users; a model in a folder has the name of the folder."""
     model = parser.model if parser.model in ("compact", "official") else parser.folder.resolve().name
     return f"Stanza ({model}, {parser.language})"
 
 
 def as_read(control: Control) -> str:
-    """Say how a model reads the trees of its own parser, to stand behind the parser's name."""
-    return ", as the model reads it" if control.idle else f"; the model reads {control.name} trees in their place"
+    """Describe how a model changes the trees that it reads, as an addition to the name of its parser."""
+    return ", as the model reads it" if control.idle else f"; the model reads {control.name} trees instead"
 
 
 def save_plot(path: Path, save: Callable[[], str]) -> None:
-    """Write a figure, say where it is, and warn of letters that no font has, which `save` gives."""
+    """Write a figure with `save`, log its path, and warn of the characters without a font, which `save` returns."""
     replaced = path.exists()
     missing = save()
     _logger.info("plot: %s%s", path, " (replaced)" * replaced)
     if missing:
-        shown = "".join(letter if letter.isprintable() else f" U+{ord(letter):04X}" for letter in missing[:_LETTERS])
-        more = " …" if len(missing) > _LETTERS else ""
+        some = missing[:_LISTED_CHARACTERS]
+        listed = "".join(one if one.isprintable() else f" U+{ord(one):04X}" for one in some)
+        more = " …" if len(missing) > _LISTED_CHARACTERS else ""
         _logger.warning(
-            f"{path}: no font that is installed has {shown}{more}; install one, such as Noto Sans CJK, or draw an "
-            ".svg, which keeps its text"
+            f"{path}: no installed font has {listed}{more}; install one, such as Noto Sans CJK, or write an .svg file, "
+            "which keeps text as text"
         )
 
 
 def say_left_out(*, too_long: int, empty: int) -> None:
-    """Say how many sentences were left out, and why."""
+    """Log how many sentences were left out, and why."""
     reasons = [(too_long, "with more pieces than the model takes"), (empty, "without words")]
-    said = [f"{count:,} {why}" for count, why in reasons if count]
-    if said:
-        _logger.info(f"sentences left out: {', '.join(said)}")
+    counts = [f"{count:,} {why}" for count, why in reasons if count]
+    if counts:
+        _logger.info(f"sentences left out: {', '.join(counts)}")
 
 
 def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:

@@ -1,4 +1,4 @@
-"""The options of each question that `synmt analyze` answers, one record a question."""
+"""The options of each analysis; fields have the names of the options of `synmt analyze`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupOptions:
-    """Options of `analysis.groups`: where does one system beat another?"""
+    """Options of `analyze_groups`: where does one system beat another?
+
+    side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
+    """
 
     by_length: bool = False
     by_depth: bool = False
@@ -42,7 +45,7 @@ class GroupOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions:
-    """Options of `analysis.trees`: which trees has a model learnt?"""
+    """Options of `analyze_trees`: which trees has a model learnt?"""
 
     run: Path | None = None
     test: str | None = None
@@ -56,7 +59,7 @@ class TreeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    """Options of `analysis.gates`: which target words use syntax?"""
+    """Options of `analyze_gates`: which target words use syntax?"""
 
     run: Path | None = None
     test: str | None = None
@@ -66,7 +69,7 @@ class GateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions:
-    """Options of `analysis.attention`: what do heads look at?"""
+    """Options of `analyze_attention`: what do heads attend to?"""
 
     run: Path | None = None
     test: str | None = None
@@ -80,7 +83,7 @@ class AttentionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """Options of `analysis.compare`: which sentences do two systems translate most differently?"""
+    """Options of `analyze_compare`: which sentences do two systems translate most differently?"""
 
     compare: tuple[Path, Path]
     test: str | None = None
@@ -95,7 +98,7 @@ class CompareOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RobustnessOptions:
-    """Options of `analysis.robustness`: what do damaged trees do to translations?"""
+    """Options of `analyze_robustness`: how do damaged trees change translations?"""
 
     run: Path | None = None
     test: str | None = None

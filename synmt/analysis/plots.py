@@ -1,4 +1,4 @@
-"""Figures for papers: colours that colour-blind readers tell apart, axes with units, legible in print."""
+"""Figures for papers: colours for colour-blind readers, axes with units, legible in print."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 
-# two colours of Okabe and Ito (2008); they also differ in lightness, for a grey print
+# two colours of Okabe and Ito (2008), which also differ in lightness, for prints in grey
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
 
 FONTS = (
@@ -26,7 +26,7 @@ FONTS = (
     *("Malgun Gothic", "Arial Unicode MS", "Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Thai"),
     *("Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Symbols2", "Noto Emoji"),
 )
-"""Those of them that are installed spell the letters that matplotlib's own font has not."""
+"""Fallback fonts for characters that matplotlib's default font does not have; those that are installed are used."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -37,18 +37,18 @@ STYLE: dict[Any, Any] = {
     "axes.grid": True,
     "axes.grid.axis": "y",
     "grid.color": GRID,
-    "text.parse_math": False,  # a label may hold a dollar sign
+    "text.parse_math": False,  # a label may contain a dollar sign
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "synmt",  # the same table gives the same file
+    "svg.hashsalt": "synmt",  # the same table makes the same file
     "pdf.fonttype": 42,
 }
 
 
 def check_plot(path: Path) -> None:
-    """Refuse a file that could not be drawn, before anything is computed."""
+    """Raise UsageError for a file name that is not of a picture format, and SynmtError without matplotlib."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
-            "this ending names no picture format",
+            "not a file name of a picture format",
             where=str(path),
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )
@@ -56,7 +56,7 @@ def check_plot(path: Path) -> None:
 
 
 def check_matplotlib() -> None:
-    """Refuse to draw without matplotlib."""
+    """Raise SynmtError if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -67,10 +67,10 @@ def check_matplotlib() -> None:
 
 
 def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> str:
-    """Draw a figure in the common style, write it as the file's ending says, and give the letters that no font has.
+    """Draw a figure in the common style into a file; returns the characters that no font has.
 
-    An SVG has all letters: it keeps its text, and the program that shows it finds the fonts.
-    grid: the axis with lines.
+    An SVG file has all characters: it contains text, and the program that shows it finds the fonts.
+    grid: the axis with grid lines.
     """
     check_plot(path)
     kind = path.suffix.lstrip(".").lower()
@@ -87,25 +87,25 @@ def svg_of(draw: Callable[[], Figure], *, grid: str = "y") -> str:
 
 
 def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:
-    """Draw a figure into a file; gives also the letters that it has no font for."""
+    """Draw a figure; returns the file and the characters that no font has."""
     import matplotlib
 
     metadata = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else None
     drawn = BytesIO()
     style = {**STYLE, "axes.grid.axis": grid, "font.family": _fonts()}
-    with warnings.catch_warnings(record=True) as said, matplotlib.rc_context(style):
+    with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
         warnings.filterwarnings("always", message=_MISSING)
         draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
-    return drawn.getvalue(), _missing(said)
+    return drawn.getvalue(), _missing(caught)
 
 
 _MISSING = r"Glyph (\d+) .*missing from"
 
 
-def _missing(said: Sequence[warnings.WarningMessage]) -> str:
-    """Give the letters that matplotlib misses, and pass on what else it says."""
+def _missing(caught: Sequence[warnings.WarningMessage]) -> str:
+    """Find the characters that matplotlib reports as missing, and pass on its other warnings."""
     letters: dict[str, None] = {}
-    for one in said:
+    for one in caught:
         if found := re.match(_MISSING, str(one.message)):
             letters[chr(int(found[1]))] = None
         else:
@@ -116,5 +116,5 @@ def _missing(said: Sequence[warnings.WarningMessage]) -> str:
 def _fonts() -> list[str]:
     from matplotlib.font_manager import fontManager
 
-    there = set(fontManager.get_font_names())
-    return ["DejaVu Sans", *(name for name in FONTS if name in there)]
+    installed = set(fontManager.get_font_names())
+    return ["DejaVu Sans", *(name for name in FONTS if name in installed)]

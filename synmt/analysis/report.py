@@ -1,4 +1,4 @@
-"""What one question of `synmt analyze` has found: as JSON, as text for a terminal, as sections of a web page."""
+"""The result of an analysis: as JSON, as text for a terminal, as sections of a web page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TextTable:
 
 @dataclass(frozen=True)
 class AnalysisReport:
-    """The result of one question; each form is made only when it is needed.
+    """The result of one analysis; each form is made only when it is needed.
 
     system: name of the run or file that was analysed.
     to_json: all numbers, as plain values.

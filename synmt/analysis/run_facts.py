@@ -1,4 +1,4 @@
-"""What a run is, in words for a page: its recipe, model, variants, steps and parser."""
+"""The facts about a run that a page shows: its recipe, model, variants, steps and parser."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NONE = "–"
 
 
 def run_facts(run: Run) -> dict[str, str]:
-    """Say what a run is: values by their names, for people."""
+    """Describe a run: facts by name, as text."""
     recipe, info = run.recipe(), run.info()
     steps = info.get("steps")
     return {
         "recipe": recipe.name,
         "languages": f"{recipe.source} → {recipe.target}",
-        "corpus": recipe.corpus.name or str(recipe.corpus.folder or "files of its own"),
+        "corpus": recipe.corpus.name or str(recipe.corpus.folder or "own files"),
         "model": _model(recipe.model),
         "variants": "; ".join(map(_variant, recipe.syntax.variants)) or "none",
         "parser": _parser(recipe, info.get("parser")),
@@ -28,7 +28,7 @@ def run_facts(run: Run) -> dict[str, str]:
 
 
 def facts_table(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
-    """Lay out the facts of runs: the columns, one for each run, and the rows; nothing for no runs."""
+    """Make a table of facts, with a column for each run: column names and rows; no rows without runs."""
     facts = [run_facts(run) for run in runs]
     rows = [[name, *(one[name] for one in facts)] for name in facts[0]] if facts else []
     return ["run", *(run.folder.resolve().name for run in runs)], rows
@@ -53,7 +53,7 @@ def _variant(one: VariantRecipe) -> str:
 
 
 def _parser(recipe: Recipe, identity: dict[str, object] | None) -> str:
-    """Name what makes the trees that the model reads, and what has been done to them."""
+    """Name the parser of the trees that the model reads, and how they were changed."""
     section = recipe.parser
     changed = [f"{section.control} trees"] * (section.control != "none")
     changed += [f"{100 * section.rewire:g} % rewired"] * (section.rewire > 0)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 # one panel of the help page for each subject; options of several questions are in no panel
-_common = partial(typer.Option, path_type=Path)
+_common = partial(typer.Option, path_type=Path)  # type: ignore[arg-type]
 _scores = partial(_common, rich_help_panel="Scores by group")
 _trees = partial(_common, rich_help_panel="Trees")
 _weights = partial(_common, rich_help_panel="Attention and gates")
@@ -22,7 +22,7 @@ Labels = Annotated[
     Path | None,
     typer.Argument(
         metavar=LABELS_FILE,
-        path_type=Path,
+        path_type=Path,  # type: ignore[arg-type]
         help="Labels for --by-label and --where: a tab-separated file with a header.",
     ),
 ]
@@ -121,7 +121,9 @@ Source = Annotated[Path | None, _common(help="File of the source text for --hypo
 MetricName = Annotated[str, _common(help="A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Side = Annotated[
     str | None,
-    _common(metavar="source|target", help="Side of the lengths, trees or heads; default: source, or target for ldd."),
+    _common(
+        metavar="source|target", help="Side of the lengths, trees or heads; default: source (target for --buckets ldd)."
+    ),
 ]
 Head = Annotated[
     str | None,

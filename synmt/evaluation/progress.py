@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 Advance = Callable[[float], None]
-"""Takes the work done since its last call, in the job's unit."""
+"""Is called with the work done since the last call, in the unit of the job."""
 
 Display = Callable[[str, float | None, str], AbstractContextManager[Advance]]
-"""Shows one job, given its name, its total if known, and its unit."""
+"""Shows the progress of one job: its name, the total amount of work if known, and the unit."""
 
 
 @contextmanager

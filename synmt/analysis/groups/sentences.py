@@ -93,6 +93,8 @@ def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]
 
 def check_options(options: GroupOptions) -> None:
     """Raise UsageError for options that do not fit together, before anything is read."""
+    if not any((options.by_length, options.by_depth, options.by_distance, options.by_relation, options.by_label)):
+        raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
     if not options.by_label and (options.label or (options.labels and not options.where)):
         raise UsageError("the labels have no use here", do="Add `--by-label`")
     check_name(options.unit, UNITS, "unit")

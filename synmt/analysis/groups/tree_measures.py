@@ -1,11 +1,11 @@
-"""How deep a tree is, and how far its words stand from their parents; punctuation does not count.
+"""The depth of a tree, and the distances between its words and their parents, without punctuation.
 
     depth      = max_i (arcs from the root down to i)
     distance_i = | place(i) - place(parent(i)) |
 
-place numbers the words that are no punctuation, since a comma between two words makes them no harder to join. The
-distances are those of Liu (2008), whose mean over a sentence leaves out the root as well. A word below punctuation,
-which only errors of a parser make, has no distance.
+place numbers the words without punctuation, because a comma between two words does not make them harder to join. The
+distances are those of Liu (2008), whose mean over a sentence also leaves out the root. A word whose parent is
+punctuation, which is always a parser error, has no distance.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from synmt.syntax.trees import ancestors
 
 
 def depth(parse: Parse) -> int:
-    """Count the arcs from the root down to the deepest word; 0 for a single word, or none."""
+    """Count the arcs from the root to the deepest word; 0 for at most one word."""
     below_root = ancestors(parse.parents).sum(1) - 1  # (W,)
     return int(below_root[not_punctuation(parse)].max(initial=0))
 
 
 def longest_distance(parse: Parse) -> int:
-    """Give the longest distance of a sentence; 0 where it has no arc."""
+    """Return the longest distance in a sentence; 0 if it has no arc."""
     return int(distances(parse).max(initial=0))
 
 
 def mean_distance(parse: Parse) -> float:
-    """Give the mean distance of a sentence; 0 where it has no arc."""
-    found = distances(parse)
-    return float(found.mean()) if len(found) else 0.0
+    """Return the mean distance in a sentence; 0 if it has no arc."""
+    lengths = distances(parse)
+    return float(lengths.mean()) if len(lengths) else 0.0
 
 
 def distances(parse: Parse) -> IntArray:
-    """Measure the arcs between words that are no punctuation: A arcs, (A,)."""
+    """Measure the arcs between words other than punctuation: A arcs, (A,)."""
     words = not_punctuation(parse)  # (W,)
     places = np.cumsum(words)  # (W,)
     arcs = words & words[parse.parents] & (parse.parents != np.arange(len(parse)))  # (W,)
