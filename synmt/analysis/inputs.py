@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.evaluation.progress import progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.evaluation.progress import progress
 
 if TYPE_CHECKING:
     from synmt.analysis.forward_passes import ParsedText

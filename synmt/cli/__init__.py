@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from synmt import __version__
-from synmt.evaluation.progress import show_progress_with
 from synmt.cli import console, running
 from synmt.cli.analyze import analyze
 from synmt.cli.arguments import StrictCommand
@@ -20,6 +19,7 @@ from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
+from synmt.evaluation.progress import show_progress_with
 
 app = typer.Typer(
     name="synmt",

@@ -51,9 +51,7 @@ class PairOptions(ModelOptions):
 def load_model(run: Path, options: ModelOptions) -> Translator:
     """Load the model of a run."""
     decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
-    return Translator.load(
-        find_run(run), device=options.device, which=options.checkpoint, **decoding
-    )
+    return Translator.load(find_run(run), device=options.device, which=options.checkpoint, **decoding)
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from synmt.analysis.trees.sources import TreeSource, tree_sources
 from synmt.arrays import Side
 from synmt.errors import UsageError
-from synmt.model.capture import Activations, ActivationKind, self_attention
+from synmt.model.capture import ActivationKind, Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 
 AttentionKind = Literal["source", "target", "cross"]

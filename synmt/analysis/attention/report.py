@@ -27,12 +27,12 @@ from synmt.analysis.inputs import (
 )
 from synmt.analysis.options import AttentionOptions
 from synmt.analysis.plots import check_plot
-from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.progress import progress
 from synmt.run import Run, find_run
 
 _logger = logging.getLogger(__name__)

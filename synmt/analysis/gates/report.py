@@ -12,9 +12,9 @@ from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, GateTable, gates_as_j
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
 from synmt.analysis.options import GateOptions
 from synmt.analysis.plots import check_plot
-from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.decode.translator import Translator
+from synmt.evaluation.progress import progress
 from synmt.run import find_run
 
 _logger = logging.getLogger(__name__)

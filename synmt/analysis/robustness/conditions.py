@@ -17,8 +17,7 @@ from typing import Literal, get_args
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.syntax.controls import Control, ControlKind, certain_arcs
-from synmt.syntax.parse import flat_parse
-from synmt.syntax.parse import Parse
+from synmt.syntax.parse import Parse, flat_parse
 
 ConditionKind = Literal["own", "rewired", "control", "flat", "parser"]
 

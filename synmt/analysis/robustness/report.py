@@ -12,7 +12,6 @@ from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, scoring_options
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
-from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.robustness.conditions import (
     ReadTrees,
@@ -26,6 +25,7 @@ from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.progress import progress
 from synmt.parsing.parser import StanzaParser
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses

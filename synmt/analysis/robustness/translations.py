@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from synmt.analysis.robustness.conditions import Condition, ConditionKind, ReadTrees, attachment_score
 from synmt.decode.translator import Translator

@@ -20,7 +20,6 @@ from synmt.analysis.inputs import (
     say_left_out,
 )
 from synmt.analysis.options import TreeOptions
-from synmt.evaluation.progress import progress
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
 from synmt.analysis.trees.induced import InducedTrees, induce_trees
@@ -32,6 +31,7 @@ from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.progress import progress
 from synmt.files import write_atomically
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run, find_run
