@@ -1,10 +1,12 @@
 """Compare systems by one metric or more: scores, confidence intervals, and each system against the first.
 
-from synmt.evaluation import compare_systems
+    from synmt.evaluation import compare_systems
 
-comparison = compare_systems(["base.de", "pascal.de"], "reference.de", metrics=["bleu"])
-base, pascal = comparison.results["bleu"]
-print(pascal.value, pascal.low, pascal.high, pascal.p_values["bootstrap"])
+    comparison = compare_systems(["base.de", "pascal.de"], "reference.de", metrics=["bleu"])
+    base, pascal = comparison.results["bleu"]
+    print(pascal.value, pascal.low, pascal.high, pascal.p_values["bootstrap"])
+
+`synmt score` prints these results.
 """
 
 from __future__ import annotations
