@@ -122,7 +122,8 @@ MetricName = Annotated[str, _common(help="A metric of `synmt score`: bleu, chrf,
 Side = Annotated[
     str | None,
     _common(
-        metavar="source|target", help="Side of the lengths, trees or heads; default: source (target for --buckets ldd)."
+        metavar="source|target",
+        help="Side of the lengths, trees or heads; default: source (target for --buckets ldd).",
     ),
 ]
 Head = Annotated[
