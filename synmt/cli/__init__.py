@@ -23,7 +23,7 @@ from synmt.evaluation.progress import show_progress_with
 
 app = typer.Typer(
     name="synmt",
-    help="Neural machine translation that reads syntax.",
+    help="Neural machine translation that uses syntax.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -46,14 +46,14 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show details too.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show more details.")] = False,
     log_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Add every message, with its time, to this file.")
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")] = False,
 ) -> None:
-    """Neural machine translation that reads syntax: raw text in, translations and scores out."""
+    """Neural machine translation that uses syntax: raw text in, translations and scores out."""
     console.configure(quiet=quiet, verbose=verbose, debug=debug, log_file=log_file)
     show_progress_with(console.progress)
 
