@@ -25,7 +25,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.arguments import typed_options
+from synmt.cli.command import typed_options
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:

@@ -147,7 +147,7 @@ def printer(width: int | None, *, to_stdout: bool) -> Console:
     from rich.console import Console
 
     out = Console(stderr=not to_stdout, width=width, highlight=False, markup=False, emoji=False)
-    # rich would exit with 1; running.py exits as a shell expects after a closed pipe
+    # rich would exit with 1; command.py exits as a shell expects after a closed pipe
     out.on_broken_pipe = _raise_again
     return out
 

@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.arguments import typed_options, wrong_checkpoint
+from synmt.cli.command import typed_options, wrong_checkpoint
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:

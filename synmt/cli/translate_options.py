@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from synmt.cli.arguments import wrong_checkpoint
+from synmt.cli.command import wrong_checkpoint
 from synmt.errors import SynmtError, UsageError, all_in_one
 
 _SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
