@@ -108,9 +108,7 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run th
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
         raise UsageError(
-            "the model reads dependency trees, and its run does not say which parser makes them",
-            where=str(run),
-            do=do,
+            "the model reads dependency trees, and its run does not say which parser makes them", where=str(run), do=do
         )
 
 

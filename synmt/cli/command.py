@@ -22,6 +22,12 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 
 INTERRUPTED = 130
 
+
+def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
+    """Make an option of a command, with its panel on the help page and its text there."""
+    return typer.Option(*names, rich_help_panel=panel, help=text, **more)
+
+
 RecipeFile = Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")

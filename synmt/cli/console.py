@@ -105,12 +105,7 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     is_terminal = (sys.stdout if to_stdout else sys.stderr).isatty()
     widths, gap = fit(columns, rows, printer(None, to_stdout=to_stdout).width if is_terminal else None)
     drawn = Table(
-        title=title or None,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        padding=(0, gap, 0, 0),
-        header_style="bold",
+        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold"
     )
     for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
         drawn.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")

@@ -164,8 +164,7 @@ def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
         for name in _FOR_TRANSLATIONS:
             if name in typed:
                 raise UsageError(
-                    f"{typed[name]} does not go with --model",
-                    do="Either score translations, or let models score texts",
+                    f"{typed[name]} does not go with --model", do="Either score translations, or let models score texts"
                 )
         _check_model_options(typed, values)
         return

@@ -133,9 +133,7 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     known = name.strip().lower()
     if known not in METRICS:
         raise UsageError(
-            f"there is no metric '{name}'",
-            allowed=f"Metrics: {', '.join(METRICS)}",
-            do=did_you_mean(known, METRICS),
+            f"there is no metric '{name}'", allowed=f"Metrics: {', '.join(METRICS)}", do=did_you_mean(known, METRICS)
         )
     return resolve_name(METRICS[known])(options or MetricOptions())
 

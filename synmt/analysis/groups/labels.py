@@ -74,9 +74,7 @@ def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[st
     for name in names:
         if name not in labels:
             raise UsageError(
-                f"there is no label '{name}'",
-                allowed=f"Labels: {', '.join(labels)}",
-                do=did_you_mean(name, labels),
+                f"there is no label '{name}'", allowed=f"Labels: {', '.join(labels)}", do=did_you_mean(name, labels)
             )
     return {name: labels[name] for name in names}
 

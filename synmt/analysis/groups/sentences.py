@@ -85,8 +85,7 @@ def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]
     path = options.labels or outputs.labels
     if path is None:
         raise UsageError(
-            f"there are no labels with {outputs.test or outputs.system}",
-            do="Give a file: `synmt analyze LABELS.tsv …`",
+            f"there are no labels with {outputs.test or outputs.system}", do="Give a file: `synmt analyze LABELS.tsv …`"
         )
     return read_labels(path, len(outputs.reference))
 

@@ -13,13 +13,7 @@ from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_te
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.robustness.conditions import (
-    ReadTrees,
-    check_translator,
-    make_conditions,
-    parse_shares,
-    read_trees,
-)
+from synmt.analysis.robustness.conditions import ReadTrees, check_translator, make_conditions, parse_shares, read_trees
 from synmt.analysis.robustness.plot import draw_robustness, save_robustness_plot
 from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
