@@ -89,9 +89,7 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
     from synmt.evaluation import report
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
-    from synmt.evaluation.progress import show_progress_with
 
-    show_progress_with(console.progress)
     if sentences:
         report.check_sentence_file(sentences)
     comparison = compare_systems(options=ScoreOptions(**scoring), **texts)
@@ -106,9 +104,7 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
 
 def _score_contrasts(*, as_json: bool, **options: Any) -> None:
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
-    from synmt.evaluation.progress import show_progress_with
 
-    show_progress_with(console.progress)
     report = judge_models(ContrastOptions(**options))
     if as_json:
         _print_json(report.to_json())

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import numpy as np
 
@@ -107,6 +108,10 @@ class MetricOptions:
     lowercase: bool = False
     comet_model: str = "Unbabel/wmt22-comet-da"
     beer_folder: Path | None = None
+
+    def updated(self, **options: Any) -> MetricOptions:
+        """Replace options by the values that are not None."""
+        return replace(self, **{name: value for name, value in options.items() if value is not None})
 
 
 @dataclass(frozen=True)

@@ -124,10 +124,10 @@ def _check_table_count(options: GroupOptions, labelled: Sequence[Grouping], plot
 
 
 def _save_plot(report: GroupReport, path: Path) -> None:
-    from synmt.analysis.groups.plot import save_groups_plot
+    from synmt.analysis.groups.plot import draw_groups
 
-    system, baseline, suffix = report.system, report.baseline, report.conditions
-    save_plot(path, lambda: save_groups_plot(report.tables, path, system=system, baseline=baseline, suffix=suffix))
+    names = {"system": report.system, "baseline": report.baseline, "suffix": report.conditions}
+    save_plot(path, lambda: draw_groups(report.tables, **names))
 
 
 @dataclass(frozen=True, eq=False)

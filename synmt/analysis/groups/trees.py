@@ -131,8 +131,7 @@ def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
     try:
         return find_parser(run.recipe(), side, model, to="parse")
     except SynmtError as error:
-        do = f"{error.do}, or give trees by `--parses FILE.conllu`"
-        raise type(error)(error.what, allowed=error.allowed, do=do) from None
+        raise error.with_(where="", do=f"{error.do}, or give trees by `--parses FILE.conllu`") from None
 
 
 def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
@@ -144,4 +143,4 @@ def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaPa
     try:
         return StanzaParser(file_language(source), model=model or "compact")
     except SynmtError as error:
-        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=do) from None
+        raise error.with_(do=do) from None
