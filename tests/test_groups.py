@@ -10,8 +10,15 @@ import pytest
 from synmt.analysis.groups.buckets import PAPERS, by_length, count_units
 from synmt.analysis.groups.labels import by_label
 from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, collect, tabulate
-from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
-from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
+from synmt.analysis.groups.trees import (
+    by_depth,
+    by_distance,
+    by_relation,
+    depth,
+    longest_distance,
+    mean_distance,
+    without_rare,
+)
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.significance import paired_bootstrap

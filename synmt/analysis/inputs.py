@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.progress import progress
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ _LISTED_CHARACTERS = 12
 def check_name(name: str, names: Sequence[str], what: str) -> None:
     """Raise UsageError if a value of the option `--what` is not one of its names."""
     if name not in names:
-        raise UsageError(
-            f"there is no {what} '{name}'",
-            where=f"--{what}",
-            allowed=f"{what.capitalize()}s: {', '.join(names)}",
-            do=did_you_mean(name, names),
-        )
+        raise unknown_name(what, name, names, where=f"--{what}")
 
 
 def read_test(run: Path | None, test: str | None) -> Outputs:

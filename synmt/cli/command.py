@@ -51,6 +51,15 @@ class StrictCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
 
+def newest_run() -> Path:
+    """Find the run to use if the user names none, and tell which one it is."""
+    from synmt.run import find_run
+
+    folder = find_run(None).folder
+    console.remark(f"run: {folder}")
+    return folder
+
+
 def wrong_checkpoint(name: str) -> UsageError | None:
     """Make the error for a checkpoint name that does not exist; None if the name is valid."""
     if name in CHECKPOINTS:

@@ -6,13 +6,14 @@ import logging
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt import __version__
+from synmt.evaluation.progress import Advance
 from synmt.files import reporting_os_errors
 
 if TYPE_CHECKING:
@@ -149,9 +150,6 @@ def printer(width: int | None, *, to_stdout: bool) -> Console:
 
 def _raise_again() -> None:
     raise
-
-
-Advance = Callable[[float], None]
 
 
 @contextmanager

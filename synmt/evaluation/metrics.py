@@ -191,11 +191,13 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
     texts = [list(read_lines(path)) for path in paths]
-    first = f"{_name(paths[0])} has {len(texts[0]):,}"
+    first = f"{display_name(paths[0])} has {len(texts[0]):,}"
     if not texts[0]:
-        raise SynmtError("the file is empty", where=_name(paths[0]))
+        raise SynmtError("the file is empty", where=display_name(paths[0]))
     wrong = [
-        SynmtError(f"{len(text):,} lines, but {first}", where=_name(path), do="Line n of both must belong together")
+        SynmtError(
+            f"{len(text):,} lines, but {first}", where=display_name(path), do="Line n of both must belong together"
+        )
         for path, text in zip(paths, texts, strict=True)
         if len(text) != len(texts[0])
     ]
@@ -215,5 +217,6 @@ def looks_unspaced(lines: Sequence[str]) -> bool:
     return sum(len(words) == 1 for words in long) * 2 > len(long)
 
 
-def _name(path: str | Path) -> str:
+def display_name(path: str | Path) -> str:
+    """Name a file in messages."""
     return "standard input" if str(path) == "-" else str(path)
