@@ -23,7 +23,6 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
 from synmt.files import write_atomically
-from synmt.parsing.parser import StanzaParser
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_conllu, read_parses
 
@@ -98,20 +97,16 @@ def _parse_test(
     translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None
 ) -> tuple[ParsedText, GoldTrees]:
     target = outputs.reference if side == "target" else None
-    parser = _find_parser(translator, run, side, model)
+    try:
+        parser = inputs.parser_of(translator, run.recipe(), side, model)
+    except SynmtError as error:
+        raise error.with_(where="", do=f"{error.do}, or give trees with `--gold FILE.conllu`") from None
     text = inputs.parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
     return text, GoldTrees(outputs.test, parser=inputs.name_parser(parser), note=_reading_note(translator, text))
 
 
 def _reading_note(translator: Translator, text: ParsedText) -> str:
     return "" if text.model_trees is None else inputs.as_read(translator.reading.control)
-
-
-def _find_parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:
-    try:
-        return inputs.parser_of(translator, run.recipe(), side, model)
-    except SynmtError as error:
-        raise error.with_(where="", do=f"{error.do}, or give trees with `--gold FILE.conllu`") from None
 
 
 def _drawings(results: TreeResults, trees: InducedTrees, text: ParsedText, count: int) -> list[TreeDrawing]:
