@@ -72,6 +72,13 @@ def naming(file: Path) -> Iterator[None]:
         raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 
+def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:
+    """Make the error for a name that does not exist; `what` says what has such names, for example `metric`."""
+    names = list(names)
+    allowed = f"{what.capitalize()}s: {', '.join(names)}"
+    return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

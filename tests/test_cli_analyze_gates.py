@@ -8,6 +8,7 @@ import pytest
 from small_run import LSTM, TEXT, make_run
 from tiny import synmt
 
+from synmt.analysis.gates.plot import draw_gates
 from synmt.errors import UsageError
 from synmt.parsing.models import COMPACT
 from synmt.run import Run
@@ -44,9 +45,10 @@ def run(tmp_path_factory):
 
 
 def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
-    drawn = {}
+    drawn = []
     monkeypatch.setattr(
-        "synmt.analysis.gates.report.save_gates_plot", lambda table, path, **names: drawn.update({path: (table, names)})
+        "synmt.analysis.gates.report.draw_gates",
+        lambda table, **names: drawn.append((table, names)) or draw_gates(table, **names),
     )
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
     code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)
@@ -72,7 +74,7 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     for word in first["words"]:
         assert f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
-    table, names = drawn[plot]
+    [(table, names)] = drawn
     assert [row.ratio for row in table.rows] == [row["ratio"] for row in report["tags"]]
     assert names == {"system": "sa"}
     assert f"plot: {plot}\npage: {page}\n" in said

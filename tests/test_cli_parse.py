@@ -174,7 +174,7 @@ def test_ctrl_c_ends_with_130_and_the_next_run_continues(tmp_path, workers):
 def test_ctrl_c_in_a_finalizer_is_not_lost():
     script = """
 import signal, time, typer
-from synmt.cli import running
+from synmt.cli import command
 class Dying:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -183,7 +183,7 @@ app = typer.Typer()
 def go():
     Dying()
     time.sleep(20)
-running.run(app)
+command.run(app)
 """
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from synmt.cli import running
+from synmt.cli import command
 from synmt.cli.prepare import prepare
 from synmt.data.corpus import PreparedCorpus, is_complete
 
@@ -45,7 +45,7 @@ def run(monkeypatch, *arguments) -> int:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["synmt", *map(str, arguments)])
     with pytest.raises(SystemExit) as left:
-        running.run(app)
+        command.run(app)
     return left.value.code
 
 
@@ -130,14 +130,14 @@ def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe, monkeypat
 
 _SMALL_DISK = """
 import resource, sys
-from synmt.cli import running
+from synmt.cli import command
 from synmt.cli.prepare import prepare
 import typer
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
 app = typer.Typer()
 app.command()(prepare)
 sys.argv = ["synmt", "small.yaml"]
-running.run(app)
+command.run(app)
 """
 
 

@@ -16,7 +16,7 @@ from small_run import make_run
 from typer.testing import CliRunner
 
 from synmt.cli import app, console
-from synmt.cli.arguments import StrictCommand
+from synmt.cli.command import StrictCommand
 from synmt.cli.score import score
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import ContrastOptions
@@ -494,13 +494,13 @@ def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
 
 SCRIPT = """
 import typer
-from synmt.cli import running
+from synmt.cli import command
 from synmt.cli import app, console
-from synmt.cli.arguments import StrictCommand
+from synmt.cli.command import StrictCommand
 from synmt.cli.score import score
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(score)
-running.run(app)
+command.run(app)
 """
 
 

@@ -15,7 +15,7 @@ import typer
 from tiny import synmt
 
 from synmt import __version__
-from synmt.cli import app, console, running
+from synmt.cli import app, command, console
 from synmt.errors import SynmtError, UsageError
 
 COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
@@ -33,7 +33,7 @@ def leave_by(monkeypatch, error):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["synmt"])
     with pytest.raises(SystemExit) as left:
-        running.run(one)
+        command.run(one)
     return left.value.code
 
 
@@ -64,7 +64,7 @@ def test_our_own_mistakes_keep_their_traceback(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["synmt"])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     with pytest.raises(AssertionError, match="ours"):
-        running.run(one)
+        command.run(one)
 
 
 def test_all_commands_are_there_and_each_has_an_example():
@@ -207,7 +207,7 @@ def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loade
     monkeypatch.setattr(sys, "argv", ["synmt"])
     try:
         with pytest.raises(SystemExit) as left:
-            running.run(one)
+            command.run(one)
     finally:
         sys.modules.pop("greedy", None)
     assert (left.value.code, found) == (130, [True])

@@ -20,9 +20,10 @@ from synmt.analysis.gates.page import (
     gates_as_html,
     levels,
 )
-from synmt.analysis.gates.plot import save_gates_plot
+from synmt.analysis.gates.plot import draw_gates
 from synmt.analysis.gates.table import COLUMNS, tabulate
 from synmt.analysis.html import make_page
+from synmt.analysis.plots import save_figure
 from synmt.syntax.parse import Parse, flat_parse
 
 CONTEXT = GateContext("sa", "test", "en", "de", "Stanza, de")
@@ -136,13 +137,13 @@ def punctuated():
 @pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_a_figure_is_drawn_in_each_format(tmp_path, ending, start):
     path = tmp_path / f"gates.{ending}"
-    save_gates_plot(tabulate(punctuated()), path, system="sa $1$")
+    save_figure(lambda: draw_gates(tabulate(punctuated()), system="sa $1$"), path, grid="x")
     assert path.read_bytes().startswith(start)
 
 
 def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
     for name in ("one.svg", "two.svg"):
-        save_gates_plot(tabulate(punctuated()), tmp_path / name, system="sa")
+        save_figure(lambda: draw_gates(tabulate(punctuated()), system="sa"), tmp_path / name, grid="x")
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     # 13 sentences, 12 of them with one full stop in four words
@@ -151,5 +152,6 @@ def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
 
 
 def test_a_figure_without_punctuation_has_one_mark_for_each_tag(tmp_path):
-    save_gates_plot(tabulate([gated("ein Wort", [0.1, 0.2])]), tmp_path / "one.svg", system="sa")
+    table = tabulate([gated("ein Wort", [0.1, 0.2])])
+    save_figure(lambda: draw_gates(table, system="sa"), tmp_path / "one.svg", grid="x")
     assert "without punctuation" not in (tmp_path / "one.svg").read_text(encoding="utf-8")

@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from synmt.analysis.groups import trees
 from synmt.analysis.groups.buckets import PAPERS, by_length, count_units
 from synmt.analysis.groups.labels import by_label
 from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, collect, tabulate
-from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
 from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score, score_system
@@ -192,10 +192,10 @@ def test_depths_and_distances_have_the_buckets_given():
     parses = random_parses(1)
     grouping = by_depth(parses, edges=(0, 2))
     assert grouping.names == ["0", "1-2", ">2"]
-    assert members(grouping) == [0 if depth(p) == 0 else 1 if depth(p) <= 2 else 2 for p in parses]
+    assert members(grouping) == [0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses]
     mean, longest = by_distance(parses, side="target", edges=(1.5, 3))
     assert mean.names == ["≤1.5", ">1.5 to 3", ">3"]
-    expected = [(mean_distance(p), longest_distance(p)) for p in parses]
+    expected = [(trees.mean_distance(p), trees.longest_distance(p)) for p in parses]
     for place, found in enumerate((mean, longest)):
         values = [pair[place] for pair in expected]
         assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]

@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups, save_groups_plot
+from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups
 from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, GroupRow, GroupScore, GroupTable
-from synmt.analysis.plots import check_plot
+from synmt.analysis.plots import check_plot, save_figure
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
@@ -106,14 +106,16 @@ def test_tables_without_groups_can_be_drawn(tmp_path):
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["41-50"]
     assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
     # an axis without data can still be written
-    assert save_groups_plot([table([], total=TOTAL)], tmp_path / "x.svg", system="pascal", baseline="plain") == ""
+    empty = [table([], total=TOTAL)]
+    assert save_figure(lambda: draw_groups(empty, system="pascal", baseline="plain"), tmp_path / "x.svg") == ""
     assert ">pascal − plain<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
 def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
     rows = [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)]
+    tables = [table(rows, by="costs $1", unit="")]
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_groups_plot([table(rows, by="costs $1", unit="")], tmp_path / name, system="pascal", baseline="plain")
+        save_figure(lambda: draw_groups(tables, system="pascal", baseline="plain"), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
     svg = (tmp_path / "one.svg").read_text()

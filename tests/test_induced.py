@@ -48,7 +48,7 @@ def chosen(signal, *, before=0, after=0):
 
 
 def read_off(weights, monkeypatch, side="source", task="", **sentence):
-    monkeypatch.setattr(induced, "run_forward", with_weights(weights, side=side, **sentence))
+    monkeypatch.setattr(induced, "run_with_progress", with_weights(weights, side=side, **sentence))
     texts = ParsedText(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
     return induce_trees(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
 
@@ -109,7 +109,7 @@ def test_task_tags_belong_to_no_word(monkeypatch):
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
     passed = ForwardPass([SentencePass(0, spans, spans[:0])], SimpleNamespace(), Activations())
     passed.captured.attention["source", 1] = torch.tensor(weights)[None, None]
-    monkeypatch.setattr(induced, "run_forward", lambda *given: iter([passed]))
+    monkeypatch.setattr(induced, "run_with_progress", lambda *given: iter([passed]))
     found = induce_trees(
         SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], ParsedText("source", [LINE], None, [MONKEY])
     )

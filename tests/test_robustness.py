@@ -17,7 +17,7 @@ from synmt.analysis.robustness.conditions import (
     parse_shares,
     read_trees,
 )
-from synmt.analysis.robustness.translations import measure, under
+from synmt.analysis.robustness.translations import measure
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
@@ -78,7 +78,7 @@ def test_words_of_another_parser_are_matched_by_position():
 
 @pytest.mark.parametrize("recipe", [{}, {"kind": "random", "seed": 5}, {"rewire": 0.5, "seed": 2}])
 def test_with_its_own_trees_a_model_translates_as_usual(translator, recipe):
-    reader = under(translator, Control(**recipe))
+    reader = translator.with_control(Control(**recipe))
     own = next(iter(outcomes_of(reader, ()).values()))
     assert own.name == {"random": "own (random)"}.get(recipe.get("kind", ""), "own (50 % rewired)" if recipe else "own")
     assert own.translations == texts(reader)
@@ -101,7 +101,7 @@ def seed_and_outcomes(request, translator):
 )
 def test_other_trees_are_those_that_a_recipe_with_this_control_reads(translator, seed_and_outcomes, name, control):
     seed, found = seed_and_outcomes
-    assert found[name].translations == texts(under(translator, Control(**control, seed=seed)))
+    assert found[name].translations == texts(translator.with_control(Control(**control, seed=seed)))
     expected = score_system(found[name].translations, GERMAN, ("chrf",))["chrf"].value
     assert found[name].score == pytest.approx(expected)
     assert found[name].against_own.difference == pytest.approx(expected - found["own"].score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.tree_measures import depth, distances, longest_distance, mean_distance
+from synmt.analysis.groups.trees import depth, distances, longest_distance, mean_distance
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree
 

@@ -12,6 +12,7 @@ from synmt.arrays import IntArray, Side
 from synmt.data.batch import collate
 from synmt.decode.inputs import Source
 from synmt.decode.translator import Translator
+from synmt.evaluation.progress import progress
 from synmt.model.attention import Memory
 from synmt.model.capture import ActivationKind, Activations, capture
 from synmt.syntax.parse import Parse
@@ -93,6 +94,16 @@ def run_forward(
             for one, (_, spans, dropped) in zip(chosen, encoded, strict=True)
         ]
         yield ForwardPass(sentences, memory, captured)
+
+
+def run_with_progress(
+    translator: Translator, text: ParsedText, job: str, *, what: Collection[ActivationKind] = ("attention", "gates")
+) -> Iterator[ForwardPass]:
+    """Run a model over a text as `run_forward` does, and show the progress of a job with this name."""
+    with progress(job, len(text.source), "sentences") as advance:
+        for passed in run_forward(translator, text.source, text.target, text.model_trees, what=what):
+            yield passed
+            advance(len(passed.sentences))
 
 
 def _encode_target(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:

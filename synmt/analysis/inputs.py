@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, unknown_name
 from synmt.evaluation.progress import progress
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from synmt.analysis.forward_passes import ParsedText
     from synmt.arrays import Side
     from synmt.decode.translator import Translator
@@ -38,12 +39,7 @@ _LISTED_CHARACTERS = 12
 def check_name(name: str, names: Sequence[str], what: str) -> None:
     """Raise UsageError if a value of the option `--what` is not one of its names."""
     if name not in names:
-        raise UsageError(
-            f"there is no {what} '{name}'",
-            where=f"--{what}",
-            allowed=f"{what.capitalize()}s: {', '.join(names)}",
-            do=did_you_mean(name, names),
-        )
+        raise unknown_name(what, name, names, where=f"--{what}")
 
 
 def read_test(run: Path | None, test: str | None) -> Outputs:
@@ -108,9 +104,7 @@ def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run th
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
         raise UsageError(
-            "the model reads dependency trees, and its run does not say which parser makes them",
-            where=str(run),
-            do=do,
+            "the model reads dependency trees, and its run does not say which parser makes them", where=str(run), do=do
         )
 
 
@@ -148,10 +142,12 @@ def as_read(control: Control) -> str:
     return ", as the model reads it" if control.idle else f"; the model reads {control.name} trees instead"
 
 
-def save_plot(path: Path, save: Callable[[], str]) -> None:
-    """Write a figure with `save`, log its path, and warn of the characters without a font, which `save` returns."""
+def save_plot(path: Path, draw: Callable[[], Figure], *, grid: str = "y") -> None:
+    """Draw a figure into a file as `plots.save_figure` does, log its path, and warn of characters without a font."""
+    from synmt.analysis.plots import save_figure
+
     replaced = path.exists()
-    missing = save()
+    missing = save_figure(draw, path, grid=grid)
     _logger.info("plot: %s%s", path, " (replaced)" * replaced)
     if missing:
         some = missing[:_LISTED_CHARACTERS]
@@ -173,12 +169,7 @@ def say_left_out(*, too_long: int, empty: int) -> None:
 
 def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | None) -> MetricOptions:
     """Choose how to score: as the user says, else as the run's recipe does."""
-    own = outputs.scoring
-    return replace(
-        own,
-        tokenize=own.tokenize if tokenize is None else tokenize,
-        lowercase=own.lowercase if lowercase is None else lowercase,
-    )
+    return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
 
 
 def score_outputs(metric: Metric, outputs: Outputs, run: Path | None) -> Score:

@@ -12,7 +12,17 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupOptions:
+class RunOptions:
+    """Options that most analyses share."""
+
+    run: Path | None = None
+    test: str | None = None
+    parser: str | None = None
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions(RunOptions):
     """Options of `analyze_groups`: where does one system beat another?
 
     side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
@@ -23,8 +33,6 @@ class GroupOptions:
     by_distance: bool = False
     by_relation: bool = False
     by_label: bool = False
-    run: Path | None = None
-    test: str | None = None
     hypotheses: Path | None = None
     references: Path | None = None
     source: Path | None = None
@@ -38,47 +46,32 @@ class GroupOptions:
     buckets: str | None = None
     unit: str = "words"
     side: Side | None = None
-    parser: str | None = None
     parses: Path | None = None
-    plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeOptions:
+class TreeOptions(RunOptions):
     """Options of `analyze_trees`: which trees has a model learnt?"""
 
-    run: Path | None = None
-    test: str | None = None
-    parser: str | None = None
     gold: Path | None = None
     head: str | None = None
     side: str = "source"
     draw: int = 0
-    plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions:
+class GateOptions(RunOptions):
     """Options of `analyze_gates`: which target words use syntax?"""
 
-    run: Path | None = None
-    test: str | None = None
-    parser: str | None = None
-    plot: Path | None = None
-
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionOptions:
+class AttentionOptions(RunOptions):
     """Options of `analyze_attention`: what do heads attend to?"""
 
-    run: Path | None = None
-    test: str | None = None
-    parser: str | None = None
     head: str | None = None
     side: str = "source"
     sentence: int = 1
     what: str = "weights"
-    plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,16 +90,12 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustnessOptions:
+class RobustnessOptions(RunOptions):
     """Options of `analyze_robustness`: how do damaged trees change translations?"""
 
-    run: Path | None = None
-    test: str | None = None
     metric: str = "bleu"
     tokenize: str | None = None
     lowercase: bool | None = None
-    parser: str | None = None
     parses: Path | None = None
     shares: str = "0,0.1,0.25,0.5,0.75,1"
     seed: int = 1
-    plot: Path | None = None

@@ -61,8 +61,7 @@ def check_matplotlib() -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise SynmtError(
-            "plots need matplotlib, which is not installed",
-            do="Install it with `pip install 'synmt[plot]'`",
+            "plots need matplotlib, which is not installed", do="Install it with `pip install 'synmt[plot]'`"
         ) from None
 
 

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from synmt import __version__
-from synmt.cli import console, running
+from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.arguments import StrictCommand
+from synmt.cli.command import StrictCommand, run
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
@@ -29,10 +29,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (parse, prepare, train, translate):
-    app.command()(command)
-for command in (score, analyze):
-    app.command(cls=StrictCommand)(command)
+for subcommand in (parse, prepare, train, translate):
+    app.command()(subcommand)
+for subcommand in (score, analyze):
+    app.command(cls=StrictCommand)(subcommand)
 
 
 def _show_version(wanted: bool) -> None:
@@ -60,4 +60,4 @@ def options(
 
 def main() -> None:
     """Run the command line; every mistake becomes a message and an exit code."""
-    running.run(app)
+    run(app)

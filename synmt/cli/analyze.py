@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
@@ -25,7 +26,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.arguments import typed_options
+from synmt.cli.command import newest_run, typed_options
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -184,23 +185,14 @@ def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[s
     """Answer all questions about the same run: the one that the user named, or the newest."""
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
-    newest = _newest_run() if need_run and "run" not in values else None
+    newest = None
+    # without runs, the analysis reports that after it has checked its own options
+    with suppress(SynmtError):
+        newest = newest_run() if need_run and "run" not in values else None
     return {
         one.flags[0]: one.answer({"run": newest, **values} if newest and one in need_run else values)
         for one in questions
     }
-
-
-def _newest_run() -> Path | None:
-    from synmt.run import find_run
-
-    try:
-        newest = find_run(None).folder
-    except SynmtError:
-        # the analysis reports this after it has checked its own options
-        return None
-    console.remark(f"run: {newest}")
-    return newest
 
 
 def _show(reports: Mapping[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:

@@ -8,13 +8,15 @@ from typing import Annotated
 
 import typer
 
+from synmt.cli.command import option
+
 # one panel of the help page for each subject; options of several questions are in no panel
-_common = partial(typer.Option, path_type=Path)  # type: ignore[arg-type]
-_scores = partial(_common, rich_help_panel="Scores by group")
-_trees = partial(_common, rich_help_panel="Trees")
-_weights = partial(_common, rich_help_panel="Attention and gates")
-_compare = partial(_common, rich_help_panel="Two systems, sentence by sentence")
-_robust = partial(_common, rich_help_panel="Robustness")
+_common = partial(option, None, path_type=Path)
+_scores = partial(option, "Scores by group", path_type=Path)
+_trees = partial(option, "Trees", path_type=Path)
+_weights = partial(option, "Attention and gates", path_type=Path)
+_compare = partial(option, "Two systems, sentence by sentence", path_type=Path)
+_robust = partial(option, "Robustness", path_type=Path)
 
 LABELS_FILE = "LABELS.tsv"
 
@@ -26,133 +28,124 @@ Labels = Annotated[
         help="Labels for --by-label and --where: a tab-separated file with a header.",
     ),
 ]
-ByLength = Annotated[bool, _scores("--by-length", help="Group by length.")]
-ByDepth = Annotated[bool, _scores("--by-depth", help="Group by the depth of the tree.")]
-ByDistance = Annotated[
-    bool, _scores("--by-distance", help="Group by the mean and by the longest distance to a parent.")
-]
-ByRelation = Annotated[bool, _scores("--by-relation", help="Group by the relations in the tree.")]
-ByLabel = Annotated[bool, _scores("--by-label", help="Group by the labels in LABELS.tsv, or in the run.")]
-Label = Annotated[list[str] | None, _scores(help="A column of the labels (repeatable); default: all columns.")]
+ByLength = Annotated[bool, _scores("Group by length.", "--by-length")]
+ByDepth = Annotated[bool, _scores("Group by the depth of the tree.", "--by-depth")]
+ByDistance = Annotated[bool, _scores("Group by the mean and by the longest distance to a parent.", "--by-distance")]
+ByRelation = Annotated[bool, _scores("Group by the relations in the tree.", "--by-relation")]
+ByLabel = Annotated[bool, _scores("Group by the labels in LABELS.tsv, or in the run.", "--by-label")]
+Label = Annotated[list[str] | None, _scores("A column of the labels (repeatable); default: all columns.")]
 Where = Annotated[
     list[str] | None,
     _scores(
+        "Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all must hold).",
         metavar="CONDITION",
-        help="Only sentences with COLUMN=VALUE, or COLUMN!=VALUE, in the labels (repeatable: all must hold).",
     ),
 ]
-Baseline = Annotated[Path | None, _scores(metavar="RUN|FILE", help="Run or file of translations to compare with.")]
+Baseline = Annotated[Path | None, _scores("Run or file of translations to compare with.", metavar="RUN|FILE")]
 Buckets = Annotated[
     str | None,
     _scores(
-        help="Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30. "
-        "Default: pascal for lengths, quarters of the data for depths and distances. ldd counts target lengths.",
+        "Buckets of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30. "
+        "Default: pascal for lengths, quarters of the data for depths and distances. ldd counts target lengths."
     ),
 ]
-Unit = Annotated[str, _scores(help="Unit of length: words, pieces or characters.")]
+Unit = Annotated[str, _scores("Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    _scores(help="Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    _scores("Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,
-    _scores("--lowercase/--cased", help="Whether scores ignore case; default: as in the run's recipe, or cased."),
+    _scores("Whether scores ignore case; default: as in the run's recipe, or cased.", "--lowercase/--cased"),
 ]
-Trees = Annotated[
-    bool, _trees("--trees", help="Compare the trees in the model's weights with gold trees or a parser's.")
-]
+Trees = Annotated[bool, _trees("Compare the trees in the model's weights with gold trees or a parser's.", "--trees")]
 Gold = Annotated[
     Path | None,
     _trees(
-        metavar="FILE.conllu",
-        help="Text and gold trees to compare with; with --side target, trees of the test set's references. "
+        "Text and gold trees to compare with; with --side target, trees of the test set's references. "
         "Default: parse the test set.",
+        metavar="FILE.conllu",
     ),
 ]
 Draw = Annotated[
     int,
     _trees(
+        "Number of sentences to draw: in the terminal, and into the run folder or --plot.",
         metavar="N",
         min=0,
         show_default=False,
-        help="Number of sentences to draw: in the terminal, and into the run folder or --plot.",
     ),
 ]
 Gates = Annotated[
-    bool, _weights("--gates", help="Show how far an LSTM's syntax gate opens at each target word, by part of speech.")
+    bool, _weights("Show how far an LSTM's syntax gate opens at each target word, by part of speech.", "--gates")
 ]
 Attention = Annotated[
     bool,
     _weights(
+        "Show what each head attends to: entropy, how often the strongest weight is on the parent, heat maps.",
         "--attention",
-        help="Show what each head attends to: entropy, how often the strongest weight is on the parent, heat maps.",
     ),
 ]
-Sentence = Annotated[int, _weights(metavar="N", min=1, help="Line of the test set for the heat maps.")]
+Sentence = Annotated[int, _weights("Line of the test set for the heat maps.", metavar="N", min=1)]
 Show = Annotated[
     str,
     _weights(
+        "Content of heat maps: attention weights, a variant's factor or bias, or attention to the source.",
         metavar="weights|factor|bias|cross",
-        help="Content of heat maps: attention weights, a variant's factor or bias, or attention to the source.",
     ),
 ]
 Compare = Annotated[
     tuple[Path, Path] | None,
     _compare(
+        "Two runs or files of translations: list the sentences that differ most, with trees and alignments.",
         metavar="A B",
-        help="Two runs or files of translations: list the sentences that differ most, with trees and alignments.",
     ),
 ]
-Top = Annotated[int, _compare(metavar="N", min=1, help="Number of sentences to show.")]
+Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
 Robustness = Annotated[
     bool,
     _robust(
-        "--robustness",
-        help="Translate the test set again with damaged trees, with another parser's, and without trees.",
+        "Translate the test set again with damaged trees, with another parser's, and without trees.", "--robustness"
     ),
 ]
-Shares = Annotated[str, _robust(help="Shares of words that get a random parent, between 0 and 1, separated by commas.")]
-Seed = Annotated[int, _robust(min=0, help="Random seed for these parents.")]
-Run = Annotated[Path | None, _common(help="Run folder; default: the newest finished one in runs/.")]
-Test = Annotated[str | None, _common(help="Test set of the run; default: `test`, or the first by name.")]
-Hypotheses = Annotated[Path | None, _common(help="File of translations to analyse instead of a run.")]
-References = Annotated[Path | None, _common(help="File of references for --hypotheses or --compare.")]
-Source = Annotated[Path | None, _common(help="File of the source text for --hypotheses or --compare.")]
-MetricName = Annotated[str, _common(help="A metric of `synmt score`: bleu, chrf, ter, ribes …")]
+Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
+Seed = Annotated[int, _robust("Random seed for these parents.", min=0)]
+Run = Annotated[Path | None, _common("Run folder; default: the newest finished one in runs/.")]
+Test = Annotated[str | None, _common("Test set of the run; default: `test`, or the first by name.")]
+Hypotheses = Annotated[Path | None, _common("File of translations to analyse instead of a run.")]
+References = Annotated[Path | None, _common("File of references for --hypotheses or --compare.")]
+Source = Annotated[Path | None, _common("File of the source text for --hypotheses or --compare.")]
+MetricName = Annotated[str, _common("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Side = Annotated[
     str | None,
     _common(
-        metavar="source|target",
-        help="Side of the lengths, trees or heads; default: source (target for --buckets ldd).",
+        "Side of the lengths, trees or heads; default: source (target for --buckets ldd).", metavar="source|target"
     ),
 ]
 Head = Annotated[
     str | None,
     _common(
-        metavar="LAYER.HEAD",
-        help="An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, all heads for "
+        "An attention head, counted from 1, or `all`. Default: heads that learn trees for --trees, all heads for "
         "--attention.",
+        metavar="LAYER.HEAD",
     ),
 ]
 Parses = Annotated[
     Path | None,
     _common(
+        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: parse it.",
         metavar="FILE.conllu",
-        help="Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: parse it.",
     ),
 ]
 Parser = Annotated[
     str | None,
     _common(
+        "Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another one.",
         metavar="FOLDER|official|compact",
-        help="Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another one.",
     ),
 ]
 Plot = Annotated[
-    Path | None,
-    _common(help="Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg)."),
+    Path | None, _common("Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg).")
 ]
-Page = Annotated[
-    Path | None, _common("--html", metavar="FILE.html", help="Write all analyses to one self-contained page.")
-]
-AsJson = Annotated[bool, _common("--json", help="Print JSON.")]
+Page = Annotated[Path | None, _common("Write all analyses to one self-contained page.", "--html", metavar="FILE.html")]
+AsJson = Annotated[bool, _common("Print JSON.", "--json")]

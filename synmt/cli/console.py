@@ -6,13 +6,14 @@ import logging
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt import __version__
+from synmt.evaluation.progress import Advance
 from synmt.files import reporting_os_errors
 
 if TYPE_CHECKING:
@@ -105,12 +106,7 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     is_terminal = (sys.stdout if to_stdout else sys.stderr).isatty()
     widths, gap = fit(columns, rows, printer(None, to_stdout=to_stdout).width if is_terminal else None)
     drawn = Table(
-        title=title or None,
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        padding=(0, gap, 0, 0),
-        header_style="bold",
+        title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold"
     )
     for index, (name, width) in enumerate(zip(columns, widths, strict=True)):
         drawn.add_column(name, width=width, overflow="fold", justify="left" if index == 0 else "right")
@@ -147,16 +143,13 @@ def printer(width: int | None, *, to_stdout: bool) -> Console:
     from rich.console import Console
 
     out = Console(stderr=not to_stdout, width=width, highlight=False, markup=False, emoji=False)
-    # rich would exit with 1; running.py exits as a shell expects after a closed pipe
+    # rich would exit with 1; command.py exits as a shell expects after a closed pipe
     out.on_broken_pipe = _raise_again
     return out
 
 
 def _raise_again() -> None:
     raise
-
-
-Advance = Callable[[float], None]
 
 
 @contextmanager

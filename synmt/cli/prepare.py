@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from synmt.cli import console
-from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
+from synmt.cli.command import DataFolder, Overrides, RecipeFile
 
 if TYPE_CHECKING:
     from synmt.data.encoding import Progress

@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.arguments import typed_options, wrong_checkpoint
+from synmt.cli.command import typed_options, wrong_checkpoint
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
     from synmt.evaluation import report
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
-    from synmt.evaluation.progress import show_progress_with
 
-    show_progress_with(console.progress)
     if sentences:
         report.check_sentence_file(sentences)
     comparison = compare_systems(options=ScoreOptions(**scoring), **texts)
@@ -106,9 +104,7 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
 
 def _score_contrasts(*, as_json: bool, **options: Any) -> None:
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
-    from synmt.evaluation.progress import show_progress_with
 
-    show_progress_with(console.progress)
     report = judge_models(ContrastOptions(**options))
     if as_json:
         _print_json(report.to_json())
@@ -164,8 +160,7 @@ def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
         for name in _FOR_TRANSLATIONS:
             if name in typed:
                 raise UsageError(
-                    f"{typed[name]} does not go with --model",
-                    do="Either score translations, or let models score texts",
+                    f"{typed[name]} does not go with --model", do="Either score translations, or let models score texts"
                 )
         _check_model_options(typed, values)
         return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synmt.cli import console
-from synmt.cli.arguments import DataFolder, Overrides, RecipeFile
+from synmt.cli.command import DataFolder, Overrides, RecipeFile
 from synmt.cli.prepare import draw_progress
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
+from synmt.cli.command import newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def translate(
     from synmt.decode.translator import Translator
 
     translator = Translator.load(
-        *(run or [_newest_run()]),
+        *(run or [newest_run()]),
         device=device,
         which=checkpoint,
         parser=parser,
@@ -101,14 +102,6 @@ def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -
     if "diversity" in search and search["groups"] == 1:
         raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
     return Sampling(**values) if sample else None
-
-
-def _newest_run() -> Path:
-    from synmt.run import find_run
-
-    folder = find_run(None).folder
-    console.remark(f"run: {folder}")
-    return folder
 
 
 def _translate(translator: Translator, arguments: options.TranslateArguments) -> None:

@@ -4,56 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from synmt.cli.arguments import wrong_checkpoint
+from synmt.cli.command import option, wrong_checkpoint
 from synmt.errors import SynmtError, UsageError, all_in_one
 
-_SEARCH, _SAMPLING, _TREES, _OUTPUT = "Search", "Sampling", "Trees", "Input and output"
-"""The panels of the help page; options without a panel come first."""
-
-
-def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, help=text, **more)
-
+# one panel of the help page for each subject; options without a panel come first
+_search, _sampling = partial(option, "Search"), partial(option, "Sampling")
+_trees, _output = partial(option, "Trees"), partial(option, "Input and output")
 
 Input = Annotated[
     str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
 ]
 RunFolders = Annotated[
     list[Path] | None,
-    typer.Option(
-        metavar="RUN",
-        help="A run folder; by default the newest finished one. Repeat it for an ensemble of runs with the same "
+    option(
+        None,
+        "A run folder; by default the newest finished one. Repeat it for an ensemble of runs with the same "
         "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
+        metavar="RUN",
     ),
 ]
 Checkpoint = Annotated[
-    str, typer.Option(metavar="final|best|last|average", help="The weights; final: those that the recipe uses.")
+    str, option(None, "The weights; final: those that the recipe uses.", metavar="final|best|last|average")
 ]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, option(None, "auto, cpu, cuda, cuda:1 …")]
 
-BeamSize = Annotated[int | None, _option(_SEARCH, "Beam size; 1 is greedy search.", min=1, show_default="the recipe's")]
-LengthPenalty = Annotated[
-    float | None, _option(_SEARCH, "alpha of Wu et al. (2016).", min=0, show_default="the recipe's")
-]
+BeamSize = Annotated[int | None, _search("Beam size; 1 is greedy search.", min=1, show_default="the recipe's")]
+LengthPenalty = Annotated[float | None, _search("alpha of Wu et al. (2016).", min=0, show_default="the recipe's")]
 NoRepeat = Annotated[
     int,
-    _option(
-        _SEARCH,
-        "No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.",
-        metavar="N",
-        min=0,
-    ),
+    _search("No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.", metavar="N", min=0),
 ]
-NBest = Annotated[int, _option(_SEARCH, "Translations of each line.", metavar="N", min=1)]
+NBest = Annotated[int, _search("Translations of each line.", metavar="N", min=1)]
 Groups = Annotated[
     int,
-    _option(
-        _SEARCH,
+    _search(
         "Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. Duplicates are "
         "removed, so a list may be shorter than --n-best.",
         min=1,
@@ -61,50 +51,36 @@ Groups = Annotated[
 ]
 Diversity = Annotated[
     float | None,
-    _option(
-        _SEARCH,
+    _search(
         "Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
         show_default="0.5",
     ),
 ]
 Prefixes = Annotated[
     Path | None,
-    _option(
-        _SEARCH,
+    _search(
         "How the translation of each line has to begin: one prefix per line, which may be empty. Its log-probability "
         "is part of the score.",
         metavar="FILE",
     ),
 ]
-BatchSize = Annotated[
-    int | None, _option(_SEARCH, "Sentences translated in parallel.", min=1, show_default="the recipe's")
-]
+BatchSize = Annotated[int | None, _search("Sentences translated in parallel.", min=1, show_default="the recipe's")]
 
 Sample = Annotated[
     bool,
-    _option(
-        _SAMPLING,
-        "Draw pieces at random instead of searching with a beam; --n-best is the number of samples.",
-        "--sample",
-    ),
+    _sampling("Draw pieces at random instead of searching with a beam; --n-best is the number of samples.", "--sample"),
 ]
-TopK = Annotated[int | None, _option(_SAMPLING, "Draw from the K most probable pieces.", min=1, show_default="all")]
+TopK = Annotated[int | None, _sampling("Draw from the K most probable pieces.", min=1, show_default="all")]
 TopP = Annotated[
-    float | None,
-    _option(_SAMPLING, "Draw from the smallest set of pieces with this total probability.", show_default="1"),
+    float | None, _sampling("Draw from the smallest set of pieces with this total probability.", show_default="1")
 ]
 Temperature = Annotated[
     float | None,
-    _option(
-        _SAMPLING,
-        "Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.",
-        show_default="1",
-    ),
+    _sampling("Below 1 sharpens, above 1 flattens the distribution; applied before top-k and top-p.", show_default="1"),
 ]
 Seed = Annotated[
     int | None,
-    _option(
-        _SAMPLING,
+    _sampling(
         "With the same seed and line number, a line gets the same translation, whatever the other lines are.",
         show_default="1",
     ),
@@ -112,17 +88,15 @@ Seed = Annotated[
 
 Parser = Annotated[
     str | None,
-    _option(
-        _TREES,
+    _trees(
         "The parser that the run was trained with, if it is no longer where it was then.",
         metavar="FOLDER|official|compact",
     ),
 ]
-Parses = Annotated[Path | None, _option(_TREES, "A tree for each line, instead of parsing.", metavar="FILE.conllu")]
+Parses = Annotated[Path | None, _trees("A tree for each line, instead of parsing.", metavar="FILE.conllu")]
 ParseOverride = Annotated[
     Path | None,
-    _option(
-        _TREES,
+    _trees(
         "Translate each line a second time, under its tree in this file. Output lines have three columns, separated by "
         "tabs: the translation, the one under this tree, and by how much this tree changes the log-probability of the "
         "first.",
@@ -131,28 +105,24 @@ ParseOverride = Annotated[
 ]
 NoParseCache = Annotated[
     bool,
-    _option(
-        _TREES,
-        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).",
-        "--no-parse-cache",
+    _trees(
+        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).", "--no-parse-cache"
     ),
 ]
 
 Output = Annotated[
     Path | None,
-    _option(
-        _OUTPUT,
+    _output(
         "The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
         "--output",
         "-o",
         metavar="FILE",
     ),
 ]
-Scores = Annotated[bool, _option(_OUTPUT, "Add the score to each line, after a tab.", "--scores")]
+Scores = Annotated[bool, _output("Add the score to each line, after a tab.", "--scores")]
 Alignments = Annotated[
     str | None,
-    _option(
-        _OUTPUT,
+    _output(
         "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are separated by "
         "whitespace. With --jsonl, - puts it into the objects.",
         metavar="FILE",
@@ -160,8 +130,7 @@ Alignments = Annotated[
 ]
 JsonLines = Annotated[
     bool,
-    _option(
-        _OUTPUT,
+    _output(
         "Read and write one JSON object per line. Input: `source` (or `text`), optionally `prefix` and `parse` (its "
         "tree as CoNLL-U, or null). Output: `translation`, `score`, `log_probability`, `dropped`, `degenerate`; other "
         "fields are copied.",

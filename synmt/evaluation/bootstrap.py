@@ -9,7 +9,7 @@ sentences, so systems that are compared are scored on the same ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,8 +22,9 @@ _ENDS = (0.025, 0.975)
 """Quantiles at the ends of a 95 % interval."""
 
 
-class Proportion(NamedTuple):
-    """A proportion with its 95 % interval."""
+@dataclass(frozen=True)
+class Proportion:
+    """A proportion, 0 to 1, with its 95 % interval."""
 
     value: float
     low: float

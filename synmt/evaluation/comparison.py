@@ -112,9 +112,7 @@ def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOpti
 def _make_metrics(inputs: ScoringInputs, names: Sequence[str], options: ScoreOptions) -> dict[str, Metric]:
     """Make the metrics; fail before anything is scored if a metric needs a source and there is none."""
     chosen = {name: getattr(options, name) for name in ("tokenize", "lowercase", "comet_model", "beer_folder")}
-    metric_options = replace(
-        inputs.metric_options, **{name: value for name, value in chosen.items() if value is not None}
-    )
+    metric_options = inputs.metric_options.updated(**chosen)
     metrics = {name: make_metric(name, metric_options) for name in names}
     for metric in metrics.values():
         check_texts(metric, inputs.reference.lines, inputs.reference.lines, inputs.source)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,10 @@ class MetricOptions:
     comet_model: str = "Unbabel/wmt22-comet-da"
     beer_folder: Path | None = None
 
+    def updated(self, **options: Any) -> MetricOptions:
+        """Replace options by the values that are not None."""
+        return replace(self, **{name: value for name, value in options.items() if value is not None})
+
 
 @dataclass(frozen=True)
 class Score:
@@ -133,9 +138,7 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
     known = name.strip().lower()
     if known not in METRICS:
         raise UsageError(
-            f"there is no metric '{name}'",
-            allowed=f"Metrics: {', '.join(METRICS)}",
-            do=did_you_mean(known, METRICS),
+            f"there is no metric '{name}'", allowed=f"Metrics: {', '.join(METRICS)}", do=did_you_mean(known, METRICS)
         )
     return resolve_name(METRICS[known])(options or MetricOptions())
 
@@ -188,11 +191,13 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
     if [str(path) for path in paths].count("-") > 1:
         raise UsageError("standard input can be read only once", do="Give `-` for one of the files")
     texts = [list(read_lines(path)) for path in paths]
-    first = f"{_name(paths[0])} has {len(texts[0]):,}"
+    first = f"{display_name(paths[0])} has {len(texts[0]):,}"
     if not texts[0]:
-        raise SynmtError("the file is empty", where=_name(paths[0]))
+        raise SynmtError("the file is empty", where=display_name(paths[0]))
     wrong = [
-        SynmtError(f"{len(text):,} lines, but {first}", where=_name(path), do="Line n of both must belong together")
+        SynmtError(
+            f"{len(text):,} lines, but {first}", where=display_name(path), do="Line n of both must belong together"
+        )
         for path, text in zip(paths, texts, strict=True)
         if len(text) != len(texts[0])
     ]
@@ -212,5 +217,6 @@ def looks_unspaced(lines: Sequence[str]) -> bool:
     return sum(len(words) == 1 for words in long) * 2 > len(long)
 
 
-def _name(path: str | Path) -> str:
+def display_name(path: str | Path) -> str:
+    """Name a file in messages."""
     return "standard input" if str(path) == "-" else str(path)

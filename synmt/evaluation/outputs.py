@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.evaluation.metrics import MetricOptions, read_aligned
+from synmt.evaluation.metrics import MetricOptions, display_name, read_aligned
 from synmt.files import read_lines
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def tests_of(run: Path) -> list[str]:
 def from_files(hypotheses: Path, references: Path, source: Path | None = None) -> Outputs:
     """Read translations that are not part of a run."""
     reference, hypothesis, *rest = read_aligned([references, hypotheses, *([source] if source else [])])
-    return Outputs(_name(hypotheses), "", rest[0] if rest else [], reference, hypothesis)
+    return Outputs(display_name(hypotheses.name), "", rest[0] if rest else [], reference, hypothesis)
 
 
 def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
@@ -83,10 +83,10 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
         if len(hypothesis) != len(outputs.reference):
             raise SynmtError(
                 f"{len(hypothesis):,} lines, but {outputs.system} has {len(outputs.reference):,}",
-                where=_name(baseline),
+                where=display_name(baseline.name),
                 do="Line n of both must translate the same sentence",
             )
-        return replace(outputs, system=_name(baseline), hypothesis=hypothesis)
+        return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis)
     if not baseline.exists():
         raise SynmtError("no such file or run folder", where=str(baseline), do="Give another `--baseline`")
     if not outputs.test:
@@ -133,7 +133,3 @@ def _read(run: Run, test: str) -> Outputs:
         tuple(name for name in tests_of(run.folder) if name != test),
         MetricOptions(options.tokenize, options.lowercase),
     )
-
-
-def _name(path: Path) -> str:
-    return "standard input" if str(path) == "-" else path.name

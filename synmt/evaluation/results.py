@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import UsageError, did_you_mean
+from synmt.errors import UsageError, unknown_name
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval
 from synmt.evaluation.metrics import Metric, Score
 from synmt.evaluation.seeds import Spread, resample_seeds, seeded_bootstrap, spread
@@ -93,12 +93,7 @@ def check_tests(names: Sequence[str], seeds: Sequence[int]) -> tuple[str, ...]:
     """
     for name in names:
         if name not in TESTS:
-            raise UsageError(
-                f"there is no test '{name}'",
-                where="--tests",
-                allowed=f"Tests: {', '.join(TESTS)}",
-                do=did_you_mean(name, TESTS),
-            )
+            raise unknown_name("test", name, TESTS, where="--tests")
     if "seeds" in names and min(seeds[0], max(seeds[1:], default=0)) < 2:
         raise UsageError(
             "the test of seeds needs two or more seeds of the first system and of another",

@@ -18,7 +18,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.metrics import DoubleArray, Metric, MetricOptions
 from synmt.files import offline
 
@@ -131,11 +131,7 @@ def _bleu(options: MetricOptions, order: int) -> Metric:
 
 def _check_tokenization(name: str) -> None:
     if name not in BLEU.TOKENIZERS:
-        raise UsageError(
-            f"there is no tokenisation '{name}'",
-            allowed=f"Tokenisations: {', '.join(BLEU.TOKENIZERS)}",
-            do=did_you_mean(name, BLEU.TOKENIZERS),
-        )
+        raise unknown_name("tokenisation", name, BLEU.TOKENIZERS)
     if name in SPM_MODELS and offline():
         address = SPM_MODELS[name]["url"]
         place = Path(SACREBLEU_DIR) / "models" / Path(address).name

@@ -46,12 +46,7 @@ class Comparison:
 
 
 def paired_bootstrap(
-    base: DoubleArray,
-    system: DoubleArray,
-    aggregate: Aggregate,
-    *,
-    samples: int = SAMPLES,
-    seed: int = SEED,
+    base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int = SAMPLES, seed: int = SEED
 ) -> Comparison:
     """Compare two systems by their statistics on the same segments, (N, S) each (Koehn, 2004).
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.attention.agreement_plot import colour_map, frame, write_values
-from synmt.analysis.plots import save_figure
 from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
@@ -125,11 +123,6 @@ def _inside_word(piece: str) -> str:
 def _short(label: str) -> str:
     label = without_breaks(label)
     return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
-
-
-def save_maps(shown: AttentionMap, path: Path, *, system: str) -> str:
-    """Draw heat maps into a .png, .svg or .pdf; returns the letters that no installed font has."""
-    return save_figure(lambda: draw_maps(shown, system=system), path)
 
 
 def is_legible(shown: AttentionMap) -> bool:

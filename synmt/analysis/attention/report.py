@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
+from synmt.analysis import inputs
 from synmt.analysis.attention.heads import AttentionKind, Head, has_heads, heads_of
-from synmt.analysis.attention.json_values import summary_as_json
-from synmt.analysis.attention.map_plot import check_legible, save_maps
-from synmt.analysis.attention.maps import AttentionText, MapContent, check_content, read_map
+from synmt.analysis.attention.map_plot import check_legible, draw_maps
+from synmt.analysis.attention.maps import AttentionMap, AttentionText, MapContent, check_content, read_map
 from synmt.analysis.attention.statistics import measure_heads
-from synmt.analysis.attention.summary import AttentionContext, AttentionSummary, summarize
+from synmt.analysis.attention.summary import AttentionContext, AttentionSummary, HeadRow, RelationRow, summarize
 from synmt.analysis.attention.tables import summary_as_html, summary_as_text
 from synmt.analysis.forward_passes import ParsedText
-from synmt.analysis.inputs import (
-    as_read,
-    check_name,
-    check_recorded,
-    name_parser,
-    parse_texts,
-    parser_of,
-    read_test,
-    save_plot,
-    say_left_out,
-)
 from synmt.analysis.options import AttentionOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
+from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.progress import progress
 from synmt.run import Run, find_run
 
 _logger = logging.getLogger(__name__)
@@ -40,25 +29,25 @@ _logger = logging.getLogger(__name__)
 
 def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     """Measure attention heads over a test set, and read the heat maps of one sentence."""
-    check_name(options.side, SIDES, "side")
+    inputs.check_name(options.side, SIDES, "side")
     check_content(options.what)
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
-    outputs = read_test(run.folder, options.test)
+    outputs = inputs.read_test(run.folder, options.test)
     translator = Translator.load(run)
     kind, content = _choose_attention(translator, options.side, options.what)
     source = _Source(run, outputs, translator, _text_of(outputs, kind), heads_of(translator.model, kind, options.head))
-    check_recorded(translator, run.folder)
+    inputs.check_recorded(translator, run.folder)
     shown = read_map(translator, source.heads, source.text, content, options.sentence)
-    if plot := options.plot:
+    if options.plot:
         check_legible(shown)
-        save_plot(plot, lambda: save_maps(shown, plot, system=outputs.system))
+        inputs.save_plot(options.plot, lambda: draw_maps(shown, system=outputs.system))
     summary = _summarize(source, options.parser)
-    say_left_out(too_long=summary.too_long, empty=summary.empty)
+    inputs.say_left_out(too_long=summary.too_long, empty=summary.empty)
     return AnalysisReport(
         outputs.system,
-        to_json=lambda: summary_as_json(summary, shown),
+        to_json=lambda: _to_json(summary, shown),
         to_text=lambda: summary_as_text(summary),
         to_html=lambda: [summary_as_html(summary, shown)],
         runs=(run.folder,),
@@ -105,8 +94,7 @@ def _summarize(source: _Source, parser: str | None) -> AttentionSummary:
     context = AttentionContext(
         source.outputs.system, source.outputs.test, source.text.kind, source.text.name, parser=trees
     )
-    with progress("reading attention", len(parsed.source), "sentences") as advance:
-        statistics = measure_heads(source.translator, source.heads, context.kind, parsed, advance)
+    statistics = measure_heads(source.translator, source.heads, context.kind, parsed)
     return summarize(statistics, context, lines=len(parsed.source))
 
 
@@ -115,8 +103,68 @@ def _parse(source: _Source, model: str | None) -> tuple[ParsedText, str]:
     text, translator = source.text, source.translator
     if text.kind == "cross":
         return ParsedText("target", text.source, text.target, []), ""
-    parser = parser_of(translator, source.run.recipe(), text.kind, model)
-    _logger.info("compared with: %s parsed by %s", text.name, name_parser(parser))
-    parsed = parse_texts(translator, parser, text.kind, text.source, text.target, named=model is not None)
-    note = "" if parsed.model_trees is None else as_read(translator.reading.control)
-    return parsed, name_parser(parser) + note
+    parser = inputs.parser_of(translator, source.run.recipe(), text.kind, model)
+    _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))
+    parsed = inputs.parse_texts(translator, parser, text.kind, text.source, text.target, named=model is not None)
+    note = "" if parsed.model_trees is None else inputs.as_read(translator.reading.control)
+    return parsed, inputs.name_parser(parser) + note
+
+
+def _to_json(summary: AttentionSummary, shown: AttentionMap) -> dict[str, Any]:
+    """Convert a summary and the map of one sentence; shares are from 0 to 1, and missing values None."""
+    context, best = summary.context, summary.best
+    return {
+        "system": context.system,
+        "test": context.test,
+        "attention": context.kind,
+        "of": context.text,
+        "parser": context.parser or None,
+        "sentences": summary.sentences,
+        "left_out": {"too_long": summary.too_long, "empty": summary.empty},
+        "pieces": summary.pieces,
+        "words": summary.words,
+        "parents_in_sight": summary.visible,
+        "intervals": {"share": 0.95, "resamples": SAMPLES, "seed": SEED},
+        "best": None if best is None else summary.rows[best].head.name,
+        "heads": [_row_as_json(row) for row in summary.rows],
+        "baselines": [asdict(one) for one in summary.baselines],
+        "relations": [_relation_as_json(row, summary) for row in summary.relations],
+        "map": _map_as_json(shown),
+    }
+
+
+def _row_as_json(row: HeadRow) -> dict[str, Any]:
+    usual = row.usual_offset
+    return {
+        "name": row.head.name,
+        "layer": row.head.layer or None,
+        "head": row.head.number or None,
+        "variant": row.head.variant or None,
+        "entropy": {"bits": row.bits, "share_of_the_largest": row.relative_bits},
+        "weight_on_no_word": row.no_word,
+        "parent": asdict(row.parent) if row.parent else None,
+        "weight_on_the_parent": row.parent_weight,
+        "usual_choice": {"offset": usual[0], "share": usual[1]} if usual else None,
+    }
+
+
+def _relation_as_json(row: RelationRow, summary: AttentionSummary) -> dict[str, Any]:
+    names = [one.head.name for one in summary.rows]
+    return {
+        "relation": row.relation,
+        "words": row.words,
+        "best_offset": {"offset": row.offset, "parent": row.by_offset},
+        "best_head": names[row.best],
+        "heads": dict(zip(names, row.heads, strict=True)),
+    }
+
+
+def _map_as_json(shown: AttentionMap) -> dict[str, Any]:
+    return {
+        "what": shown.content,
+        "of": shown.text,
+        "sentence": shown.sentence,
+        "rows": shown.rows,
+        "columns": shown.columns,
+        "heads": {head.name: panel.round(6).tolist() for head, panel in shown.panels.items()},
+    }

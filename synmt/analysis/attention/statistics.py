@@ -17,15 +17,15 @@ out as in Voita et al. (2019, section 5.2); unlike there, shares are of the word
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
 from synmt.analysis.attention.heads import AttentionKind, Head, weights_of
-from synmt.analysis.forward_passes import ParsedText, SentencePass, run_forward
+from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
 from synmt.arrays import DoubleArray, IntArray
@@ -76,18 +76,14 @@ class AttentionStatistics:
 
 
 def measure_heads(
-    translator: Translator,
-    heads: Sequence[Head],
-    kind: AttentionKind,
-    text: ParsedText,
-    advance: Callable[[float], None] = lambda sentences: None,
+    translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
 ) -> AttentionStatistics:
-    """Run the model over a text and measure its heads; cross-attention needs no trees."""
+    """Run the model over a text and measure its heads, with progress; cross-attention needs no trees."""
     what: tuple[ActivationKind, ...] = ("cross",) if kind == "cross" else ("attention",)
-    target = None if kind == "source" else text.target
     found: dict[int, HeadStatistics] = {}
     too_long = 0
-    for passed in run_forward(translator, text.source, target, text.model_trees, what=what):
+    read = replace(text, target=None) if kind == "source" else text
+    for passed in run_with_progress(translator, read, "reading attention", what=what):
         weights = weights_of(passed.captured, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
         for row, sentence in enumerate(passed.sentences):
             too_long += sentence.dropped > 0
@@ -101,7 +97,6 @@ def measure_heads(
                 measured = _measure_cross(inner, sentence, has_eos=not heads[0].is_lstm)
             if measured is not None:
                 found[sentence.index] = measured
-        advance(len(passed.sentences))
     lines = sorted(found)
     return AttentionStatistics(list(heads), lines, [found[index] for index in lines], too_long)
 

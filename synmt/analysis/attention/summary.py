@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from synmt.analysis.attention.heads import AttentionKind, Head
 from synmt.analysis.attention.statistics import NO_CHOICE, AttentionStatistics, HeadStatistics
-from synmt.analysis.trees.attachment import Share, word_shares
 from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
+from synmt.evaluation.bootstrap import Proportion, proportions
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class HeadRow:
     bits: float | None
     relative_bits: float | None
     no_word: float
-    parent: Share | None
+    parent: Proportion | None
     parent_weight: float | None
     usual_offset: tuple[int, float] | None
 
@@ -67,7 +67,7 @@ class OffsetBaseline:
 
     name: str
     offset: int
-    parent: Share
+    parent: Proportion
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def summarize(statistics: AttentionStatistics, context: AttentionContext, *, lin
     agrees = joined.choices == joined.parents  # (S, M)
     offsets = _baseline_offsets(joined.parents) if words else []
     flags = np.stack([*agrees, *(joined.parents == offset for _, offset in offsets)]) if words else agrees  # (S + 4, M)
-    shares = word_shares(flags, joined.sentence, joined.sentences) if words else []
+    shares = proportions(flags.T, joined.sentence, joined.sentences) if words else []
     heads = len(statistics.heads)
     return AttentionSummary(
         context=context,
@@ -189,7 +189,7 @@ def best_offset(offsets: IntArray) -> int:
     return int(min(zip(-counts, abs(steps), steps, strict=True))[2])
 
 
-def _row(head: Head, number: int, joined: _Joined, shares: list[Share]) -> HeadRow:
+def _row(head: Head, number: int, joined: _Joined, shares: list[Proportion]) -> HeadRow:
     bits = joined.entropy[number]  # (P,)
     several = joined.visible > 1  # (P,)
     return HeadRow(

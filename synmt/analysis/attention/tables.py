@@ -11,7 +11,7 @@ from synmt.analysis.attention.maps import AttentionMap
 from synmt.analysis.attention.summary import AttentionSummary, HeadRow
 from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.report import TextTable
-from synmt.analysis.trees.attachment import Share
+from synmt.evaluation.bootstrap import Proportion
 
 _MANY_HEADS, _BEST_HEADS = 16, 12
 """With more heads than the first number, the terminal's table has only the best ones, as many as the second."""
@@ -125,7 +125,7 @@ def _head_cells(row: HeadRow, *, best: bool) -> list[str]:
     return [*cells, f"{row.no_word:.3f}"]
 
 
-def _share_cells(share: Share) -> list[str]:
+def _share_cells(share: Proportion) -> list[str]:
     return [_percent(share.value), f"[{_percent(share.low)}, {_percent(share.high)}]"]
 
 

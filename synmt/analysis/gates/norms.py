@@ -8,13 +8,13 @@ word is the mean over its pieces. EOS does not count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor
 
-from synmt.analysis.forward_passes import run_forward
+from synmt.analysis.forward_passes import ParsedText, run_with_progress
 from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
@@ -80,16 +80,13 @@ def check_tags(parses: Sequence[Parse], parser: str) -> None:
 
 
 def read_gates(
-    translator: Translator,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    parses: Sequence[Parse],
-    advance: Callable[[float], None] = lambda sentences: None,
+    translator: Translator, sources: Sequence[str], targets: Sequence[str], parses: Sequence[Parse]
 ) -> ModelGates:
-    """Run the model with teacher forcing and read its gates; `parses` are of the targets."""
+    """Run the model with teacher forcing and read its gates, with progress; `parses` are of the targets."""
     found: dict[int, GatedSentence] = {}
     too_long = 0
-    for passed in run_forward(translator, sources, targets):
+    text = ParsedText("target", sources, targets, parses)
+    for passed in run_with_progress(translator, text, "reading gates"):
         assert passed.captured.gates is not None
         rows = gate_norms(passed.captured.gates).double().cpu().numpy()  # (B, T)
         for row, sentence in zip(rows, passed.sentences, strict=True):
@@ -98,7 +95,6 @@ def read_gates(
             if len(parses[index]) and not sentence.dropped:
                 norms = word_norms(row[: len(spans)], spans, parses[index].spans)  # (W,)
                 found[index] = GatedSentence(index + 1, sources[index], targets[index], parses[index], norms)
-        advance(len(rows))
     return ModelGates([found[index] for index in sorted(found)], too_long, len(sources) - len(found) - too_long)
 
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.analysis.gates.table import MIN_WORDS
-from synmt.analysis.plots import INK, ONE, OTHER, save_figure
+from synmt.analysis.plots import INK, ONE, OTHER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from synmt.analysis.gates.table import GateTable, TagRow
-
-
-def save_gates_plot(table: GateTable, path: Path, *, system: str) -> str:
-    """Draw the table into a .png, .svg or .pdf; returns the letters that no installed font has."""
-    return save_figure(lambda: draw_gates(table, system=system), path, grid="x")
 
 
 def draw_gates(table: GateTable, *, system: str) -> Figure:

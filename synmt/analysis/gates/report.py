@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 from synmt.analysis.gates.norms import check_gates, check_tags, read_gates
 from synmt.analysis.gates.page import GateContext, gates_as_html
-from synmt.analysis.gates.plot import save_gates_plot
+from synmt.analysis.gates.plot import draw_gates
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, GateTable, gates_as_json, tabulate
 from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_test, save_plot, say_left_out
 from synmt.analysis.options import GateOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.decode.translator import Translator
-from synmt.evaluation.progress import progress
 from synmt.run import find_run
 
 _logger = logging.getLogger(__name__)
@@ -33,12 +32,11 @@ def analyze_gates(options: GateOptions) -> AnalysisReport:
     _logger.info("gates are read while the model is forced to produce the references; tags: %s", context.tagger)
     parses = parse_lines(tagger, outputs.reference)
     check_tags(parses, context.tagger)
-    with progress("reading gates", len(parses), "sentences") as advance:
-        gates = read_gates(translator, outputs.source, outputs.reference, parses, advance)
+    gates = read_gates(translator, outputs.source, outputs.reference, parses)
     table = tabulate(gates.sentences)
     say_left_out(too_long=gates.too_long, empty=gates.empty)
-    if plot := options.plot:
-        save_plot(plot, lambda: save_gates_plot(table, plot, system=context.system))
+    if options.plot:
+        save_plot(options.plot, lambda: draw_gates(table, system=context.system), grid="x")
     facts = {"system": context.system, "test": context.test, "of": "reference", "tagger": context.tagger}
     return AnalysisReport(
         context.system,

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from synmt.arrays import DoubleArray, IntArray
 from synmt.errors import SynmtError
-from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals
+from synmt.evaluation.bootstrap import SAMPLES, SEED, ratio_intervals, sum_by_sentence
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence, ModelGates
@@ -113,7 +113,11 @@ def tabulate(sentences: Iterable[GatedSentence]) -> GateTable:
             do="Choose another test set with `--test`",
         )
     names, tags = np.unique(words.tags, return_inverse=True)  # (G,), (M,)
-    highest, expected = _by_sentence(words.highest, tags, words), _by_sentence(words.chance, tags, words)  # (N, G) both
+    tagged = tags[:, None] == np.arange(len(names))  # (M, G)
+    highest, expected = (
+        sum_by_sentence(values[:, None] * tagged, words.sentences, words.sentences.max() + 1)  # (N, G)
+        for values in (words.highest, words.chance)
+    )
     intervals = ratio_intervals(highest, expected)
     unpunctuated = _ratios(_words(ordered, without=PUNCTUATION))
     rows = []
@@ -166,13 +170,6 @@ def _words(sentences: Iterable[GatedSentence], *, without: str = "") -> _Words:
             number, chance = np.full(count, len(columns) - 1), np.full(count, 1 / count)  # (W,) both
             columns.append((tags[real], norms, number, highest_shares(norms), chance))
     return _Words(*map(np.concatenate, zip(*columns, strict=True)))
-
-
-def _by_sentence(values: DoubleArray, tags: IntArray, words: _Words) -> DoubleArray:
-    """Sum values of words (M,) by sentence and tag: (N, G)."""
-    sums = np.zeros((words.sentences.max() + 1, tags.max() + 1))  # (N, G)
-    np.add.at(sums, (words.sentences, tags), values)
-    return sums
 
 
 def _ratios(words: _Words) -> dict[str, float]:

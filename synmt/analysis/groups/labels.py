@@ -11,7 +11,7 @@ import numpy as np
 
 from synmt.analysis.groups.scores import Grouping
 from synmt.arrays import BoolArray, IntArray
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
 from synmt.files import read_lines
 
 _logger = logging.getLogger(__name__)
@@ -73,11 +73,7 @@ def choose_labels(labels: dict[str, list[str]], names: Sequence[str]) -> dict[st
     """Choose columns by name; raises UsageError for an unknown one."""
     for name in names:
         if name not in labels:
-            raise UsageError(
-                f"there is no label '{name}'",
-                allowed=f"Labels: {', '.join(labels)}",
-                do=did_you_mean(name, labels),
-            )
+            raise unknown_name("label", name, labels)
     return {name: labels[name] for name in names}
 
 

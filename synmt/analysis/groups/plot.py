@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
-from synmt.analysis.plots import INK, ONE, save_figure
+from synmt.analysis.plots import INK, ONE
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +29,6 @@ def check_table_count(names: Sequence[str], path: Path) -> None:
             where=str(path),
             do="Choose fewer, for example with `--by-label --label NAME`",
         )
-
-
-def save_groups_plot(
-    tables: Sequence[GroupTable], path: Path, *, system: str, baseline: str | None = None, suffix: str = ""
-) -> str:
-    """Draw tables into a file in the format of its ending; returns the characters that no font has."""
-    return save_figure(lambda: draw_groups(tables, system=system, baseline=baseline, suffix=suffix), path)
 
 
 def draw_groups(tables: Sequence[GroupTable], *, system: str, baseline: str | None = None, suffix: str = "") -> Figure:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.analysis import html
 from synmt.analysis.groups.buckets import by_length, count_units, paper_buckets, parse_buckets
+from synmt.analysis.groups.labels import group_by_labels
+from synmt.analysis.groups.plot import check_table_count, draw_groups
 from synmt.analysis.groups.scores import (
     FEW_SENTENCES,
     Grouping,
@@ -18,6 +22,7 @@ from synmt.analysis.groups.scores import (
     tabulate,
 )
 from synmt.analysis.groups.sentences import Sentences, check_options, read_sentences
+from synmt.analysis.groups.trees import group_by_trees, parse_side
 from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.errors import UsageError
@@ -27,7 +32,6 @@ from synmt.evaluation.outputs import Outputs
 from synmt.run import Run
 
 if TYPE_CHECKING:
-    from synmt.analysis.html import Section
     from synmt.analysis.options import GroupOptions
     from synmt.evaluation.significance import Comparison
 
@@ -53,7 +57,8 @@ def analyze_groups(options: GroupOptions) -> AnalysisReport:
         tables, outputs.system, baseline.system if baseline else None, outputs.test, tuple(options.where), trees
     )
     if options.plot:
-        _save_plot(report, options.plot)
+        draw = partial(draw_groups, tables, system=report.system, baseline=report.baseline, suffix=report.conditions)
+        save_plot(options.plot, draw)
     runs = tuple(run.folder for run in (sentences.run, sentences.baseline_run) if run)
     return AnalysisReport(report.system, report.to_json, report.to_text, report.to_html, runs)
 
@@ -92,8 +97,6 @@ def _group_by_length(options: GroupOptions, sentences: Sentences) -> Grouping:
 
 
 def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
-    from synmt.analysis.groups.trees import group_by_trees, parse_side
-
     side = options.side or "source"
     lines = sentences.lines(side)
     if options.parses:
@@ -106,8 +109,6 @@ def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[G
 
 
 def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Grouping]:
-    from synmt.analysis.groups.labels import group_by_labels
-
     outputs = sentences.outputs
     text = outputs.reference if options.side == "target" else outputs.source or outputs.reference
     sizes = count_units(sentences.select(text), "words")  # (N,)
@@ -116,18 +117,9 @@ def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Groupi
 
 
 def _check_table_count(options: GroupOptions, labelled: Sequence[Grouping], plot: Path) -> None:
-    from synmt.analysis.groups.plot import check_table_count
-
     tables = [("length", options.by_length), ("depth", options.by_depth), ("relation", options.by_relation)]
     tables += [("mean distance", options.by_distance), ("longest distance", options.by_distance)]
     check_table_count([*(name for name, chosen in tables if chosen), *(one.by for one in labelled)], plot)
-
-
-def _save_plot(report: GroupReport, path: Path) -> None:
-    from synmt.analysis.groups.plot import save_groups_plot
-
-    system, baseline, suffix = report.system, report.baseline, report.conditions
-    save_plot(path, lambda: save_groups_plot(report.tables, path, system=system, baseline=baseline, suffix=suffix))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +184,7 @@ class GroupReport:
         yield f"\n{self.signature}"
         yield from dict.fromkeys(line for table in self.tables for line in self._legend(table))
 
-    def to_html(self) -> list[Section]:
+    def to_html(self) -> list[html.Section]:
         """Make a section of each table, with its figure."""
         return [self._section(table) for table in self.tables]
 
@@ -232,11 +224,7 @@ class GroupReport:
         if any(row.few for row in (*table.rows, table.total)):
             yield f"*: fewer than {FEW_SENTENCES} sentences" + ", too few for an interval" * (self.baseline is not None)
 
-    def _section(self, table: GroupTable) -> Section:
-        from synmt.analysis.groups.plot import draw_groups
-        from synmt.analysis.html import Section, figure, paragraph
-        from synmt.analysis.html import table as html_table
-
+    def _section(self, table: GroupTable) -> html.Section:
         title = f"{self.metric.title} by {table.grouping.by}"
         above = f"{self.metric.title} of {self.system}"
         if self.baseline:
@@ -244,11 +232,13 @@ class GroupReport:
         caption = f"{above}; below, each group's share and number of sentences."
         text = self._text_table(table)
         body = (
-            paragraph(f"{self.heading}.")
-            + html_table(text.columns, text.rows, caption=title)
-            + figure(lambda: draw_groups([table], system=self.system, baseline=self.baseline), caption=caption)
+            html.paragraph(f"{self.heading}.")
+            + html.table(text.columns, text.rows, caption=title)
+            + html.figure(lambda: draw_groups([table], system=self.system, baseline=self.baseline), caption=caption)
         )
-        return Section(title, body + "".join(paragraph(x, faint=True) for x in (*self._legend(table), self.signature)))
+        return html.Section(
+            title, body + "".join(html.paragraph(x, faint=True) for x in (*self._legend(table), self.signature))
+        )
 
 
 def _interval_cells(comparison: Comparison | None) -> list[str]:

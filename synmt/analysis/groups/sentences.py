@@ -8,6 +8,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, TypeVar
 
 from synmt.analysis.groups.buckets import PAPERS, UNITS, paper_buckets, parse_buckets
+from synmt.analysis.groups.labels import choose_sentences, read_labels
 from synmt.analysis.inputs import check_name, read_test
 from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
@@ -54,8 +55,6 @@ class Sentences:
 
 def read_sentences(options: GroupOptions) -> Sentences:
     """Read the translations of a run or of files, those of the baseline, and the labels."""
-    from synmt.analysis.groups.labels import choose_sentences
-
     outputs, run = _read_system(options)
     baseline = baseline_run = None
     if options.baseline is not None:
@@ -80,13 +79,10 @@ def _read_system(options: GroupOptions) -> tuple[Outputs, Run | None]:
 
 
 def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]]:
-    from synmt.analysis.groups.labels import read_labels
-
     path = options.labels or outputs.labels
     if path is None:
         raise UsageError(
-            f"there are no labels with {outputs.test or outputs.system}",
-            do="Give a file: `synmt analyze LABELS.tsv …`",
+            f"there are no labels with {outputs.test or outputs.system}", do="Give a file: `synmt analyze LABELS.tsv …`"
         )
     return read_labels(path, len(outputs.reference))
 

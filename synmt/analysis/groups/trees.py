@@ -1,4 +1,12 @@
-"""Group sentences by their dependency trees: by depth, by distances to parents, by relations."""
+"""Group sentences by their dependency trees: by depth, by distances to parents, by relations.
+
+    depth      = max_i (arcs from the root down to i)
+    distance_i = | place(i) - place(parent(i)) |
+
+Punctuation does not count: place numbers the other words, because a comma between two words does not make them harder
+to join. The distances are those of Liu (2008), whose mean over a sentence also leaves out the root. A word whose parent
+is punctuation, which is always a parser error, has no distance.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +20,13 @@ import numpy as np
 
 from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
 from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping
-from synmt.analysis.groups.tree_measures import depth, longest_distance, mean_distance
 from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
+from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
+from synmt.syntax.trees import ancestors
 
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions
@@ -79,6 +88,31 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     return Grouping(f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about)
 
 
+def depth(parse: Parse) -> int:
+    """Count the arcs from the root to the deepest word; 0 for at most one word."""
+    below_root = ancestors(parse.parents).sum(1) - 1  # (W,)
+    return int(below_root[not_punctuation(parse)].max(initial=0))
+
+
+def longest_distance(parse: Parse) -> int:
+    """Return the longest distance in a sentence; 0 if it has no arc."""
+    return int(distances(parse).max(initial=0))
+
+
+def mean_distance(parse: Parse) -> float:
+    """Return the mean distance in a sentence; 0 if it has no arc."""
+    lengths = distances(parse)
+    return float(lengths.mean()) if len(lengths) else 0.0
+
+
+def distances(parse: Parse) -> IntArray:
+    """Measure the arcs between words other than punctuation: A arcs, (A,)."""
+    words = not_punctuation(parse)  # (W,)
+    places = np.cumsum(words)  # (W,)
+    arcs = words & words[parse.parents] & (parse.parents != np.arange(len(parse)))  # (W,)
+    return np.abs(places - places[parse.parents])[arcs]
+
+
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
     """Leave out groups of fewer sentences and log their names; if all groups are that rare, keep all."""
     frequent = grouping.members.sum(1) >= fewest  # (G,)
@@ -131,8 +165,7 @@ def _run_parser(run: Run, side: Side, model: str | None) -> StanzaParser:
     try:
         return find_parser(run.recipe(), side, model, to="parse")
     except SynmtError as error:
-        do = f"{error.do}, or give trees by `--parses FILE.conllu`"
-        raise type(error)(error.what, allowed=error.allowed, do=do) from None
+        raise error.with_(where="", do=f"{error.do}, or give trees by `--parses FILE.conllu`") from None
 
 
 def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaParser:
@@ -144,4 +177,4 @@ def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaPa
     try:
         return StanzaParser(file_language(source), model=model or "compact")
     except SynmtError as error:
-        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=do) from None
+        raise error.with_(do=do) from None

@@ -7,10 +7,9 @@ difference to the score with the own trees.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.analysis.plots import INK, ONE, OTHER, save_figure
+from synmt.analysis.plots import INK, ONE, OTHER
 from synmt.analysis.robustness.translations import Outcome
 from synmt.evaluation.metrics import Metric
 
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
 
 _MARKERS = "s^vDPX<>h*"
 """Shapes of the conditions that are not rewired trees: ten points cannot be distinguished by colour."""
-
-
-def save_robustness_plot(outcomes: Sequence[Outcome], metric: Metric, path: Path, *, system: str) -> str:
-    """Draw outcomes into a .png, .svg or .pdf; returns the letters that no installed font has."""
-    return save_figure(lambda: draw_robustness(outcomes, metric, system=system), path)
 
 
 def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str) -> Figure:

@@ -13,14 +13,8 @@ from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_te
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.robustness.conditions import (
-    ReadTrees,
-    check_translator,
-    make_conditions,
-    parse_shares,
-    read_trees,
-)
-from synmt.analysis.robustness.plot import draw_robustness, save_robustness_plot
+from synmt.analysis.robustness.conditions import ReadTrees, check_translator, make_conditions, parse_shares, read_trees
+from synmt.analysis.robustness.plot import draw_robustness
 from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
@@ -82,8 +76,8 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
         count = f"{differing:,} of {len(outputs.hypothesis):,}"
         _logger.warning("%s translations with the own trees differ from those stored in the run", count)
     results = _Results(outputs, metric, outcomes, name, own.control.name, options.seed, own.with_arcs, differing)
-    if plot := options.plot:
-        save_plot(plot, lambda: save_robustness_plot(outcomes, metric, plot, system=results.title))
+    if options.plot:
+        save_plot(options.plot, lambda: draw_robustness(outcomes, metric, system=results.title))
     return AnalysisReport(
         outputs.system,
         to_json=lambda: _to_json(results),

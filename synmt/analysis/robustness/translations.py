@@ -43,7 +43,7 @@ def measure(
 ) -> Iterator[Outcome]:
     """Translate under the own trees, then under each condition, and yield the outcomes."""
     # the control of the recipe has already been applied to the trees
-    plain = under(translator, Control())
+    plain = translator.with_control(Control())
 
     def translate(trees: list[Parse]) -> Iterator[str]:
         for translation in plain.translate(own.lines, trees):
@@ -61,8 +61,3 @@ def measure(
         changed = sum(other != text for other, text in zip(others, texts, strict=True)) / max(len(texts), 1)
         uas = attachment_score(own.trees, one.trees)
         yield Outcome(one.name, one.kind, one.share, uas, scored.value, compared, changed, others)
-
-
-def under(translator: Translator, control: Control) -> Translator:
-    """Return a translator of the same model under another control than its recipe's."""
-    return translator.with_control(control)

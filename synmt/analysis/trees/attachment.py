@@ -18,17 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import BoolArray, IntArray
-from synmt.evaluation.bootstrap import ratio_intervals
+from synmt.evaluation.bootstrap import Proportion, proportions
 from synmt.syntax.parse import Parse
-
-
-@dataclass(frozen=True)
-class Share:
-    """A share of words, 0 to 1, with its 95 % bootstrap interval over sentences."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,18 +44,20 @@ class Attachment:
         return len(self.sentence)
 
     @property
-    def da(self) -> Share:
-        """Directed attachment accuracy."""
+    def da(self) -> Proportion:
+        """Directed attachment accuracy; its interval is over sentences."""
         return self._shares[0]
 
     @property
-    def ua(self) -> Share:
-        """Undirected attachment accuracy."""
+    def ua(self) -> Proportion:
+        """Undirected attachment accuracy; its interval is over sentences."""
         return self._shares[1]
 
     @cached_property
-    def _shares(self) -> list[Share]:
-        return word_shares(np.stack((self.directed, self.undirected)), self.sentence, self.sentences)
+    def _shares(self) -> list[Proportion]:
+        if not self.words:
+            return [Proportion(0.0, 0.0, 0.0)] * 2
+        return proportions(np.stack((self.directed, self.undirected), axis=1), self.sentence, self.sentences)
 
     def by_relation(self) -> dict[str, tuple[int, float, float]]:
         """Return the number of words, DA and UA of each gold relation, the most frequent first."""
@@ -72,17 +65,6 @@ class Attachment:
         correct = [np.bincount(members, flags, len(names)) / counts for flags in (self.directed, self.undirected)]
         rows = zip(names.tolist(), counts.tolist(), *(shares.tolist() for shares in correct), strict=True)
         return {name: (words, da, ua) for name, words, da, ua in sorted(rows, key=lambda row: (-row[1], row[0]))}
-
-
-def word_shares(flags: BoolArray, sentence: IntArray, sentences: int) -> list[Share]:
-    """Compute the share of true flags in each row of (R, M), with intervals; `sentence` (M,) numbers the sentences."""
-    if not len(sentence):
-        return [Share(0.0, 0.0, 0.0)] * len(flags)
-    true = np.zeros((sentences, len(flags)))  # (N, R)
-    np.add.at(true, sentence, flags.T)
-    words = np.bincount(sentence, minlength=sentences).astype(np.float64)  # (N,)
-    intervals = ratio_intervals(true, np.repeat(words[:, None], len(flags), 1))
-    return [Share(value, *ends) for value, ends in zip(flags.mean(1).tolist(), intervals, strict=True)]
 
 
 def compare_trees(trees: Sequence[IntArray], gold: Sequence[Parse]) -> Attachment:

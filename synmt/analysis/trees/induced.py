@@ -10,12 +10,12 @@ uses them to choose the root, and it sums unbounded scores where weights are sum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from synmt.analysis.forward_passes import ParsedText, SentencePass, run_forward
+from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
 from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import DoubleArray, IntArray
 from synmt.data.vocabulary import word_of
@@ -50,16 +50,11 @@ class InducedTrees:
     by_source: list[SourceTrees]
 
 
-def induce_trees(
-    translator: Translator,
-    sources: Sequence[TreeSource],
-    text: ParsedText,
-    advance: Callable[[float], None] = lambda sentences: None,
-) -> InducedTrees:
-    """Run the model over a text and induce the trees of every source."""
+def induce_trees(translator: Translator, sources: Sequence[TreeSource], text: ParsedText) -> InducedTrees:
+    """Run the model over a text and induce the trees of every source, with progress."""
     found: dict[int, list[tuple[IntArray, IntArray]]] = {}
     too_long = 0
-    for passed in run_forward(translator, text.source, text.target, text.model_trees):
+    for passed in run_with_progress(translator, text, "inducing trees"):
         weights_of_sources = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
         for row, sentence in enumerate(passed.sentences):
             words = len(text.gold[sentence.index])
@@ -69,7 +64,6 @@ def induce_trees(
                 part = slice(len(owners))
                 inner = [weights[row, part, part] for weights in weights_of_sources]  # S of (T, T)
                 found[sentence.index] = [_induce_tree(weights, owners, words) for weights in inner]
-        advance(len(passed.sentences))
     lines = sorted(found)
     columns = zip(*(found[index] for index in lines), strict=True) if lines else ([] for _ in sources)
     by_source = [

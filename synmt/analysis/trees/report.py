@@ -7,18 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
+from synmt.analysis import inputs
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.html import Section, picture
-from synmt.analysis.inputs import (
-    as_read,
-    check_name,
-    check_recorded,
-    name_parser,
-    parse_texts,
-    parser_of,
-    read_test,
-    say_left_out,
-)
 from synmt.analysis.options import TreeOptions
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.analysis.trees.drawing import LEGEND, draw_tree
@@ -31,9 +22,7 @@ from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
-from synmt.evaluation.progress import progress
 from synmt.files import write_atomically
-from synmt.parsing.parser import StanzaParser
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_conllu, read_parses
 
@@ -49,10 +38,9 @@ def analyze_trees(options: TreeOptions) -> AnalysisReport:
     sources = tree_sources(translator.model, side, options.head, where=str(run.folder))
     text, gold = _read_text(translator, run, side, options)
     _logger.info(f"compared with: {gold}")
-    with progress("inducing trees", len(text.source), "sentences") as advance:
-        trees = induce_trees(translator, sources, text, advance)
+    trees = induce_trees(translator, sources, text)
     results = compare_induced(trees, text, system=run.folder.resolve().name, gold=gold)
-    say_left_out(too_long=results.too_long, empty=results.empty)
+    inputs.say_left_out(too_long=results.too_long, empty=results.empty)
     drawings = _drawings(results, trees, text, options.draw)
     if drawings:
         _save_drawings(drawings, results, options.plot or _default_plot(run.folder, results))
@@ -66,7 +54,7 @@ def analyze_trees(options: TreeOptions) -> AnalysisReport:
 
 
 def _check_options(options: TreeOptions) -> None:
-    check_name(options.side, SIDES, "side")
+    inputs.check_name(options.side, SIDES, "side")
     plot = options.plot
     if options.test and options.gold and options.side == "source":
         raise UsageError("`--gold` has its own sentences, and no test set", do="Leave out `--test` or `--gold`")
@@ -82,12 +70,12 @@ def _read_text(translator: Translator, run: Run, side: Side, options: TreeOption
     """Read the text for the model and the trees to compare with, from a treebank or from a parsed test set."""
     gold = options.gold
     if side == "target":
-        check_recorded(translator, run.folder)
+        inputs.check_recorded(translator, run.folder)
     elif gold is None:
-        check_recorded(translator, run.folder, do="Give text and trees with `--gold FILE.conllu`")
+        inputs.check_recorded(translator, run.folder, do="Give text and trees with `--gold FILE.conllu`")
     if gold and side == "source":
         return _read_treebank(translator, gold)
-    outputs = read_test(run.folder, options.test)
+    outputs = inputs.read_test(run.folder, options.test)
     if gold:
         parses = list(read_parses(gold, outputs.reference))
         return ParsedText("target", outputs.source, outputs.reference, parses), GoldTrees(outputs.test, gold.name)
@@ -109,21 +97,16 @@ def _parse_test(
     translator: Translator, run: Run, side: Side, outputs: Outputs, model: str | None
 ) -> tuple[ParsedText, GoldTrees]:
     target = outputs.reference if side == "target" else None
-    parser = _find_parser(translator, run, side, model)
-    text = parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
-    return text, GoldTrees(outputs.test, parser=name_parser(parser), note=_reading_note(translator, text))
+    try:
+        parser = inputs.parser_of(translator, run.recipe(), side, model)
+    except SynmtError as error:
+        raise error.with_(where="", do=f"{error.do}, or give trees with `--gold FILE.conllu`") from None
+    text = inputs.parse_texts(translator, parser, side, outputs.source, target, named=model is not None)
+    return text, GoldTrees(outputs.test, parser=inputs.name_parser(parser), note=_reading_note(translator, text))
 
 
 def _reading_note(translator: Translator, text: ParsedText) -> str:
-    return "" if text.model_trees is None else as_read(translator.reading.control)
-
-
-def _find_parser(translator: Translator, run: Run, side: Side, model: str | None) -> StanzaParser:
-    try:
-        return parser_of(translator, run.recipe(), side, model)
-    except SynmtError as error:
-        do = f"{error.do}, or give trees with `--gold FILE.conllu`"
-        raise type(error)(error.what, allowed=error.allowed, do=do) from None
+    return "" if text.model_trees is None else inputs.as_read(translator.reading.control)
 
 
 def _drawings(results: TreeResults, trees: InducedTrees, text: ParsedText, count: int) -> list[TreeDrawing]:

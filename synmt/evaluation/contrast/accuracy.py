@@ -194,7 +194,8 @@ def _make_rows(
 def _accuracy(flags: BoolArray) -> Accuracy:
     """Count the contrasts that are won, tied and won by piece: (M, 3)."""
     won, ties, by_piece = flags.sum(0).tolist()
-    return Accuracy(won, ties, *wilson(won, len(flags)), by_piece / len(flags))
+    share = wilson(won, len(flags))
+    return Accuracy(won, ties, share.value, share.low, share.high, by_piece / len(flags))
 
 
 def _compare(first: BoolArray, other: BoolArray, ends: tuple[float, float]) -> Comparison:

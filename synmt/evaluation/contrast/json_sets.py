@@ -94,7 +94,5 @@ def _text(values: dict[str, Any], name: str, where: str) -> str:
 
 def _wrong(what: str, where: str) -> SynmtError:
     return SynmtError(
-        what,
-        where=where,
-        allowed="The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)",
+        what, where=where, allowed="The JSON of LingEval97 (source, reference, errors) or ContraPro (src segment, …)"
     )

@@ -1,4 +1,4 @@
-"""How the command ends: exit codes, Ctrl-C, closed pipes, error messages."""
+"""What every command shares: its arguments, how it starts and ends: exit codes, Ctrl-C, closed pipes, errors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,84 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from synmt.cli import console
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError, did_you_mean
 
 INTERRUPTED = 130
+
+
+def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
+    """Make an option of a command, with its panel on the help page and its text there."""
+    return typer.Option(*names, rich_help_panel=panel, help=text, **more)
+
+
+RecipeFile = Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")]
+Overrides = Annotated[
+    list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
+]
+DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
+
+CHECKPOINTS = ("final", "best", "last", "average")
+"""The weights of a run that a user can choose."""
+
+
+class StrictCommand(TyperCommand):
+    """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; raise a UsageError for the first option that is repeated."""
+        *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
+        for position, parameter in enumerate(single):
+            if parameter in single[:position]:
+                raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
+        return super().parse_args(ctx, args)
+
+
+def newest_run() -> Path:
+    """Find the run to use if the user names none, and tell which one it is."""
+    from synmt.run import find_run
+
+    folder = find_run(None).folder
+    console.remark(f"run: {folder}")
+    return folder
+
+
+def wrong_checkpoint(name: str) -> UsageError | None:
+    """Make the error for a checkpoint name that does not exist; None if the name is valid."""
+    if name in CHECKPOINTS:
+        return None
+    return UsageError(
+        f"there are no weights '{name}'",
+        where="--checkpoint",
+        allowed=", ".join(CHECKPOINTS),
+        do=did_you_mean(name, CHECKPOINTS),
+    )
+
+
+def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:
+    """Map each parameter that the user typed to its spelling on the command line, such as `--metrics/--metric`.
+
+    arguments: names on the help page of the parameters that are not options.
+    """
+    return {
+        name: arguments.get(name) or spelling(parameter)
+        for parameter in context.command.params
+        if (origin := context.get_parameter_source(name := str(parameter.name))) and origin.name == "COMMANDLINE"
+    }
+
+
+def spelling(parameter: Any) -> str:
+    """Join the long forms of an option, such as `--metrics/--metric`."""
+    return "/".join(form for form in parameter.opts + parameter.secondary_opts if form.startswith("--"))
 
 
 def run(app: typer.Typer) -> None:
