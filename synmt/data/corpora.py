@@ -86,7 +86,7 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     ]
     if missing:
         raise all_in_one(missing)
-    return _corpus(_safe(folder.resolve().name), source, target, "train", valid, tests, [folder])
+    return _corpus(_safe(folder.resolve().name), source, target, valid, tests, [folder])
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
@@ -106,14 +106,13 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
     for language in (source, target):
         if language not in known.languages or source == target:
             raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}",
-                allowed=f"Any two of {', '.join(known.languages)}",
+                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
             )
     folders = _folders(name)
     if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
     _fetch_missing(name, known, folders, (source, target))
-    return _corpus(name, source, target, known.train, known.valid, known.test, folders)
+    return _corpus(name, source, target, known.valid, known.test, folders)
 
 
 def _folders(name: str) -> list[Path]:
@@ -122,9 +121,7 @@ def _folders(name: str) -> list[Path]:
     return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
 
-def _corpus(
-    name: str, source: str, target: str, train: str, valid: str, test: tuple[str, ...], folders: list[Path]
-) -> Corpus:
+def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
     def files(split: str) -> SplitFiles:
         paths = [_in_any(folders, f"{split}.{language}") for language in (source, target)]
         assert paths[0] is not None
@@ -138,8 +135,7 @@ def _corpus(
             labels=_in_any(folders, f"{split}.labels.tsv"),
         )
 
-    tests = {split: files(split) for split in test}
-    return Corpus(name, source, target, files(train), files(valid), tests)
+    return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
 
 
 def _in_any(folders: list[Path], name: str) -> Path | None:
@@ -164,7 +160,7 @@ def _controlled_folder() -> Path:
 
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    splits = (known.train, known.valid, *known.test)
+    splits = ("train", known.valid, *known.test)
     names = [f"{split}.{language}" for split in splits for language in languages]
     missing = [file for file in names if _in_any(folders, file) is None]
     if missing and (not known.address or offline()):

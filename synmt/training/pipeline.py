@@ -44,11 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 def prepare(
-    recipe: str | Path | Recipe,
-    overrides: Iterable[str] = (),
-    *,
-    data: str | Path = "data",
-    source_trees: bool = False,
+    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
 ) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
