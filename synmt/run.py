@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, broken_run, did_you_mean
-from synmt.files import write_atomically
+from synmt.files import write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
@@ -83,9 +83,7 @@ class Run:
         """Set values of run.json."""
         path = self.folder / "run.json"
         old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
-        with write_atomically(path) as out:
-            json.dump(old | values, out, indent=1, ensure_ascii=False)
-            out.write("\n")
+        write_json(path, old | values, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice, tee
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
-from synmt.files import fingerprint, locked, read_lines, reporting_os_errors, stored_sha256, write_atomically
+from synmt.data.encoding import SHARD_LINES, Progress, missing_shards, remove_unfinished
+from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import read_parses
 
@@ -54,8 +54,6 @@ def annotate(
     annotation = folder / annotation_name(side, parser)
     if (annotation / "annotation.json").is_file():
         return
-    with reporting_os_errors(annotation):
-        annotation.mkdir(exist_ok=True)
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
         for split, path in parses.items():
@@ -83,19 +81,11 @@ def _annotate_split(
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
     vocabulary = prepared.vocabularies[SIDES.index(side)]
-    remaining = remaining_shards(annotation, split, lines)
-    if not any(remaining):
-        return
-    for shard, missing in enumerate(remaining):
-        # the last shard takes all remaining trees: one too many shows only after the last line
-        chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
-        if missing:
+    for shard, chunk, done in missing_shards(trees, annotation, split, lines):
+        if chunk is not None:
             table = ArrowTable(prepared.folder / shard_name(split, shard))
             ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, annotation)
-        else:
-            for _ in chunk:
-                pass
-        yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
+        yield Progress(f"trees of {split}", done, lines)
 
 
 def _finish(
@@ -116,9 +106,7 @@ def _finish(
             for split, shards in facts.items()
         },
     }
-    with write_atomically(annotation / "annotation.json") as stream:
-        json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
-        stream.write("\n")
+    write_json(annotation / "annotation.json", described, indent=1, ensure_ascii=False, sort_keys=True)
 
 
 def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:

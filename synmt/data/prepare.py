@@ -6,7 +6,6 @@ preparing again continues with the missing files, and the folder ends the same, 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain, compress
@@ -24,7 +23,7 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import count_lines, fingerprint, locked, reporting_os_errors, stored_sha256, write_atomically
+from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
 
@@ -41,8 +40,6 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
     """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete."""
     if is_complete(folder):
         return
-    with reporting_os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
@@ -146,9 +143,7 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
         "vocabulary_sizes": sizes,
         "splits": splits,
     }
-    with write_atomically(folder / "corpus.json") as stream:
-        json.dump(facts, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    write_json(folder / "corpus.json", facts, indent=1, ensure_ascii=False)
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:

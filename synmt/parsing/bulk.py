@@ -144,8 +144,6 @@ def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pa
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
         raise _not_overwritten("exists, and is not a finished file of `synmt parse`", target)
-    with files.reporting_os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder, "these trees"):
         finished = list(folder.glob("[0-9]*"))
         if finished and state.exists() and state.read_text() != fingerprint:
@@ -213,9 +211,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary = Summary(
         parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=files.sha256(target)
     )
-    with files.write_atomically(_summary_path(target)) as stream:
-        json.dump(vars(summary), stream, indent=2)
-        stream.write("\n")
+    files.write_json(_summary_path(target), vars(summary), indent=2)
     return summary
 
 

@@ -126,8 +126,7 @@ def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
         output=files.sha256(_file(folder, shard)),
         failures=failures,
     )
-    with files.write_atomically(_file(folder, shard).with_suffix(".json")) as stream:
-        json.dump(asdict(manifest), stream)
+    files.write_json(_file(folder, shard).with_suffix(".json"), asdict(manifest))
     return manifest
 
 

@@ -95,7 +95,6 @@ def train(
                 # before the run folder is written: if data are missing, the recipe may still be changed
                 prepared = yield from prepare_data(loaded, requirements, Path(data))
                 if processes.rank == 0:
-                    run.folder.mkdir(parents=True, exist_ok=True)
                     stack.enter_context(locked(run.folder, "this run"))
                     begin_run(run, loaded, prepared, overwrite=overwrite)
             end = yield from _train(run, loaded, prepared, processes, stop)

@@ -14,7 +14,7 @@ from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MetricOptions, make_metric
-from synmt.files import read_lines, write_atomically
+from synmt.files import read_lines, write_atomically, write_json
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
@@ -77,8 +77,7 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, sources: list[s
     for name in recipe.evaluation.metrics:
         score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
-    with write_atomically(folder / "scores.json") as out:
-        json.dump(values, out, indent=1)
+    write_json(folder / "scores.json", values, indent=1)
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
