@@ -56,21 +56,17 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
 def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     assert recipe.train is not None
     assert recipe.valid is not None
-    corpus = Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    tests = {f"test.{name}": files for name, files in recipe.test.items()}
+    keys = {"train": recipe.train, "valid": recipe.valid, **tests}
     missing: list[SynmtError] = [
         UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, files in _by_key(recipe).items()
+        for split, files in keys.items()
         for field, path in files
         if path is not None and not path.is_file()
     ]
     if missing:
         raise all_in_one(missing)
-    return corpus
-
-
-def _by_key(recipe: CorpusRecipe) -> dict[str, SplitFiles]:
-    keys = {"train": recipe.train, "valid": recipe.valid, **{f"test.{name}": t for name, t in recipe.test.items()}}
-    return {key: files for key, files in keys.items() if files is not None}
+    return Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
 
 
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
@@ -86,13 +82,13 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     ]
     if missing:
         raise all_in_one(missing)
-    return _corpus(_safe(folder.resolve().name), source, target, valid, tests, [folder])
+    name = re.sub(r"[^\w.+-]", "_", folder.resolve().name) or "corpus"
+    return _corpus(name, source, target, valid, tests, [folder])
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
-    found = (ending.fullmatch(path.name) for path in folder.iterdir())
-    return tuple(sorted({match[1] for match in found if match}))
+    return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
 def _resolve_known(name: str, source: str, target: str) -> Corpus:
@@ -178,7 +174,3 @@ def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: 
         do=f"Put them, plain or as `.gz`, into {' or '.join(map(str, folders))}{other}"
         + (", or unset SYNMT_OFFLINE to download them" if known.address else ""),
     )
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", name) or "corpus"

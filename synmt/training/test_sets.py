@@ -26,12 +26,12 @@ from synmt.training.tree_requirements import all_given_trees, given_trees, tree_
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
     """Name the test sets whose translations are missing from a finished run, or were made from other files."""
     before, now = run.recipe().corpus.test, recipe.corpus.test
-    names = test_names(recipe.corpus, recipe.source, recipe.target)
-    return [name for name in names if not _is_scored(run.test_folder(name)) or before.get(name) != now.get(name)]
 
+    def is_scored(name: str) -> bool:
+        files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
+        return before.get(name) == now.get(name) and all((run.test_folder(name) / file).is_file() for file in files)
 
-def _is_scored(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json"))
+    return [name for name in test_names(recipe.corpus, recipe.source, recipe.target) if not is_scored(name)]
 
 
 def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:

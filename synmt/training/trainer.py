@@ -113,13 +113,13 @@ class Trainer:
     def update(self, batches: Sequence[Batch]) -> Update:
         """Update the weights once with the gradients of a few batches, which are on the device already."""
         self.state.step += 1
-        torch.manual_seed(_seed(self.settings.seed, self.state.step, self.processes.rank))
+        seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches]
-        model_dim, decays = self.recipe.model.model_dim, self.state.decays
-        rate = learning_rate(self.state.step, self.settings, model_dim, decays=decays)
+        rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
         norm = self._step_optimizer(rate, losses)
         return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
 
@@ -137,14 +137,9 @@ class Trainer:
 
     def _sum_tokens(self, mine: int) -> int:
         """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
-        stop = self.stop.is_set()
-        tokens, stops = (mine, int(stop)) if self._alone else self.processes.sum(mine, int(stop))
+        tokens, stops = self.processes.sum(mine, int(self.stop.is_set()))
         self._stopping = stops > 0
         return tokens
-
-    @property
-    def _alone(self) -> bool:
-        return self.processes.count == 1
 
     def _accumulate(self, batch: Batch, tokens: int) -> dict[str, Tensor]:
         with _reporting_full_memory(batch):
@@ -163,8 +158,7 @@ class Trainer:
         return {"loss": loss, "nll": nll}
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
-        if not self._alone:
-            self.processes.sum_gradients(self.model)
+        self.processes.sum_gradients(self.model)
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
         for group in self.optimizer.param_groups:
@@ -209,7 +203,7 @@ class Trainer:
             return "patience"
         if self.settings.schedule == "plateau" and self.state.decays > self.settings.max_decays:
             return "decays"
-        return "interrupted" if (self.stop.is_set() if self._alone else self._stopping) else None
+        return "interrupted" if (self.stop.is_set() if self.processes.count == 1 else self._stopping) else None
 
     def _save(self) -> None:
         self._meter.read()
@@ -236,7 +230,3 @@ def _reporting_full_memory(batch: Batch) -> Iterator[None]:
             do="Lower training.batch_tokens and raise training.accumulate by the same factor, or filter long lines "
             "(filters.max_pieces)",
         ) from error
-
-
-def _seed(*parts: int) -> int:
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> 1)
