@@ -117,16 +117,17 @@ def parse_file(
 
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
+
+    def warn(first: int, index: int, reason: str) -> None:
+        number = first + index
+        _logger.warning(f"line {number}: could not be parsed in one piece ({reason}); using a flat or joined tree")
+
     first = 1
     for lines in files.read_available_lines(stream, _WINDOW, where=where):
-        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        parses = parser.parse(lines, on_failure=partial(warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
-
-
-def _warn(first: int, index: int, reason: str) -> None:
-    _logger.warning(f"line {first + index}: could not be parsed in one piece ({reason}); using a flat or joined tree")
 
 
 def _summary_path(target: Path) -> Path:
