@@ -91,7 +91,11 @@ def _annotate_split(
 def _finish(
     prepared: PreparedCorpus, annotation: Path, side: Side, parser: Mapping[str, Any], splits: list[str]
 ) -> None:
-    facts = {split: _shard_facts(prepared, annotation, split) for split in splits}
+    shards = {split: range(prepared.facts["splits"][split]["shards"]) for split in splits}
+    facts = {
+        split: [ArrowTable(annotation / shard_name(split, shard)).facts for shard in numbers]
+        for split, numbers in shards.items()
+    }
     every = [shard for shards in facts.values() for shard in shards]
     described = {
         "format": FORMAT,
@@ -121,8 +125,3 @@ def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
     for shard in shards:
         sums.update(shard["arc_mass"])
     return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
-
-
-def _shard_facts(prepared: PreparedCorpus, annotation: Path, split: str) -> list[dict[str, Any]]:
-    shards = prepared.facts["splits"][split]["shards"]
-    return [ArrowTable(annotation / shard_name(split, shard)).facts for shard in range(shards)]

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from synmt.arrays import SIDES
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, is_complete
@@ -45,12 +46,13 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
         lines = check_lengths(corpus.splits())
         yield from _filter(recipe, corpus, folder, lines["train"])
         yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
-        vocabularies = load_vocabularies(recipe, folder)
+        names = _vocabulary_names(recipe)
+        vocabularies = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
             encoder = Encoder(recipe.filters, vocabularies, folder, split, tail)
             yield from encoder.encode(corpus, lines[split])
-        _finish(recipe, corpus, folder, lines)
+        _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, vocabularies), strict=True)))
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
@@ -67,12 +69,6 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     if errors:
         raise all_in_one(errors)
     return {split: source for split, (source, _) in counts.items()}
-
-
-def load_vocabularies(recipe: Recipe, folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    """Read the vocabularies of source and target."""
-    names = _vocabulary_names(recipe)
-    return Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
 
 
 def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
@@ -114,12 +110,10 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[str, str]:
-    if recipe.vocabulary.joint:
-        return {"source": "vocabulary", "target": "vocabulary"}
-    return {"source": "source", "target": "target"}
+    return {side: "vocabulary" if recipe.vocabulary.joint else side for side in SIDES}
 
 
-def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int]) -> None:
+def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[str, int]) -> None:
     splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     if not splits["train"]["rows"]:
         raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
@@ -129,8 +123,6 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
             where=str(corpus.valid.source),
             do="This text selects the best checkpoint: use one that is translated",
         )
-    names = _vocabulary_names(recipe)
-    sizes = {side: len(v) for side, v in zip(names, load_vocabularies(recipe, folder), strict=True)}
     facts = {
         "format": FORMAT,
         "corpus": corpus.name,
@@ -139,7 +131,7 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
         "inputs": _input_hashes(corpus),
         "filters": recipe.filters.model_dump(mode="json"),
         "vocabulary": recipe.vocabulary.model_dump(mode="json"),
-        "vocabularies": names,
+        "vocabularies": _vocabulary_names(recipe),
         "vocabulary_sizes": sizes,
         "splits": splits,
     }
