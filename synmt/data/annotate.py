@@ -57,8 +57,7 @@ def annotate(
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
         for split, path in parses.items():
-            text = getattr(corpus.splits()[split], side)
-            trees = read_trees(text, path)
+            trees = read_trees(getattr(corpus.splits()[split], side), path)
             yield from _annotate_split(prepared, annotation, split, side, _with_arcs(trees, path) if arcs else trees)
         _finish(prepared, annotation, side, parser, list(parses))
 

@@ -156,8 +156,7 @@ def _controlled_folder() -> Path:
 
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    splits = ("train", known.valid, *known.test)
-    names = [f"{split}.{language}" for split in splits for language in languages]
+    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
     missing = [file for file in names if _in_any(folders, file) is None]
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)

@@ -50,8 +50,7 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
         vocabularies = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
-            encoder = Encoder(recipe.filters, vocabularies, folder, split, tail)
-            yield from encoder.encode(corpus, lines[split])
+            yield from Encoder(recipe.filters, vocabularies, folder, split, tail).encode(corpus, lines[split])
         _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, vocabularies), strict=True)))
 
 
@@ -95,16 +94,13 @@ def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
 
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
-    names = _vocabulary_names(recipe)
-    sides: dict[str, tuple[int, ...]] = {}
-    for side, name in enumerate(names.values()):
-        sides[name] = (*sides.get(name, ()), side)
-    for name, columns in sides.items():
+    names = list(_vocabulary_names(recipe).values())
+    for name in dict.fromkeys(names):
         if any(folder.glob(f"{name}.*")):
             continue
         yield Progress("vocabulary", 0, lines)
         kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
-        text = chain.from_iterable([pair[side] for side in columns] for pair in kept)
+        text = chain.from_iterable([pair[side] for side in (0, 1) if names[side] == name] for pair in kept)
         train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
         yield Progress("vocabulary", lines, lines)
 

@@ -200,8 +200,7 @@ class StanzaParser:
         except SynmtError:
             raise
         except FileNotFoundError as error:
-            file = str(error.filename or error)
-            raise stanza_models.missing(self.model, self.folder, self.language, file) from error
+            raise stanza_models.missing(self.model, self.folder, self.language, str(error.filename or error)) from error
         except Exception as error:
             raise SynmtError(
                 f"cannot load the Stanza model for '{self.language}', package '{self.package}'"

@@ -76,8 +76,7 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
     with isolated(), replaced(model, "chuliu_edmonds_one_root", partial(cheapest_first, chuliu_edmonds)):
         text = "\n\n".join(map(evenly_spaced, batch))
         document = processors["tokenize"].process(text)
-        longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)
-        if longest > LONGEST:
+        if any(len(sentence.tokens) > LONGEST for sentence in document.sentences):
             document = Document(split_long(document.to_dict()), text)
         for name in ("mwt", "pos", "lemma"):
             if name in processors:

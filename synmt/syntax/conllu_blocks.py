@@ -188,8 +188,7 @@ def _arcs(rows: list[_Row]) -> Arcs | None:
     entries = [each for each in per_word if each is not None]
     if entries and len(entries) < len(rows):
         missing = per_word.index(None)
-        what = "has no `Arcs=` in MISC, but other tokens of the sentence have"
-        raise _bad_arcs(rows[missing], missing + 1, what)
+        raise _bad_arcs(rows[missing], missing + 1, "has no `Arcs=` in MISC, but other tokens of the sentence have")
     return arcs_from_entries(entries) if entries else None
 
 

@@ -31,8 +31,6 @@ class Processes:
 
     def sum_gradients(self, model: nn.Module) -> None:
         """Sum the gradients over all processes, in one message."""
-        if self.count == 1:
-            return
         gradients = [p.grad for p in model.parameters() if p.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         torch.distributed.all_reduce(flat)

@@ -154,8 +154,7 @@ class Phrases:
 
     def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause; a thing is always its object."""
-        can_act = any(kind in "pa" for kind in noun.kinds)
-        if can_act and self.chance(0.5):
+        if any(kind in "pa" for kind in noun.kinds) and self.chance(0.5):
             return self.subject_relative(noun, chain)
         return self.object_relative(noun, chain)
 
