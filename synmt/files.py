@@ -108,8 +108,7 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with reporting_os_errors(path):
+        try:
             with os.fdopen(handle, "wb") as raw:
                 with _written(raw, path, binary=binary) as stream:
                     yield stream
@@ -117,10 +116,17 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
                 os.fsync(raw.fileno())
             set_usual_mode(temporary)
             os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def write_json(path: Path, values: Any, **options: Any) -> None:
+    """Write plain data atomically, with the options of `json.dump`."""
+    with write_atomically(path) as stream:
+        json.dump(values, stream, **options)
+        stream.write("\n")
 
 
 @contextlib.contextmanager
@@ -143,20 +149,18 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        with reporting_os_errors(path):
+        try:
             yield temporary
-            for file in temporary.rglob("*"):
-                if file.is_file():
-                    sync(file)
-            os.chmod(temporary, 0o777 & ~_umask())
+            for file in filter(Path.is_file, temporary.rglob("*")):
+                sync(file)
+            set_usual_mode(temporary)
             if path.exists():
                 shutil.rmtree(path)
             os.replace(temporary, path)
             sync(path.parent)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
 
 
 @contextlib.contextmanager
@@ -178,12 +182,13 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked(folder: Path, what: str) -> Iterator[None]:
-    """Lock a folder against other processes; raises SynmtError if one has locked it already."""
+    """Make a folder and lock it against other processes; raises SynmtError if one has locked it already."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(folder / "lock", timeout=0)
     try:
         with reporting_os_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
     except Timeout:
         raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
@@ -203,8 +208,10 @@ def sync(path: Path) -> None:
 
 
 def set_usual_mode(path: str | Path) -> None:
-    """Give a file the permissions of any new file; temporary files are readable by their owner only."""
-    os.chmod(path, 0o666 & ~_umask())
+    """Give a file or folder the permissions of any new one; temporary ones are readable by their owner only."""
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(path, (0o777 if os.path.isdir(path) else 0o666) & ~mask)
 
 
 def sha256(path: str | Path) -> str:
@@ -235,8 +242,8 @@ def stored_sha256(path: Path) -> str:
         return json.loads(stored.read_text())["sha256"]
     digest = sha256(path)
     # without a writable cache, hashing only takes longer
-    with contextlib.suppress(SynmtError), write_atomically(stored) as stream:
-        json.dump({"sha256": digest}, stream)
+    with contextlib.suppress(SynmtError):
+        write_json(stored, {"sha256": digest})
     return digest
 
 
@@ -251,9 +258,3 @@ def cache_folder() -> Path:
 def offline() -> bool:
     """Tell whether `SYNMT_OFFLINE` forbids the network."""
     return os.environ.get("SYNMT_OFFLINE", "") not in ("", "0")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, broken_run, did_you_mean
-from synmt.files import write_atomically
+from synmt.files import write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml import dump_yaml, load_yaml
@@ -67,7 +67,11 @@ class Run:
             version = info["format"]
         except FileNotFoundError:
             raise SynmtError(
-                "not a run folder: run.json is missing", where=str(self.folder), do=_similar_run(self.folder)
+                "not a run folder: run.json is missing",
+                where=str(self.folder),
+                do=did_you_mean(
+                    self.folder.name, (other.parent.name for other in self.folder.parent.glob("*/run.json"))
+                ),
             ) from None
         except (ValueError, KeyError, TypeError):
             raise broken_run(path, "run.json cannot be read") from None
@@ -83,9 +87,7 @@ class Run:
         """Set values of run.json."""
         path = self.folder / "run.json"
         old = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"format": FORMAT}
-        with write_atomically(path) as out:
-            json.dump(old | values, out, indent=1, ensure_ascii=False)
-            out.write("\n")
+        write_json(path, old | values, indent=1, ensure_ascii=False)
 
     def recipe(self) -> Recipe:
         """Read the recipe of the run."""
@@ -122,7 +124,14 @@ class Run:
         if which == "final":
             return self._existing(self.weights)
         if which == "average":
-            return self._averaged()
+            path = self.folder / "average.safetensors"
+            if path.exists():
+                return path
+            raise SynmtError(
+                "there are no averaged weights",
+                where=str(self.folder),
+                do="They are made when a run with `training.average` above 1 ends. Take `--checkpoint final` or `last`",
+            )
         steps = self.checkpoints()
         if not steps:
             raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
@@ -137,16 +146,6 @@ class Run:
             )
         return self._existing(self.checkpoint(best) / "model.safetensors")
 
-    def _averaged(self) -> Path:
-        path = self.folder / "average.safetensors"
-        if path.exists():
-            return path
-        raise SynmtError(
-            "there are no averaged weights",
-            where=str(self.folder),
-            do="They are made when a run with `training.average` above 1 ends. Take `--checkpoint final` or `last`",
-        )
-
     def _existing(self, path: Path) -> Path:
         if path.exists():
             return path
@@ -159,10 +158,6 @@ class Run:
         )
 
 
-def _similar_run(folder: Path) -> str:
-    return did_you_mean(folder.name, (path.parent.name for path in folder.parent.glob("*/run.json")))
-
-
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
     """Open a run folder; without a path, the most recently finished one under `root`."""
     run = Run(path or _newest_finished(root))
@@ -173,12 +168,10 @@ def find_run(path: Path | None, root: Path = Path("runs")) -> Run:
 def _newest_finished(root: Path) -> Path:
     finished = []
     for path in sorted(root.glob("*/run.json")):
-        try:
+        with suppress(ValueError):
             info = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            continue
-        if isinstance(info, dict) and info.get("status") == "finished":
-            finished.append((str(info.get("finished_at")), path.parent))
+            if isinstance(info, dict) and info.get("status") == "finished":
+                finished.append((str(info.get("finished_at")), path.parent))
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",

@@ -61,7 +61,7 @@ def test_a_known_corpus_is_taken_from_the_data_folder_before_the_cache(tmp_path,
 @pytest.mark.parametrize("name", [name for name in KNOWN_CORPORA if name != "controlled"])
 def test_every_known_corpus_works_in_both_directions(name, tmp_path, monkeypatch):
     known = KNOWN_CORPORA[name]
-    splits = (known.train, known.valid, *known.test)
+    splits = ("train", known.valid, *known.test)
     write(tmp_path / name, *(f"{split}.{language}" for split in splits for language in known.languages))
     monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
     first, second = known.languages[:2]
@@ -138,7 +138,7 @@ def test_offline_nothing_is_fetched(public, monkeypatch):
 
 def test_the_checksums_of_multi30k_are_those_of_the_real_files(data_folder):
     known = KNOWN_CORPORA["multi30k"]
-    splits = (known.train, known.valid, *known.test)
+    splits = ("train", known.valid, *known.test)
     assert set(known.sums) == {f"{split}.{language}.gz" for split in splits for language in known.languages}
     for name, expected in known.sums.items():
         assert hashlib.sha256((data_folder / "multi30k" / name).read_bytes()).hexdigest() == expected

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice, tee
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import SHARD_LINES, Progress, remaining_shards, remove_unfinished
-from synmt.files import fingerprint, locked, read_lines, reporting_os_errors, stored_sha256, write_atomically
+from synmt.data.encoding import SHARD_LINES, Progress, missing_shards, remove_unfinished
+from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import read_parses
 
@@ -54,13 +54,10 @@ def annotate(
     annotation = folder / annotation_name(side, parser)
     if (annotation / "annotation.json").is_file():
         return
-    with reporting_os_errors(annotation):
-        annotation.mkdir(exist_ok=True)
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
         for split, path in parses.items():
-            text = getattr(corpus.splits()[split], side)
-            trees = read_trees(text, path)
+            trees = read_trees(getattr(corpus.splits()[split], side), path)
             yield from _annotate_split(prepared, annotation, split, side, _with_arcs(trees, path) if arcs else trees)
         _finish(prepared, annotation, side, parser, list(parses))
 
@@ -83,25 +80,21 @@ def _annotate_split(
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
     vocabulary = prepared.vocabularies[SIDES.index(side)]
-    remaining = remaining_shards(annotation, split, lines)
-    if not any(remaining):
-        return
-    for shard, missing in enumerate(remaining):
-        # the last shard takes all remaining trees: one too many shows only after the last line
-        chunk = islice(trees, SHARD_LINES) if shard + 1 < len(remaining) else trees
-        if missing:
+    for shard, chunk, done in missing_shards(trees, annotation, split, lines):
+        if chunk is not None:
             table = ArrowTable(prepared.folder / shard_name(split, shard))
             ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, annotation)
-        else:
-            for _ in chunk:
-                pass
-        yield Progress(f"trees of {split}", min((shard + 1) * SHARD_LINES, lines), lines)
+        yield Progress(f"trees of {split}", done, lines)
 
 
 def _finish(
     prepared: PreparedCorpus, annotation: Path, side: Side, parser: Mapping[str, Any], splits: list[str]
 ) -> None:
-    facts = {split: _shard_facts(prepared, annotation, split) for split in splits}
+    shards = {split: range(prepared.facts["splits"][split]["shards"]) for split in splits}
+    facts = {
+        split: [ArrowTable(annotation / shard_name(split, shard)).facts for shard in numbers]
+        for split, numbers in shards.items()
+    }
     every = [shard for shards in facts.values() for shard in shards]
     described = {
         "format": FORMAT,
@@ -116,9 +109,7 @@ def _finish(
             for split, shards in facts.items()
         },
     }
-    with write_atomically(annotation / "annotation.json") as stream:
-        json.dump(described, stream, indent=1, ensure_ascii=False, sort_keys=True)
-        stream.write("\n")
+    write_json(annotation / "annotation.json", described, indent=1, ensure_ascii=False, sort_keys=True)
 
 
 def _relation_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
@@ -133,8 +124,3 @@ def _expected_counts(shards: list[dict[str, Any]]) -> dict[str, int]:
     for shard in shards:
         sums.update(shard["arc_mass"])
     return {name: round(mass) for name, mass in sorted(sums.items()) if round(mass)}
-
-
-def _shard_facts(prepared: PreparedCorpus, annotation: Path, split: str) -> list[dict[str, Any]]:
-    shards = prepared.facts["splits"][split]["shards"]
-    return [ArrowTable(annotation / shard_name(split, shard)).facts for shard in range(shards)]

@@ -35,7 +35,7 @@ class ShardAnnotator:
 
     def write(self, trees: Iterator[Line], first: int, folder: Path) -> None:
         """Write the trees of the shard's rows into a folder; `first` is the line of the first tree."""
-        counts: dict[str, int] = {name: 0 for name in COUNTS}
+        counts = dict.fromkeys(COUNTS, 0)
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
         for row, (text, parse) in enumerate(self._of_rows(trees, first)):
@@ -46,12 +46,13 @@ class ShardAnnotator:
             columns["word_of"].append(owners)
             arcs.add(merged)
         assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
+        used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
             "relations": list(relations.numbers),
-            "relation_counts": _occurrences(columns["relations"], len(relations.numbers)),
+            "relation_counts": np.bincount(used, minlength=len(relations.numbers)).tolist(),
             "tags": list(tags.numbers),
             "counts": counts,
-            "arcs": arcs.stored_names(),
+            "arcs": None if arcs.missing else list(arcs.names.numbers),
             "arc_mass": arcs.mass(),
         }
         # a word's number is below the length of its row, and relations and tags are few
@@ -112,9 +113,6 @@ class _ArcColumns:
         else:
             self.rows.append(_NO_ARCS)
 
-    def stored_names(self) -> list[str] | None:
-        return None if self.missing else list(self.names.numbers)
-
     def mass(self) -> dict[str, float]:
         """Sum the probabilities of each relation, which is its expected number of arcs."""
         rows = self.rows or [_NO_ARCS]
@@ -151,10 +149,6 @@ def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]
     opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
     closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
     return np.cumsum(opened - closed)[:length] > 0
-
-
-def _occurrences(rows: list[list[int]], names: int) -> list[int]:
-    return np.bincount(np.fromiter(chain.from_iterable(rows), dtype=np.int64), minlength=names).tolist()
 
 
 def _smallest(longest: int) -> type[np.signedinteger]:

@@ -56,21 +56,17 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
 def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     assert recipe.train is not None
     assert recipe.valid is not None
-    corpus = Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    tests = {f"test.{name}": files for name, files in recipe.test.items()}
+    keys = {"train": recipe.train, "valid": recipe.valid, **tests}
     missing: list[SynmtError] = [
         UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, files in _by_key(recipe).items()
+        for split, files in keys.items()
         for field, path in files
         if path is not None and not path.is_file()
     ]
     if missing:
         raise all_in_one(missing)
-    return corpus
-
-
-def _by_key(recipe: CorpusRecipe) -> dict[str, SplitFiles]:
-    keys = {"train": recipe.train, "valid": recipe.valid, **{f"test.{name}": t for name, t in recipe.test.items()}}
-    return {key: files for key, files in keys.items() if files is not None}
+    return Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
 
 
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
@@ -86,13 +82,13 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     ]
     if missing:
         raise all_in_one(missing)
-    return _corpus(_safe(folder.resolve().name), source, target, "train", valid, tests, [folder])
+    name = re.sub(r"[^\w.+-]", "_", folder.resolve().name) or "corpus"
+    return _corpus(name, source, target, valid, tests, [folder])
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
-    found = (ending.fullmatch(path.name) for path in folder.iterdir())
-    return tuple(sorted({match[1] for match in found if match}))
+    return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
 def _resolve_known(name: str, source: str, target: str) -> Corpus:
@@ -106,14 +102,13 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
     for language in (source, target):
         if language not in known.languages or source == target:
             raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}",
-                allowed=f"Any two of {', '.join(known.languages)}",
+                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
             )
     folders = _folders(name)
     if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
     _fetch_missing(name, known, folders, (source, target))
-    return _corpus(name, source, target, known.train, known.valid, known.test, folders)
+    return _corpus(name, source, target, known.valid, known.test, folders)
 
 
 def _folders(name: str) -> list[Path]:
@@ -122,9 +117,7 @@ def _folders(name: str) -> list[Path]:
     return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
 
-def _corpus(
-    name: str, source: str, target: str, train: str, valid: str, test: tuple[str, ...], folders: list[Path]
-) -> Corpus:
+def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
     def files(split: str) -> SplitFiles:
         paths = [_in_any(folders, f"{split}.{language}") for language in (source, target)]
         assert paths[0] is not None
@@ -138,8 +131,7 @@ def _corpus(
             labels=_in_any(folders, f"{split}.labels.tsv"),
         )
 
-    tests = {split: files(split) for split in test}
-    return Corpus(name, source, target, files(train), files(valid), tests)
+    return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
 
 
 def _in_any(folders: list[Path], name: str) -> Path | None:
@@ -164,8 +156,7 @@ def _controlled_folder() -> Path:
 
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    splits = (known.train, known.valid, *known.test)
-    names = [f"{split}.{language}" for split in splits for language in languages]
+    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
     missing = [file for file in names if _in_any(folders, file) is None]
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)
@@ -182,7 +173,3 @@ def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: 
         do=f"Put them, plain or as `.gz`, into {' or '.join(map(str, folders))}{other}"
         + (", or unset SYNMT_OFFLINE to download them" if known.address else ""),
     )
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^\w.+-]", "_", name) or "corpus"

@@ -73,25 +73,21 @@ class PreparedCorpus:
     def vocabularies(self) -> tuple[Vocabulary, Vocabulary]:
         """The vocabularies of source and target; the same object if the vocabulary is joint."""
         names = self.facts["vocabularies"]
-        source = Vocabulary.load(self.folder, names["source"])
-        if names["source"] == names["target"]:
-            return source, source
-        return source, Vocabulary.load(self.folder, names["target"])
+        loaded = {name: Vocabulary.load(self.folder, name) for name in set(names.values())}
+        return loaded[names["source"]], loaded[names["target"]]
 
     def annotations(self) -> dict[str, dict[str, Any]]:
         """Return all complete annotations by name: side, parser, relations, statistics."""
-        found = sorted(self.folder.glob("parse-*/annotation.json"))
-        return {path.parent.name: _read_json(path) for path in found}
+        return {path.parent.name: _read_json(path) for path in sorted(self.folder.glob("parse-*/annotation.json"))}
 
     def split(self, name: str, trees: Mapping[Side, str] | None = None) -> Split:
         """Return the rows of `train` or `valid`; `trees` names the annotation of each side that needs one."""
         for annotation in (trees or {}).values():
             if not (self.folder / annotation / "annotation.json").is_file():
-                names = ", ".join(self.annotations()) or "none"
                 raise SynmtError(
                     f"the corpus was prepared without the parses {annotation}",
                     where=str(self.folder),
-                    allowed=f"It has: {names}",
+                    allowed=f"It has: {', '.join(self.annotations()) or 'none'}",
                     do="Run `synmt prepare` again",
                 )
         return Split(self.folder, name, self.facts["splits"][name]["shards"], dict(trees or {}))

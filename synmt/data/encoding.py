@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,8 @@ from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines
 from synmt.recipe.data import FilterRecipe, SplitFiles
+
+Row = TypeVar("Row")
 
 KEPT_FILE = "kept.arrow"
 SHARD_LINES = 50_000
@@ -54,19 +56,11 @@ class Encoder:
 
     def encode(self, corpus: Corpus, lines: int) -> Iterator[Progress]:
         """Write the missing shards."""
-        remaining = remaining_shards(self.folder, self.split, lines)
-        if not any(remaining):
-            return
         pairs = read_pairs(corpus.splits()[self.split])
-        for shard, missing in enumerate(remaining):
-            first = shard * SHARD_LINES
-            chunk = islice(pairs, min(SHARD_LINES, lines - first))
-            if missing:
-                self._write(shard, self._kept(chunk, first))
-            else:
-                for _ in chunk:
-                    pass
-            yield Progress(self.split, min(first + SHARD_LINES, lines), lines)
+        for shard, chunk, done in missing_shards(pairs, self.folder, self.split, lines):
+            if chunk is not None:
+                self._write(shard, self._kept(chunk, shard * SHARD_LINES))
+            yield Progress(self.split, done, lines)
 
     def _kept(self, chunk: Iterator[Pair], first: int) -> list[tuple[int, Pair]]:
         numbered = list(enumerate(chunk, start=first))
@@ -123,15 +117,28 @@ def read_pairs(files: SplitFiles) -> Iterator[Pair]:
     return zip(read_lines(files.source), read_lines(files.target), strict=True)
 
 
-def remaining_shards(folder: Path, split: str, lines: int) -> list[bool]:
-    """Tell for each shard of a split whether it is missing."""
-    return [not (folder / shard_name(split, shard)).exists() for shard in range(-(-lines // SHARD_LINES))]
+def missing_shards(
+    rows: Iterator[Row], folder: Path, split: str, lines: int
+) -> Iterator[tuple[int, Iterator[Row] | None, int]]:
+    """Yield each shard of a split with its rows (None if its file exists) and the number of lines up to its end.
+
+    Nothing is read if all files exist. The last shard has all remaining rows: one too many shows only after the last.
+    """
+    missing = [not (folder / shard_name(split, shard)).exists() for shard in range(_shards(lines))]
+    for shard in range(len(missing) * any(missing)):
+        chunk = islice(rows, SHARD_LINES) if shard + 1 < len(missing) else rows
+        if not missing[shard]:
+            deque(chunk, maxlen=0)
+        yield shard, chunk if missing[shard] else None, min((shard + 1) * SHARD_LINES, lines)
+
+
+def _shards(lines: int) -> int:
+    return -(-lines // SHARD_LINES)
 
 
 def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
     """Add up the counts of all shards of a split."""
-    shards = len(remaining_shards(folder, split, lines))
-    tables = [ArrowTable(folder / shard_name(split, shard)) for shard in range(shards)]
+    tables = [ArrowTable(folder / shard_name(split, shard)) for shard in range(_shards(lines))]
     reasons = Counter[str]()
     if split == "train":
         codes = np.bincount(ArrowTable(folder / KEPT_FILE).numbers("reason"), minlength=len(REASONS))
@@ -146,7 +153,7 @@ def summarize(folder: Path, split: str, lines: int) -> dict[str, Any]:
     return {
         "lines": lines,
         "rows": sum(map(len, tables)),
-        "shards": shards,
+        "shards": len(tables),
         "reasons": {reason: reasons[reason] for reason in REASONS},
         "cut": sum(table.facts["cut"] for table in tables),
         **totals,

@@ -6,7 +6,6 @@ preparing again continues with the missing files, and the folder ends the same, 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain, compress
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from synmt.arrays import SIDES
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, is_complete
@@ -24,7 +24,7 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import count_lines, fingerprint, locked, reporting_os_errors, stored_sha256, write_atomically
+from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
 
@@ -41,19 +41,17 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
     """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete."""
     if is_complete(folder):
         return
-    with reporting_os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
         yield from _filter(recipe, corpus, folder, lines["train"])
         yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
-        vocabularies = load_vocabularies(recipe, folder)
+        names = _vocabulary_names(recipe)
+        vocabularies = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
-            encoder = Encoder(recipe.filters, vocabularies, folder, split, tail)
-            yield from encoder.encode(corpus, lines[split])
-        _finish(recipe, corpus, folder, lines)
+            yield from Encoder(recipe.filters, vocabularies, folder, split, tail).encode(corpus, lines[split])
+        _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, vocabularies), strict=True)))
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
@@ -70,12 +68,6 @@ def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     if errors:
         raise all_in_one(errors)
     return {split: source for split, (source, _) in counts.items()}
-
-
-def load_vocabularies(recipe: Recipe, folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    """Read the vocabularies of source and target."""
-    names = _vocabulary_names(recipe)
-    return Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
 
 
 def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
@@ -102,27 +94,22 @@ def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
 
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
-    names = _vocabulary_names(recipe)
-    sides: dict[str, tuple[int, ...]] = {}
-    for side, name in enumerate(names.values()):
-        sides[name] = (*sides.get(name, ()), side)
-    for name, columns in sides.items():
+    names = list(_vocabulary_names(recipe).values())
+    for name in dict.fromkeys(names):
         if any(folder.glob(f"{name}.*")):
             continue
         yield Progress("vocabulary", 0, lines)
         kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
-        text = chain.from_iterable([pair[side] for side in columns] for pair in kept)
+        text = chain.from_iterable([pair[side] for side in (0, 1) if names[side] == name] for pair in kept)
         train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
         yield Progress("vocabulary", lines, lines)
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[str, str]:
-    if recipe.vocabulary.joint:
-        return {"source": "vocabulary", "target": "vocabulary"}
-    return {"source": "source", "target": "target"}
+    return {side: "vocabulary" if recipe.vocabulary.joint else side for side in SIDES}
 
 
-def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int]) -> None:
+def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[str, int]) -> None:
     splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     if not splits["train"]["rows"]:
         raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))
@@ -132,8 +119,6 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
             where=str(corpus.valid.source),
             do="This text selects the best checkpoint: use one that is translated",
         )
-    names = _vocabulary_names(recipe)
-    sizes = {side: len(v) for side, v in zip(names, load_vocabularies(recipe, folder), strict=True)}
     facts = {
         "format": FORMAT,
         "corpus": corpus.name,
@@ -142,13 +127,11 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int])
         "inputs": _input_hashes(corpus),
         "filters": recipe.filters.model_dump(mode="json"),
         "vocabulary": recipe.vocabulary.model_dump(mode="json"),
-        "vocabularies": names,
+        "vocabularies": _vocabulary_names(recipe),
         "vocabulary_sizes": sizes,
         "splits": splits,
     }
-    with write_atomically(folder / "corpus.json") as stream:
-        json.dump(facts, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    write_json(folder / "corpus.json", facts, indent=1, ensure_ascii=False)
 
 
 def _input_hashes(corpus: Corpus) -> dict[str, str]:

@@ -60,8 +60,7 @@ class Reader:
                 seed=(self.recipe.seed, position.epoch),
             )
             # all processes read the same number of batches; the rest of the epoch is skipped
-            rounds = max(1, len(plan) // self.processes)
-            for index in range(position.batch // self.processes, rounds):
+            for index in range(position.batch // self.processes, max(1, len(plan) // self.processes)):
                 mine = plan[(index * self.processes + self.rank) % len(plan)]
                 yield self.batch(mine), Position(position.epoch, (index + 1) * self.processes)
             position = Position(position.epoch + 1)

@@ -71,7 +71,6 @@ def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[
     names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
     paths = {split: folder / f"{split.split('.')[0]}.{language}" for split, language in names.items()}
     if not folder.is_dir():
-        root.mkdir(parents=True, exist_ok=True)
         with locked(root, "multi-task texts"), write_folder_atomically(folder) as unfinished:
             here = {split: unfinished / path.name for split, path in paths.items()}
             _write_pairs(recipe, corpus, parses, (here["train.source"], here["train.target"]))

@@ -112,12 +112,10 @@ class SentencePieces(Vocabulary):
         return cls(processor)
 
     def encode(self, text: str) -> Pieces:
-        if not hasattr(self._processor, "EncodeAsOffsetMapping"):
-            return self._encode_before_0_2_2(text)
-        cut = self._processor.Encode(text, out_type="offset_mapping")
-        return _pieces(cut["ids"], cut["offsets"])
-
-    def _encode_before_0_2_2(self, text: str) -> Pieces:
+        if hasattr(self._processor, "EncodeAsOffsetMapping"):
+            cut = self._processor.Encode(text, out_type="offset_mapping")
+            return _pieces(cut["ids"], cut["offsets"])
+        # SentencePiece before 0.2.2
         cut = self._processor.Encode(text, out_type="immutable_proto").pieces  # type: ignore
         return _pieces([piece.id for piece in cut], [(piece.begin, piece.end) for piece in cut])
 

@@ -112,7 +112,4 @@ def _expand(terms: Terms, edit: Tensor | None, neutral: float) -> Tensor:
 
 
 def _step_hook(outputs: list[Tensor]) -> Any:
-    def hook(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> None:
-        outputs.append(output)
-
-    return hook
+    return lambda module, inputs, output: outputs.append(output)

@@ -12,16 +12,34 @@ from synmt.data.vocabulary import PAD
 from synmt.model.variant import Syntax, Variant
 
 
-class Embedding(nn.Module):
+class PieceEmbedding(nn.Module):
+    """Embed pieces without scaling and positions, for recurrent models."""
+
+    def __init__(self, table: nn.Embedding, variants: Sequence[Variant] = ()) -> None:
+        super().__init__()
+        self.table = table
+        # a tuple, because the model or its layers register the variants as their modules
+        self._variants = tuple(variants)
+
+    def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
+        """Embed ids (B, T): (B, T, E)."""
+        return self.varied(self.table(ids), syntax)
+
+    def varied(self, x: Tensor, syntax: Syntax | None) -> Tensor:
+        """Let the variants edit the embeddings: (B, T, E) -> same."""
+        for variant in self._variants if syntax is not None else ():
+            x = variant.embed(x, syntax)  # (B, T, E)
+        return x
+
+
+class Embedding(PieceEmbedding):
     """Embed pieces, scaled by √D, and add positions (Vaswani et al., 2017, sections 3.4 and 3.5)."""
 
     positions: Tensor
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
-        super().__init__()
-        self.table, self.dropout = table, nn.Dropout(dropout)
-        # a tuple, because the layers register the variants as their modules
-        self._variants = tuple(variants)
+        super().__init__(table, variants)
+        self.dropout = nn.Dropout(dropout)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
@@ -29,29 +47,8 @@ class Embedding(nn.Module):
         last = first + ids.size(1)
         if last > self.positions.size(0):
             self.positions = sinusoids(2 * last, self.table.embedding_dim).to(self.positions)
-        x = self.table(ids) * math.sqrt(self.table.embedding_dim)  # (B, T, D)
-        if syntax is not None:
-            for variant in self._variants:
-                x = variant.embed(x, syntax)  # (B, T, D)
+        x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
         return self.dropout(x + self.positions[first:last])
-
-
-class PieceEmbedding(nn.Module):
-    """Embed pieces without scaling and positions, for recurrent models."""
-
-    def __init__(self, table: nn.Embedding, variants: Sequence[Variant] = ()) -> None:
-        super().__init__()
-        self.table = table
-        # a tuple, because the model registers the variants as its modules
-        self._variants = tuple(variants)
-
-    def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
-        """Embed ids (B, T): (B, T, E)."""
-        x = self.table(ids)  # (B, T, E)
-        if syntax is not None:
-            for variant in self._variants:
-                x = variant.embed(x, syntax)  # (B, T, E)
-        return x
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

@@ -118,19 +118,15 @@ def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> No
     ctx.save_for_backward(*inputs)
 
 
-def _marginals_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-    return _marginals_change(gradient, *ctx.saved_tensors), None, None
-
-
-def _log_partition_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-    return gradient[:, None, None] * _marginals(*ctx.saved_tensors), None, None
-
-
 _marginals.register_fake(lambda potentials, words, parents: potentials.new_empty(potentials.shape))
 _marginals_change.register_fake(lambda along, potentials, words, parents: potentials.new_empty(potentials.shape))
 _log_partition.register_fake(lambda potentials, words, parents: potentials.new_empty(len(potentials)))
-_marginals.register_autograd(_marginals_backward, setup_context=_save)
-_log_partition.register_autograd(_log_partition_backward, setup_context=_save)
+_marginals.register_autograd(
+    lambda ctx, gradient: (_marginals_change(gradient, *ctx.saved_tensors), None, None), setup_context=_save
+)
+_log_partition.register_autograd(
+    lambda ctx, gradient: (gradient[:, None, None] * _marginals(*ctx.saved_tensors), None, None), setup_context=_save
+)
 
 
 @dataclass(frozen=True)

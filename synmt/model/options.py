@@ -26,7 +26,9 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
             errors.append(_unknown_option(name, sorted(defaults), recipe.name, where))
             continue
         try:
-            options[name] = _convert(hints.get(name, Any), value)
+            # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a number
+            adapter = TypeAdapter(hints.get(name, Any), config=ConfigDict(strict=True, allow_inf_nan=False))
+            options[name] = adapter.validate_json(json.dumps(value))
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in error.errors())
@@ -40,12 +42,6 @@ def option_defaults(kind: type[Variant]) -> dict[str, Any]:
     """List the options of a variant, with their defaults."""
     parameters = inspect.signature(kind).parameters.values()
     return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-
-
-def _convert(hint: Any, value: Any) -> Any:
-    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a number
-    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
-    return adapter.validate_json(json.dumps(value))
 
 
 def _unknown_option(name: str, options: list[str], variant: str, where: str) -> SynmtError:

@@ -121,8 +121,7 @@ class Decoder(nn.Module):
         self.annotation_keys = nn.Linear(model_dim, model_dim, bias=False) if annotation == "separate" else None
         self.gate = Gate(model_dim) if annotation != "none" else None
         self.weights = nn.ModuleList(Weights() for _ in range(2 if annotation == "separate" else 1))
-        read = 3 if self.gate else 2
-        self.output = nn.Linear(read * model_dim, embedding_dim, bias=False)
+        self.output = nn.Linear((3 if self.gate else 2) * model_dim, embedding_dim, bias=False)
 
     def attended(self, memory: Memory) -> list[Attended]:
         """Project the states, and the annotations together with them or separately."""
@@ -151,8 +150,9 @@ class Decoder(nn.Module):
                 x = F.dropout(layers[-1][0], self.dropout, self.training)  # (N, D)
                 layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
             h = layers[-1][0]
-            reads = [one.read(h, weigh) for one, weigh in zip(attended, weights, strict=True)]
-            read = torch.cat(reads, -1)  # (N, D) or (N, 2D)
+            read = torch.cat(
+                [one.read(h, weigh) for one, weigh in zip(attended, weights, strict=True)], -1
+            )  # (N, D or 2D)
             if self.gate is not None and gated is not None:
                 context, annotation = read.chunk(2, -1)  # (N, D), (N, D)
                 read = torch.cat((context, h, self.gate(gated(h)) * annotation), -1)  # (N, 3D)

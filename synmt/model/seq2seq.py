@@ -84,8 +84,7 @@ class Seq2Seq(nn.Module):
         memory, source = self.remember(batch.source, batch.source_signals)
         target = self.syntax("target", batch.target_signals)
         states = self.decode(memory, batch.target_input, target)  # (B, T, D)
-        losses = {name: loss for side in (source, target) if side for name, loss in side.losses.items()}
-        return Output(states, losses)
+        return Output(states, {name: loss for side in (source, target) if side for name, loss in side.losses.items()})
 
 
 def _unique(signals: Iterable[Signal]) -> tuple[Signal, ...]:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
 from synmt.model.embedding import Embedding, piece_table
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
@@ -116,10 +117,8 @@ class TransformerState:
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
-        if sentences is None:
-            first = torch.arange(beams.size(0), device=beams.device)  # (B,)
-        else:
-            first = sentences  # (B',)
+        first = torch.arange(beams.size(0), device=beams.device) if sentences is None else sentences  # (B',)
+        if sentences is not None:
             self.mask = self.mask.index_select(0, sentences)
             self.source = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in self.source]
         rows = (first[:, None] * self.beams + beams).flatten()  # (B' K',)
@@ -150,11 +149,10 @@ class Transformer(Seq2Seq):
         layers = zip(recipe.heads_of("source"), source, strict=True)
         self.encoder = nn.ModuleList(EncoderLayer(recipe, heads, variants) for heads, variants in layers)
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
-        self.encoder_norm = _final_norm(recipe)
-        self.decoder_norm = _final_norm(recipe)
-        self.output = target_table
-        if recipe.embeddings == "separate":
-            self.output = piece_table(target_pieces, recipe.model_dim)
+        norms = (nn.LayerNorm(recipe.model_dim) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
+        self.encoder_norm, self.decoder_norm = norms
+        separate = recipe.embeddings == "separate"
+        self.output = piece_table(target_pieces, recipe.model_dim) if separate else target_table
 
     @property
     def output_weight(self) -> Tensor:
@@ -213,7 +211,3 @@ def _attend_to_source(
         return attention(queries, keys_values, mask).view_as(x)
 
     return source
-
-
-def _final_norm(recipe: ModelRecipe) -> nn.Module:
-    return nn.LayerNorm(recipe.model_dim) if recipe.norm == "pre" else nn.Identity()

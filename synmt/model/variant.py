@@ -110,8 +110,7 @@ class Variant(nn.Module):
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        before = syntax.losses.get(name, 0.0)
-        syntax.losses[name] = before + self.loss_weight * loss
+        syntax.losses[name] = syntax.losses.get(name, 0.0) + self.loss_weight * loss
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:

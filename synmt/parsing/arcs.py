@@ -124,10 +124,9 @@ def batch_arcs(batch: Sequence[Any], output: Sequence[Any], names: tuple[str, ..
         raise unsupported("its parser does not return the probabilities of relations")
     arcs, _, labels = output
     order, lengths = batch[11], batch[13]
-    sentences: list[Arcs] = []
-    for row, length in enumerate(lengths):
-        # a length includes the root; the padding after it gets probability from Stanza, too
-        sentences.append(joint_probabilities(arcs[row, :length, :length], labels[row, :length, :length], names))
+    # a length includes the root; the padding after it gets probability from Stanza, too
+    sizes = [(row, slice(length), slice(length)) for row, length in enumerate(lengths)]
+    sentences = [joint_probabilities(arcs[size], labels[size], names) for size in sizes]
     return _unsorted([_reversed(each) if backwards else each for each in sentences], order)
 
 

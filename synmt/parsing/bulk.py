@@ -117,16 +117,17 @@ def parse_file(
 
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
+
+    def warn(first: int, index: int, reason: str) -> None:
+        number = first + index
+        _logger.warning(f"line {number}: could not be parsed in one piece ({reason}); using a flat or joined tree")
+
     first = 1
     for lines in files.read_available_lines(stream, _WINDOW, where=where):
-        parses = parser.parse(lines, on_failure=partial(_warn, first))
+        parses = parser.parse(lines, on_failure=partial(warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
-
-
-def _warn(first: int, index: int, reason: str) -> None:
-    _logger.warning(f"line {first + index}: could not be parsed in one piece ({reason}); using a flat or joined tree")
 
 
 def _summary_path(target: Path) -> Path:
@@ -144,8 +145,6 @@ def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pa
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
         raise _not_overwritten("exists, and is not a finished file of `synmt parse`", target)
-    with files.reporting_os_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     with files.locked(folder, "these trees"):
         finished = list(folder.glob("[0-9]*"))
         if finished and state.exists() and state.read_text() != fingerprint:
@@ -213,9 +212,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary = Summary(
         parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=files.sha256(target)
     )
-    with files.write_atomically(_summary_path(target)) as stream:
-        json.dump(vars(summary), stream, indent=2)
-        stream.write("\n")
+    files.write_json(_summary_path(target), vars(summary), indent=2)
     return summary
 
 

@@ -149,12 +149,19 @@ class StanzaParser:
                 parses[line] = parse
                 if reason:
                     failures[line] = reason
-            _stop_if_all_failed(batch, failures)
+            # after the loss of a GPU every line fails: no corpus is better than a corpus of flat trees
+            if len(batch) >= 8 and all(line in failures for line in batch):
+                raise SynmtError(
+                    f"the parser fails on every line ({failures[batch[0]]})",
+                    do="Fix the cause, or choose another --device, and run the same command again",
+                )
         for index, line in enumerate(lines):
             if on_failure and line in failures:
                 on_failure(index, failures[line])
         if self.arcs:
-            parses = {line: _with_some_arcs(parse) for line, parse in parses.items()}
+            # the arcs of a flat tree are certain; a line without words has none
+            bare = {line: parse for line, parse in parses.items() if parse.arcs is None and len(parse)}
+            parses |= {line: replace(parse, arcs=certain_arcs(parse)) for line, parse in bare.items()}
         return [parses[line] for line in lines]
 
     def _parse_batch(self, batch: list[str]) -> list[tuple[Parse, str]]:
@@ -193,8 +200,7 @@ class StanzaParser:
         except SynmtError:
             raise
         except FileNotFoundError as error:
-            file = str(error.filename or error)
-            raise stanza_models.missing(self.model, self.folder, self.language, file) from error
+            raise stanza_models.missing(self.model, self.folder, self.language, str(error.filename or error)) from error
         except Exception as error:
             raise SynmtError(
                 f"cannot load the Stanza model for '{self.language}', package '{self.package}'"
@@ -202,17 +208,3 @@ class StanzaParser:
                 where=str(self.folder),
                 do="Check language, package and device; download or copy the model again if its files are damaged",
             ) from error
-
-
-def _stop_if_all_failed(batch: list[str], failures: Mapping[str, str]) -> None:
-    # after the loss of a GPU every line fails: no corpus is better than a corpus of flat trees
-    if len(batch) >= 8 and all(line in failures for line in batch):
-        raise SynmtError(
-            f"the parser fails on every line ({failures[batch[0]]})",
-            do="Fix the cause, or choose another --device, and run the same command again",
-        )
-
-
-def _with_some_arcs(parse: Parse) -> Parse:
-    """Make the arcs of a flat tree certain; a line without words has no arcs."""
-    return replace(parse, arcs=certain_arcs(parse)) if parse.arcs is None and len(parse) else parse

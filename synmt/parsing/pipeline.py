@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,15 +72,11 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
 
-    def faster(weighted: Any) -> Any:
-        return cheapest_first(chuliu_edmonds, weighted)
-
     processors = pipeline.processors
-    with isolated(), replaced(model, "chuliu_edmonds_one_root", faster):
+    with isolated(), replaced(model, "chuliu_edmonds_one_root", partial(cheapest_first, chuliu_edmonds)):
         text = "\n\n".join(map(evenly_spaced, batch))
         document = processors["tokenize"].process(text)
-        longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)
-        if longest > LONGEST:
+        if any(len(sentence.tokens) > LONGEST for sentence in document.sentences):
             document = Document(split_long(document.to_dict()), text)
         for name in ("mwt", "pos", "lemma"):
             if name in processors:

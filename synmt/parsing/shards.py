@@ -115,19 +115,13 @@ def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
         on_failure=lambda index, reason: failures.update({shard.first + new[index]: reason}),
     )
     rows = dict(zip(new, map(format_rows, parses), strict=True))
-    with files.write_atomically(_file(folder, shard)) as stream:
+    path = _file(folder, shard.number)
+    with files.write_atomically(path) as stream:
         for index, line in enumerate(shard.lines):
             stream.write(format_comments(line, shard.first + index) + rows.get(index, "\n"))
-    manifest = Manifest(
-        lines=len(shard.lines),
-        words=sum(map(len, parses)),
-        fingerprint=parser.fingerprint,
-        input=shard.digest(),
-        output=files.sha256(_file(folder, shard)),
-        failures=failures,
-    )
-    with files.write_atomically(_file(folder, shard).with_suffix(".json")) as stream:
-        json.dump(asdict(manifest), stream)
+    words, output = sum(map(len, parses)), files.sha256(path)
+    manifest = Manifest(len(shard.lines), words, parser.fingerprint, shard.digest(), output, failures)
+    files.write_json(path.with_suffix(".json"), asdict(manifest))
     return manifest
 
 
@@ -135,7 +129,7 @@ def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | N
     """Read the manifest of a shard that an earlier run finished; None if the shard must be parsed."""
     try:
         manifest = read_manifest(folder, shard.number)
-        is_complete = files.sha256(_file(folder, shard)) == manifest.output
+        is_complete = files.sha256(_file(folder, shard.number)) == manifest.output
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return manifest if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None
@@ -143,7 +137,7 @@ def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | N
 
 def read_manifest(folder: Path, number: int) -> Manifest:
     """Read the manifest of a shard."""
-    values = json.loads((folder / f"{number:06d}.json").read_text(encoding="utf-8"))
+    values = json.loads(_file(folder, number).with_suffix(".json").read_text(encoding="utf-8"))
     return Manifest(**{**values, "failures": {int(line): reason for line, reason in values["failures"].items()}})
 
 
@@ -161,7 +155,7 @@ def join_shards(folder: Path, shards: int) -> Iterator[FinishedBlock]:
     recent: Recent[tuple[str, str]] = Recent()
     for number in range(1, shards + 1):
         failures = read_manifest(folder, number).failures
-        text = (folder / f"{number:06d}.conllu").read_bytes().decode("utf-8")
+        text = _file(folder, number).read_bytes().decode("utf-8")
         for block in text.split("\n\n")[:-1]:
             comments, _, rows = block.partition("\n1\t")
             rows = f"1\t{rows}\n" if rows else ""
@@ -174,5 +168,5 @@ def join_shards(folder: Path, shards: int) -> Iterator[FinishedBlock]:
             yield FinishedBlock(f"{comments}\n{rows}\n", rows.count("\n"), reason)
 
 
-def _file(folder: Path, shard: Shard) -> Path:
-    return folder / f"{shard.number:06d}.conllu"
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"{number:06d}.conllu"

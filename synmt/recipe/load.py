@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -17,6 +18,9 @@ from pydantic import ValidationError
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml import load_yaml, parse_yaml_value
+
+_TYPE = re.compile(r"^(?:int|function-after)$|\[")
+"""The name of a type, in pydantic's location of a problem."""
 
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
@@ -123,7 +127,7 @@ def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         unknown = problem["type"] == "extra_forbidden"
         # an unknown key comes last, and may look like one of the type names in the location of a union's value
         end = len(problem["loc"]) - unknown
-        keys = [part for i, part in enumerate(problem["loc"]) if i >= end or not _is_type_name(part)]
+        keys = [part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))]
         place = (*keys, unknown)
         message = str(problem["msg"]).removeprefix("Value error, ")
         message = message[0].lower() + message[1:]
@@ -131,10 +135,6 @@ def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
             message = f"{joined[place]['msg']}, or {message}"
         joined[place] = {**problem, "loc": keys, "msg": message}
     return list(joined.values())
-
-
-def _is_type_name(part: str | int) -> bool:
-    return part in ("int", "function-after") or "[" in str(part)
 
 
 def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:

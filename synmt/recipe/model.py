@@ -68,8 +68,12 @@ class ModelRecipe(StrictModel):
     def _fill_in_size(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        _check_keys(given)
-        sizes = LSTM_SIZES if given.get("architecture") == "lstm" else SIZES
+        architecture = given.get("architecture", "transformer")
+        if foreign := sorted(_foreign(architecture) & given.keys()):
+            other = "transformer" if architecture == "lstm" else "lstm"
+            what = f"{', '.join(foreign)} belongs to architecture: {other}"
+            raise ValueError(f"{what}, but this model is a {architecture}")
+        sizes = LSTM_SIZES if architecture == "lstm" else SIZES
         preset = dict(sizes.get(str(given.get("size", "base")), {}))
         layers = preset.pop("layers", None)
         if layers is not None:
@@ -108,10 +112,3 @@ class ModelRecipe(StrictModel):
 
 def _foreign(architecture: Any) -> set[str]:
     return _OF_TRANSFORMERS if architecture == "lstm" else _OF_LSTMS
-
-
-def _check_keys(given: Mapping[str, Any]) -> None:
-    architecture = given.get("architecture", "transformer")
-    if foreign := sorted(_foreign(architecture) & given.keys()):
-        other = "transformer" if architecture == "lstm" else "lstm"
-        raise ValueError(f"{', '.join(foreign)} belongs to architecture: {other}, but this model is a {architecture}")

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from synmt.recipe.data import CorpusRecipe, FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, VocabularyRecipe
 from synmt.recipe.model import ModelRecipe
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]
+_Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
 
 
-class VariantRecipe(BaseModel):
+class VariantRecipe(StrictModel):
     """One variant and its place in the model. All other keys are options of the variant."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="allow", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
-    )
+    model_config = ConfigDict(extra="allow")
 
     name: str
     """A file in synmt/model/variants, or the dotted path of another module."""
@@ -135,11 +134,7 @@ class DecodingRecipe(StrictModel):
 class EvaluationRecipe(StrictModel):
     """How the test sets are scored."""
 
-    metrics: tuple[Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"], ...] = (
-        "bleu",
-        "chrf",
-        "ter",
-    )
+    metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
     """Metrics of `synmt score` that need only references."""
     tokenize: str = "13a"
     """sacreBLEU's tokenizer for BLEU; `none` for tokenized text."""

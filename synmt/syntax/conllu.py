@@ -90,8 +90,7 @@ def format_rows(parse: Parse) -> str:
     tags = parse.tags or ["_"] * len(parse)
     arcs = format_arcs(parse.arcs, len(parse))
     columns = (parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
-    rows = zip(*columns, strict=True)
-    return "".join(_row(index, *row) for index, row in enumerate(rows)) + "\n"
+    return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
 
 
 def _row(

@@ -169,7 +169,8 @@ def _parents(where: str, rows: list[_Row]) -> list[int]:
         what = f"token {second + 1} ('{rows[second].form}') is a second root after token {roots[0] + 1}"
         raise _malformed(rows[second].where, what, "A sentence has one")
     if rows and depths(parents) is None:
-        token = _in_cycle(parents)
+        above = ancestors(np.array(parents))
+        token = next(word for word, parent in enumerate(parents) if parent != word and above[parent, word])
         what = f"token {token + 1} ('{rows[token].form}') is in a cycle: its heads lead back to it"
         raise _malformed(rows[token].where, what)
     assert roots or not rows, where
@@ -187,8 +188,7 @@ def _arcs(rows: list[_Row]) -> Arcs | None:
     entries = [each for each in per_word if each is not None]
     if entries and len(entries) < len(rows):
         missing = per_word.index(None)
-        what = "has no `Arcs=` in MISC, but other tokens of the sentence have"
-        raise _bad_arcs(rows[missing], missing + 1, what)
+        raise _bad_arcs(rows[missing], missing + 1, "has no `Arcs=` in MISC, but other tokens of the sentence have")
     return arcs_from_entries(entries) if entries else None
 
 
@@ -199,11 +199,6 @@ def _bad_arcs(row: _Row, number: int, what: str) -> SynmtError:
         allowed="A token's arcs look like `Arcs=2:nsubj:0.97,0:root:0.02`: head, relation, probability",
         do="Fix the file or parse the text again with `synmt parse --arcs`",
     )
-
-
-def _in_cycle(parents: list[int]) -> int:
-    above = ancestors(np.array(parents))
-    return next(word for word, parent in enumerate(parents) if parent != word and above[parent, word])
 
 
 def _malformed(where: str, what: str, allowed: str = "") -> SynmtError:

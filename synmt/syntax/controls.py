@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import IntArray
 from synmt.errors import UsageError
 from synmt.syntax.arcs import with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
@@ -58,12 +58,18 @@ class Control:
         """Make the tree to read; the random numbers depend on the seed and the key of the sentence only."""
         if self.idle or not len(parse):
             return parse
-        random = _generator(self.seed, key)
+        # Python's hash of bytes differs between processes
+        digest = blake2b(b"%d:" % self.seed + key, digest_size=16).digest()
+        random = np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
         tree = _replacement(parse, self.kind, random)
         parents = _rewired(tree.parents, self.rewire, random)
         changed = (parents != tree.parents) | (self.kind != "none")  # (W,)
         tree = replace(tree, parents=parents)
-        return tree if parse.arcs is None else replace(tree, arcs=_certain_where(changed, tree, parse.arcs))
+        if parse.arcs is None:
+            return tree
+        # the arcs of the changed words are certain; the others keep their probabilities
+        kept = parse.arcs[~changed[parse.arcs.words]]
+        return replace(tree, arcs=with_certain_arcs(kept, np.flatnonzero(changed), parents, tree.relations))
 
 
 def certain_arcs(parse: Parse) -> Arcs:
@@ -76,12 +82,6 @@ def certain_arcs(parse: Parse) -> Arcs:
         probabilities=np.ones(len(parse), dtype=np.float32),
         names=names,
     )
-
-
-def _generator(seed: int, key: bytes) -> np.random.Generator:
-    # Python's hash of bytes differs between processes
-    digest = blake2b(b"%d:" % seed + key, digest_size=16).digest()
-    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
 def _replacement(parse: Parse, kind: ControlKind, random: np.random.Generator) -> Parse:
@@ -134,8 +134,3 @@ def _rewired(parents: IntArray, probability: float, random: np.random.Generator)
             # the words of the moved subtree keep their ancestors inside it, and get those of the new parent
             above[below] = above[below] & below | above[parent]
     return parents
-
-
-def _certain_where(changed: BoolArray, tree: Parse, arcs: Arcs) -> Arcs:
-    """Make the arcs of the tree certain for the changed words (W,); the others keep their probabilities."""
-    return with_certain_arcs(arcs[~changed[arcs.words]], np.flatnonzero(changed), tree.parents, tree.relations)

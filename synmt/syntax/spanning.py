@@ -26,14 +26,10 @@ def maximum_spanning_tree(scores: npt.NDArray[np.floating]) -> IntArray:
     assert (scores < np.inf).all(), "a score is NaN or infinite"
     losses = _losses(scores.astype(np.float64))  # (W, W)
     parents = _best_tree(losses, penalty=0.0)  # (W,)
-    if _roots(parents) > 1:
+    if (parents == np.arange(len(parents))).sum() > 1:
         # more than all arcs of a tree can lose together
         parents = _best_tree(losses, penalty=1.0 - len(losses) * losses.min())
     return parents
-
-
-def _roots(parents: IntArray) -> int:
-    return int((parents == np.arange(len(parents))).sum())
 
 
 def _losses(scores: Scores) -> Scores:

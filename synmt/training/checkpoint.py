@@ -46,9 +46,14 @@ def save_checkpoint(
     run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 ) -> None:
     """Write all that training needs to continue from a step."""
+    tensors = {
+        f"{name}/{key}": tensor
+        for name, parameter in model.named_parameters()
+        for key, tensor in optimizer.state.get(parameter, {}).items()
+    }
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
-        save_tensors(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
+        save_tensors(tensors, folder / "optimizer.safetensors")
         with reporting_os_errors(folder):
             (folder / "state.json").write_text(json.dumps(dict(state), indent=1), encoding="utf-8")
 
@@ -76,7 +81,8 @@ def parse_state(values: Mapping[str, Any], checkpoint: Path) -> TrainingState:
 def regular_checkpoints(run: Run, settings: TrainingRecipe) -> list[Path]:
     """List the scheduled checkpoints, oldest first, without those that an interruption left."""
     every = (settings.save_every, settings.validate_every, settings.max_steps)
-    return [folder for folder in run.checkpoints() if any(_step(folder) % interval == 0 for interval in every)]
+    steps = {folder: int(folder.name.removeprefix("step-")) for folder in run.checkpoints()}
+    return [folder for folder, step in steps.items() if any(step % interval == 0 for interval in every)]
 
 
 def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> None:
@@ -89,15 +95,3 @@ def drop_checkpoints(run: Run, settings: TrainingRecipe, *, best_step: int) -> N
     for folder in steps:
         if folder not in needed:
             shutil.rmtree(folder)
-
-
-def _step(checkpoint: Path) -> int:
-    return int(checkpoint.name.removeprefix("step-"))
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    return {
-        f"{name}/{key}": tensor
-        for name, parameter in model.named_parameters()
-        for key, tensor in optimizer.state.get(parameter, {}).items()
-    }

@@ -18,7 +18,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, states: Tensor, weight: Tensor, targets: Tensor, smoothing: float, wants_gradient: bool
     ) -> tuple[Tensor, Tensor]:
-        dtype = torch.get_autocast_dtype(states.device.type) if _autocasting(states) else weight.dtype
+        kind = states.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
         pieces = weight.size(0)
@@ -26,7 +27,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         likelihood = states.new_zeros((), dtype=torch.float64)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
-        rows = max(1, BLOCKS[states.device.type] // pieces)
+        rows = max(1, BLOCKS[kind] // pieces)
         for first in range(0, len(states), rows):
             block = slice(first, first + rows)
             logits = product(states_[block], weight_).to(exact)  # (n, V)
@@ -67,7 +68,3 @@ def smoothed_cross_entropy(
     """
     wants_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
     return _SmoothedCrossEntropy.apply(states, weight, targets, smoothing, wants_gradient)  # type: ignore[return-value]
-
-
-def _autocasting(states: Tensor) -> bool:
-    return torch.is_autocast_enabled(states.device.type)

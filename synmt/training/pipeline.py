@@ -44,11 +44,7 @@ _logger = logging.getLogger(__name__)
 
 
 def prepare(
-    recipe: str | Path | Recipe,
-    overrides: Iterable[str] = (),
-    *,
-    data: str | Path = "data",
-    source_trees: bool = False,
+    recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
 ) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
@@ -99,7 +95,6 @@ def train(
                 # before the run folder is written: if data are missing, the recipe may still be changed
                 prepared = yield from prepare_data(loaded, requirements, Path(data))
                 if processes.rank == 0:
-                    run.folder.mkdir(parents=True, exist_ok=True)
                     stack.enter_context(locked(run.folder, "this run"))
                     begin_run(run, loaded, prepared, overwrite=overwrite)
             end = yield from _train(run, loaded, prepared, processes, stop)

@@ -14,7 +14,7 @@ from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MetricOptions, make_metric
-from synmt.files import read_lines, write_atomically
+from synmt.files import read_lines, write_atomically, write_json
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
@@ -26,12 +26,12 @@ from synmt.training.tree_requirements import all_given_trees, given_trees, tree_
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
     """Name the test sets whose translations are missing from a finished run, or were made from other files."""
     before, now = run.recipe().corpus.test, recipe.corpus.test
-    names = test_names(recipe.corpus, recipe.source, recipe.target)
-    return [name for name in names if not _is_scored(run.test_folder(name)) or before.get(name) != now.get(name)]
 
+    def is_scored(name: str) -> bool:
+        files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
+        return before.get(name) == now.get(name) and all((run.test_folder(name) / file).is_file() for file in files)
 
-def _is_scored(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in ("source.txt", "reference.txt", "hypothesis.txt", "scores.json"))
+    return [name for name in test_names(recipe.corpus, recipe.source, recipe.target) if not is_scored(name)]
 
 
 def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
@@ -77,8 +77,7 @@ def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, sources: list[s
     for name in recipe.evaluation.metrics:
         score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
-    with write_atomically(folder / "scores.json") as out:
-        json.dump(values, out, indent=1)
+    write_json(folder / "scores.json", values, indent=1)
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:

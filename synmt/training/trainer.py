@@ -66,7 +66,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState()
         self.stop = threading.Event()
-        self._stopping = False
+        self._stopping, self._alone = False, self.processes.count == 1
         self._autocast = autocast(device, self.settings.precision)
         self._meter = Meter(self.device, overflow=self.scaler.is_enabled())
         if self.settings.compile:
@@ -113,13 +113,13 @@ class Trainer:
     def update(self, batches: Sequence[Batch]) -> Update:
         """Update the weights once with the gradients of a few batches, which are on the device already."""
         self.state.step += 1
-        torch.manual_seed(_seed(self.settings.seed, self.state.step, self.processes.rank))
+        seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
+        torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches]
-        model_dim, decays = self.recipe.model.model_dim, self.state.decays
-        rate = learning_rate(self.state.step, self.settings, model_dim, decays=decays)
+        rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
         norm = self._step_optimizer(rate, losses)
         return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
 
@@ -137,14 +137,10 @@ class Trainer:
 
     def _sum_tokens(self, mine: int) -> int:
         """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
-        stop = self.stop.is_set()
-        tokens, stops = (mine, int(stop)) if self._alone else self.processes.sum(mine, int(stop))
+        stop = int(self.stop.is_set())
+        tokens, stops = (mine, stop) if self._alone else self.processes.sum(mine, stop)
         self._stopping = stops > 0
         return tokens
-
-    @property
-    def _alone(self) -> bool:
-        return self.processes.count == 1
 
     def _accumulate(self, batch: Batch, tokens: int) -> dict[str, Tensor]:
         with _reporting_full_memory(batch):
@@ -236,7 +232,3 @@ def _reporting_full_memory(batch: Batch) -> Iterator[None]:
             do="Lower training.batch_tokens and raise training.accumulate by the same factor, or filter long lines "
             "(filters.max_pieces)",
         ) from error
-
-
-def _seed(*parts: int) -> int:
-    return int(np.random.SeedSequence(parts).generate_state(1, np.uint64)[0] >> 1)

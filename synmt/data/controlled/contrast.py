@@ -145,8 +145,7 @@ def _wrong_particle(example: ControlledExample, verb: Verb) -> str:
 
 
 def _verb_index(example: ControlledExample, predicate: Predicate) -> int:
-    changed = replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS))
-    return _index(example, predicate, changed)
+    return _index(example, predicate, replace(predicate, verb=replace(predicate.verb, **_OTHER_FORMS)))
 
 
 def _index(example: ControlledExample, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> int:

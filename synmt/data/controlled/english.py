@@ -93,18 +93,14 @@ def _clause(clause: Clause, relation: str, antecedent: NounPhrase | None = None)
         verb.before.append(Node("who" if antecedent.noun.person else "that", "PRON", role))
     if clause.subject:
         verb.before.append(noun_phrase(clause.subject, "nsubj"))
-    _add_auxiliary(verb, clause.tense)
+    if clause.tense in _AUXILIARIES:
+        verb.before.append(Node(_AUXILIARIES[clause.tense], "AUX", "aux", finite=True))
     for other in others:
         conjunct = _predicate(other, clause.tense, plural, "conj")
         conjunct.before.append(Node("and", "CCONJ", "cc"))
         verb.after.append(conjunct)
     _add_subordinate(verb, clause.subordinate)
     return verb
-
-
-def _add_auxiliary(verb: Node, tense: Tense) -> None:
-    if tense in _AUXILIARIES:
-        verb.before.append(Node(_AUXILIARIES[tense], "AUX", "aux", finite=True))
 
 
 def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
@@ -122,8 +118,7 @@ def _add_subordinate(verb: Node, subordinate: SubordinateClause | None) -> None:
 
 def _predicate(predicate: Predicate, tense: Tense, plural: bool, relation: str) -> Node:
     verb = predicate.verb
-    node = Node(_form(verb, tense, plural), "VERB", relation, entry=verb)
-    node.finite = tense not in _AUXILIARIES
+    node = Node(_form(verb, tense, plural), "VERB", relation, entry=verb, finite=tense not in _AUXILIARIES)
     if verb.particle:
         node.after.append(Node(verb.particle, "ADP", "compound:prt"))
     if predicate.recipient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synmt.data.controlled.lexicon import ADVERBS, CONJUNCTIONS, Adjective, Case, Noun, Verb
+from synmt.data.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
 from synmt.data.controlled.meaning import (
     Clause,
     NounPhrase,
@@ -111,15 +111,10 @@ def _subordinate(subordinate: SubordinateClause) -> list[str]:
 
 def _relative(relative: RelativeClause, antecedent: NounPhrase) -> list[str]:
     clause = relative.clause
-    pronoun = _PRONOUNS[_pronoun_case(clause)][_column(antecedent)]
+    case = _object_case(clause.predicates[0].verb) if clause.subject else "nominative"
+    pronoun = _PRONOUNS[case][_column(antecedent)]
     plural = clause.subject.agrees_as_plural if clause.subject else antecedent.plural
     return [",", *_final(clause, [pronoun], plural=plural), ","]
-
-
-def _pronoun_case(clause: Clause) -> Case:
-    if clause.subject is None:
-        return "nominative"
-    return _object_case(clause.predicates[0].verb)
 
 
 def _parts(predicate: Predicate, tense: Tense, plural: bool) -> _Parts:
@@ -146,13 +141,10 @@ def finite(verb: Verb, tense: Tense, plural: bool) -> str:
     if tense == "present":
         return verb.plural if plural else verb.singular
     if tense == "past":
-        return verb.preterite + _plural_of_preterite(verb) if plural else verb.preterite
+        ending = "n" if verb.preterite.endswith("e") else "en"
+        return verb.preterite + ending * plural
     pair = _PLUPERFECT[verb.auxiliary] if tense == "pluperfect" else _MODALS[tense]
     return pair[plural]
-
-
-def _plural_of_preterite(verb: Verb) -> str:
-    return "n" if verb.preterite.endswith("e") else "en"
 
 
 def _tail(verb: Verb, tense: Tense) -> list[str]:
@@ -164,16 +156,15 @@ def _tail(verb: Verb, tense: Tense) -> list[str]:
 def _preposition_phrase(phrase: PrepositionPhrase) -> list[str]:
     preposition = phrase.preposition
     first, *rest = noun_phrase(phrase.phrase, preposition.case)
-    if (preposition.german, first) in _CONTRACTIONS:
-        return [_CONTRACTIONS[preposition.german, first], *rest]
-    return [preposition.german, first, *rest]
+    contraction = _CONTRACTIONS.get((preposition.german, first))
+    return [contraction, *rest] if contraction else [preposition.german, first, *rest]
 
 
 def noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
     """Decline a noun phrase with its article, adjective and modifiers."""
     words = [_article(phrase, case)]
     if phrase.adjective:
-        words.append(_adjective(phrase.adjective, phrase, case))
+        words.append(phrase.adjective.german + _ending(f"after {_DECLENSION[phrase.determiner]}", phrase, case))
     words.append(_noun(phrase.noun, phrase.plural, case))
     for modifier in phrase.modifiers:
         is_relative = isinstance(modifier, RelativeClause)
@@ -198,10 +189,6 @@ def _article(phrase: NounPhrase, case: Case) -> str:
         # the articles are the relative pronouns, except for the dative plural
         return _PRONOUNS[case][_column(phrase)].replace("denen", "den")
     return _STEMS[phrase.determiner] + _ending(_DECLENSION[phrase.determiner], phrase, case)
-
-
-def _adjective(adjective: Adjective, phrase: NounPhrase, case: Case) -> str:
-    return adjective.german + _ending(f"after {_DECLENSION[phrase.determiner]}", phrase, case)
 
 
 def _noun(noun: Noun, plural: bool, case: Case) -> str:

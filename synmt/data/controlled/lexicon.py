@@ -8,7 +8,7 @@ kinds: one letter for each class of a noun; they determine which words it can be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Case = Literal["nominative", "accusative", "dative"]
 Pattern = Literal["alone", "accusative", "dative", "both", "clause"]
@@ -181,26 +181,16 @@ through durch accusative - l
 """
 
 
-def _noun(row: list[str]) -> Noun:
-    return Noun(*row[:6], weak=row[6:] == ["weak"])
+def _rows(table: str) -> list[list[Any]]:
+    """Read the cells of each row: `-` is empty, `_` is a blank, and `|` separates the languages."""
+    rows = (line.replace("|", "").split() for line in table.strip().splitlines())
+    return [[cell.replace("_", " ").replace("-", "") for cell in row] for row in rows]
 
 
-def _verb(row: list[str]) -> Verb:
-    return Verb(*("" if cell == "-" else cell for cell in row if cell != "|"))  # type: ignore[arg-type]
-
-
-def _preposition(row: list[str]) -> Preposition:
-    return Preposition(*(cell.replace("_", " ").replace("-", "") for cell in row))  # type: ignore[arg-type]
-
-
-def _rows(table: str) -> list[list[str]]:
-    return [line.split() for line in table.strip().splitlines()]
-
-
-NOUNS = [_noun(row) for row in _rows(_NOUNS)]
-VERBS = [_verb(row) for row in _rows(_VERBS)]
+NOUNS = [Noun(*row[:6], weak=row[6:] == ["weak"]) for row in _rows(_NOUNS)]
+VERBS = [Verb(*row) for row in _rows(_VERBS)]
 ADJECTIVES = [Adjective(*row) for row in _rows(_ADJECTIVES)]
-PREPOSITIONS = [_preposition(row) for row in _rows(_PREPOSITIONS)]
+PREPOSITIONS = [Preposition(*row) for row in _rows(_PREPOSITIONS)]
 CONJUNCTIONS = {
     "that": "dass",
     "because": "weil",

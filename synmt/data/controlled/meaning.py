@@ -95,24 +95,20 @@ def predicates(sentence: Sentence) -> list[Predicate]:
     return [part for part in _parts(sentence) if isinstance(part, Predicate)]
 
 
-def replace_part(sentence: Sentence, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> Sentence:
+def replace_part(whole: Any, part: NounPhrase | Predicate, other: NounPhrase | Predicate) -> Any:
     """Put another phrase or predicate in the place of one; `part` is compared by identity, not by value."""
-    return _replaced(sentence, part, other)
+    if whole is part:
+        return other
+    if isinstance(whole, tuple):
+        return tuple(replace_part(inner, part, other) for inner in whole)
+    values = {name: replace_part(inner, part, other) for name, inner in _values(whole).items()}
+    return replace(whole, **values) if values else whole
 
 
 def _parts(whole: Any) -> Iterator[Any]:
     yield whole
     for inner in whole if isinstance(whole, tuple) else _values(whole).values():
         yield from _parts(inner)
-
-
-def _replaced(whole: Any, part: object, other: object) -> Any:
-    if whole is part:
-        return other
-    if isinstance(whole, tuple):
-        return tuple(_replaced(inner, part, other) for inner in whole)
-    values = {name: _replaced(inner, part, other) for name, inner in _values(whole).items()}
-    return replace(whole, **values) if values else whole
 
 
 def _values(whole: Any) -> dict[str, Any]:

@@ -85,8 +85,7 @@ class Phrases:
         """
         noun = self.noun(kinds)
         plural = self.chance(0.5) if plural is None else plural
-        determiners = _DETERMINERS[plural] + ("my",) * ("k" in noun.kinds)
-        determiner = self.choose(determiners)
+        determiner = self.choose(_DETERMINERS[plural] + ("my",) * ("k" in noun.kinds))
         fitting = [adjective for adjective in ADJECTIVES if self.fits(adjective.english, adjective.kinds, noun.kinds)]
         adjective = self.choose(fitting) if self.chance(self.adjective_rate()) else None
         if adjective:
@@ -143,20 +142,19 @@ class Phrases:
 
     def preposition_phrase(self, noun: Noun, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
         """Draw a preposition phrase that can follow a noun."""
-        fitting = [each for each in PREPOSITIONS if self.fits(each.english, each.before, noun.kinds)]
-        preposition = self.choose(fitting)
+        preposition = self.choose([p for p in PREPOSITIONS if self.fits(p.english, p.before, noun.kinds)])
         self.used.add(preposition.english)
         return self.joined(preposition, chain[0], chain[1:], style)
 
     def joined(self, preposition: Preposition, plural: bool, chain: Sequence[bool], style: Style) -> PrepositionPhrase:
         """Draw a preposition phrase with this preposition."""
-        phrase = self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
-        return PrepositionPhrase(preposition, phrase)
+        return PrepositionPhrase(
+            preposition, self.noun_phrase(preposition.after, plural=plural, chain=chain, style=style)
+        )
 
     def relative(self, noun: Noun, chain: Sequence[bool]) -> RelativeClause:
         """Draw a relative clause; a thing is always its object."""
-        can_act = any(kind in "pa" for kind in noun.kinds)
-        if can_act and self.chance(0.5):
+        if any(kind in "pa" for kind in noun.kinds) and self.chance(0.5):
             return self.subject_relative(noun, chain)
         return self.object_relative(noun, chain)
 
