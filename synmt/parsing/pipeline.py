@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, parses_of, split_long
 from synmt.parsing.models import PROCESSORS
-from synmt.parsing.single_root import cheapest_first
-from synmt.parsing.stanza_internals import checked_version, replaced
+from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced
 from synmt.syntax.parse import Parse
 from synmt.syntax.whitespace import evenly_spaced
 
@@ -71,11 +71,8 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
 
-    def faster(weighted: Any) -> Any:
-        return cheapest_first(chuliu_edmonds, weighted)
-
     processors = pipeline.processors
-    with isolated(), replaced(model, "chuliu_edmonds_one_root", faster):
+    with isolated(), replaced(model, "chuliu_edmonds_one_root", partial(cheapest_first, chuliu_edmonds)):
         text = "\n\n".join(map(evenly_spaced, batch))
         document = processors["tokenize"].process(text)
         longest = max((len(sentence.tokens) for sentence in document.sentences), default=0)

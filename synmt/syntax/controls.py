@@ -66,6 +66,10 @@ class Control:
         return tree if parse.arcs is None else replace(tree, arcs=_certain_where(changed, tree, parse.arcs))
 
 
+UNCHANGED = Control()
+"""Leaves every tree as it is."""
+
+
 def certain_arcs(parse: Parse) -> Arcs:
     """Make the arcs of the tree itself, with probability 1."""
     names = tuple(dict.fromkeys(parse.relations))
