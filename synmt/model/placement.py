@@ -105,7 +105,7 @@ def _at(where: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise UsageError(error.what, where=where, allowed=error.allowed, do=error.do) from None
+        raise error.with_(where=where) from None
 
 
 def _check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
