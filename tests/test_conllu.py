@@ -8,8 +8,9 @@ import pytest
 
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
-from synmt.syntax.multiword import depths, leading_words, token_parents
+from synmt.syntax.merging import leading_words, token_parents
 from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.trees import depths
 
 LINE = "The monkey eats a banana"
 MONKEY = Parse(

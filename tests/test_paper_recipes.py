@@ -12,7 +12,7 @@ from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, varian
 from synmt.data.known_corpora import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
 from synmt.recipe.data import FilterRecipe
-from synmt.recipe.yaml import load_yaml
+from synmt.recipe.load import load_yaml
 from synmt.training.schedule import learning_rate
 
 WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k-tiny", "tanaka-enja-base"}

@@ -20,10 +20,9 @@ from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.recipe.data import ParserRecipe, TasksRecipe
-from synmt.recipe.load import check_recipe, load_recipe
+from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
-from synmt.recipe.yaml import load_yaml, parse_yaml_value
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Arcs

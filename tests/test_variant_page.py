@@ -15,7 +15,7 @@ import torch
 from small import batch_for, random_example, small_model
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.recipe.yaml import load_yaml
+from synmt.recipe.load import load_yaml
 from synmt.syntax.trees import tree_distances
 
 ROOT = Path(__file__).parents[1]

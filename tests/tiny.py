@@ -16,7 +16,7 @@ import numpy as np
 
 from synmt.cli import main
 from synmt.data.controlled import corpus as controlled
-from synmt.recipe.yaml import dump_yaml
+from synmt.recipe.load import dump_yaml
 from synmt.syntax.parse import Parse
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from synmt.syntax.whitespace import without_breaks
+from synmt.syntax.parse import without_breaks
 
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 forbids, even as references."""

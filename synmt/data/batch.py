@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from synmt.data.corpus import Example
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
 from synmt.recipe.data import ParserRecipe
-from synmt.syntax.controls import Control, certain_arcs
+from synmt.syntax.controls import UNCHANGED, Control, certain_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.signals import Signal
 
@@ -71,7 +71,7 @@ class Reading:
     """
 
     signals: Sequence[Signal] = ()
-    control: Control = field(default_factory=Control)
+    control: Control = UNCHANGED
     certain: bool = False
 
     @property
@@ -82,8 +82,10 @@ class Reading:
 
 def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
     """Combine signals with the control of a recipe; gold trees and the parser's trees stay unchanged."""
-    kind = "none" if parser.control == "gold" else parser.control
-    return Reading(signals, Control(kind, rewire=parser.rewire, seed=parser.seed), certain=parser.control != "none")
+    kind, control = "none" if parser.control == "gold" else parser.control, UNCHANGED
+    if kind != "none" or parser.rewire:
+        control = Control(kind, rewire=parser.rewire, seed=parser.seed)
+    return Reading(signals, control, certain=parser.control != "none")
 
 
 def _move(value: Any, device: torch.device) -> Any:
@@ -96,7 +98,7 @@ def _move(value: Any, device: torch.device) -> Any:
     return value
 
 
-def collate(examples: Sequence[Example], source: Reading | None = None, target: Reading | None = None) -> Batch:
+def collate(examples: Sequence[Example], source: Reading = Reading(), target: Reading = Reading()) -> Batch:
     """Make a batch of sentences, with the signals that the model reads from the trees of each side."""
     targets = [example.target for example in examples]
     target_output = _pad([np.append(target, EOS) for target in targets])  # (B, T)
@@ -105,8 +107,8 @@ def collate(examples: Sequence[Example], source: Reading | None = None, target: 
         target_input=_pad([np.append(BOS, target) for target in targets]),
         target_output=target_output,
         target_positions=(target_output != PAD).flatten().nonzero().flatten(),
-        source_signals=collate_signals(examples, "source", source or Reading()),
-        target_signals=collate_signals(examples, "target", target or Reading()),
+        source_signals=collate_signals(examples, "source", source),
+        target_signals=collate_signals(examples, "target", target),
         lines=tuple(example.line for example in examples),
     )
 
@@ -138,7 +140,8 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
     pieces = example.source if side == "source" else example.target
-    parse = reading.control.apply(tree.parse, pieces.tobytes())
+    unchanged = reading.control is UNCHANGED
+    parse = tree.parse if unchanged else reading.control.apply(tree.parse, pieces.tobytes())
     if reading.certain and reading.arcs and parse.arcs is None:
         parse = replace(parse, arcs=certain_arcs(parse))
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)

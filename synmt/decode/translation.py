@@ -26,7 +26,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.alignment import Pair
 from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.inputs import Source
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import without_whitespace
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 

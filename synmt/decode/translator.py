@@ -26,8 +26,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.controls import Control
-from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import Parse, without_whitespace
 
 _PIECES = 50
 """Source pieces in a batch, padding included, per sentence that it may have."""

@@ -14,8 +14,7 @@ from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.parse import flat_parse
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import flat_parse, without_whitespace
 
 _logger = logging.getLogger(__name__)
 
@@ -108,7 +107,7 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool)
         parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
     except SynmtError as error:
         do = "With `synmt translate`, use `--parser FOLDER`, or provide the trees with `--parses FILE.conllu`"
-        raise type(error)(error.what, where=error.where, allowed=error.allowed, do=f"{error.do}; {do}") from None
+        raise error.with_(do=f"{error.do}; {do}") from None
     if difference := parser_difference(identity, parser.identity):
         _logger.warning(f"the parser is not the one that the model was trained with: {difference}")
     return parser

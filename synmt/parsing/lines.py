@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
-from synmt.syntax.multiword import join_trees, token_tree
+from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 LONGEST = 400
@@ -112,7 +112,7 @@ def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, st
     if not sentences:
         return flat_parse(line), "the parser finds no word in the line"
     spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64) - offset
-    parents = join_trees([sentence.parents for sentence in sentences])
+    parents = _join_trees([sentence.parents for sentence in sentences])
     parse = Parse(
         words=[line[start:end] for start, end in spans.tolist()],
         spans=spans,
@@ -129,6 +129,18 @@ def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, st
     assert all(parse.words), line
     too_long = any(len(sentence.spans) >= LONGEST for sentence in sentences) and len(sentences) > 1
     return parse, f"split into {len(sentences)} parts of at most {LONGEST} words" if too_long else ""
+
+
+def _join_trees(parents: Sequence[Sequence[int]]) -> list[int]:
+    """Join trees into one: later roots are attached to the first one."""
+    joined: list[int] = []
+    for tree in parents:
+        offset = len(joined)
+        joined += [parent + offset for parent in tree]
+    roots = [word for word, parent in enumerate(joined) if word == parent]
+    for root in roots[1:]:
+        joined[root] = roots[0]
+    return joined
 
 
 def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:

@@ -17,8 +17,7 @@ from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.stanza_internals import checked_version
 from synmt.syntax.controls import certain_arcs
-from synmt.syntax.parse import Parse, flat_parse
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
 OnFailure = Callable[[int, str], None]
 """Takes the index of a line in the call, and the reason why its tree is flat or joined."""

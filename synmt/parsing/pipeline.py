@@ -12,10 +12,8 @@ from typing import Any
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, parses_of, split_long
 from synmt.parsing.models import PROCESSORS
-from synmt.parsing.single_root import cheapest_first
-from synmt.parsing.stanza_internals import checked_version, replaced
-from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import evenly_spaced
+from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced
+from synmt.syntax.parse import Parse, evenly_spaced
 
 
 def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """The parts of Stanza that synmt replaces while it parses, and the only versions of Stanza that it does this to.
 
-    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (pipeline.py)
+    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (`cheapest_first`)
     stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
     predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
 
@@ -13,9 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from synmt.errors import SynmtError
 
 SUPPORTED = "1.15"
+
+Search = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 def checked_version() -> str:
@@ -52,3 +57,40 @@ def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[N
             delattr(owner, name)
         else:
             setattr(owner, name, original)
+
+
+def cheapest_first(plain: Search, weighted: Search) -> Search:
+    """Make a search that tries the greedy tree, then the search without weights, then the weighted one.
+
+    Stanza's search (Chu-Liu-Edmonds with weighted root arcs) contracts a cycle for nearly every word and takes a third
+    of the parsing time. Where the best parent of every word gives a tree with one root, no other tree is better; this
+    holds for most sentences. Otherwise, the search without weights contracts real cycles only; if its tree has one
+    root, no other tree with one root is better.
+    """
+
+    def find(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        heads = greedy_tree(scores)
+        if heads is None:
+            # a copy: Stanza's searches change their argument
+            heads = plain(scores.astype(np.float64))
+        return heads if _roots(heads) == 1 else weighted(scores)
+
+    return find
+
+
+def greedy_tree(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
+    """Give every word its best parent: (W+1, W+1) -> (W+1,), 0 is the root; None where the result is not a tree."""
+    scores = scores.copy()
+    np.fill_diagonal(scores, -np.inf)
+    scores[0] = -np.inf
+    scores[0, 0] = 0
+    heads = scores.argmax(axis=1)
+    above = heads
+    for _ in range(len(heads).bit_length()):
+        above = above[above]
+    # in a cycle, no ancestor is the root
+    return heads if _roots(heads) == 1 and not above.any() else None
+
+
+def _roots(heads: npt.NDArray[Any]) -> int:
+    return int(np.count_nonzero(heads[1:] == 0))

@@ -2,6 +2,8 @@
 
 A recipe may extend another one (`extends:`, a path relative to its own); its own values win, and lists replace lists.
 Overrides `key.key=value` come last. All errors are reported at once, before anything runs.
+
+The YAML has no surprises: 7e-4 is a number, `no` is a string (Norwegian), and keys are unique.
 """
 
 from __future__ import annotations
@@ -9,15 +11,15 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.recipe.schema import Recipe
-from synmt.recipe.yaml import load_yaml, parse_yaml_value
 
 _TYPE = re.compile(r"^(?:int|function-after)$|\[")
 """The name of a type, in pydantic's location of a problem."""
@@ -45,6 +47,27 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
     """Return every value of a recipe, including defaults, as plain data for YAML or JSON."""
     return recipe.model_dump(mode="json")
+
+
+def load_yaml(path: Path) -> Any:
+    """Read a YAML file; raises UsageError with the line of a syntax error."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError("file not found", where=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
+    return _parse_yaml(text, str(path))
+
+
+def parse_yaml_value(text: str) -> Any:
+    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
+    return _parse_yaml(text, "override")
+
+
+def dump_yaml(values: Any) -> str:
+    """Write plain data so that `load_yaml` returns it unchanged."""
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
 
 
 def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
@@ -174,3 +197,39 @@ def _in_sections(key: str) -> str:
 def _section(annotation: Any) -> Any:
     """Find the section in the type of a field: itself, optional, or the values of a mapping."""
     return next((kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")), None)
+
+
+_NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
+
+
+class _Loader(yaml.SafeLoader):
+    """The core schema of YAML 1.2, where only true and false are booleans; keys must be unique."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f"{where}, line {mark.line + 1}" if mark else where
+        raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"not valid YAML: {error}", where=where) from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.syntax.whitespace import WHITESPACE, without_whitespace
+from synmt.syntax.parse import WHITESPACE, without_whitespace
 
 _TOKEN_RANGE = re.compile(r"(?:^|\|)TokenRange=(\d+):(\d+)(?:\||$)")
 

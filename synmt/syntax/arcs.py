@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.syntax.multiword import Token
 from synmt.syntax.parse import Arcs
 
 Entry = tuple[int, str, float]
@@ -80,14 +79,14 @@ def sum_duplicates(arcs: Arcs) -> Arcs:
 
 
 def token_arcs(
-    arcs: Arcs, tokens: Sequence[Token], leading: Sequence[int], parents: Sequence[int], relations: list[str]
+    arcs: Arcs, tokens: Sequence[range], leading: Sequence[int], parents: Sequence[int], relations: list[str]
 ) -> Arcs:
     """Move arcs from words to the tokens of the text: a token has the arcs of the word that leads it.
 
     A parent becomes its token. Arcs inside a token are dropped, and the others divided by their sum; if all are inside,
     the arc of the tree is certain.
 
-    tokens, leading: the words of each token, and the one that leads it (see multiword.py).
+    tokens, leading: the words of each token, and the one that leads it (see merging.py).
     parents, relations: the tree of the tokens.
     """
     if all(len(token) == 1 for token in tokens):

@@ -27,8 +27,7 @@ from synmt.errors import SynmtError
 from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, blocks_of, read_blocks
-from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_breaks, without_whitespace
+from synmt.syntax.parse import Parse, without_breaks, without_whitespace
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:

@@ -14,9 +14,9 @@ import numpy as np
 from synmt.errors import SynmtError
 from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
-from synmt.syntax.multiword import Token, depths, token_tree
+from synmt.syntax.merging import Token, token_tree
 from synmt.syntax.parse import Arcs
-from synmt.syntax.trees import ancestors
+from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
 _ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")

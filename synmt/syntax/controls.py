@@ -72,6 +72,10 @@ class Control:
         return replace(tree, arcs=with_certain_arcs(kept, np.flatnonzero(changed), parents, tree.relations))
 
 
+UNCHANGED = Control()
+"""Leaves every tree as it is."""
+
+
 def certain_arcs(parse: Parse) -> Arcs:
     """Make the arcs of the tree itself, with probability 1."""
     names = tuple(dict.fromkeys(parse.relations))

@@ -1,7 +1,12 @@
-"""Removes words without a piece from a tree, so that attention can reach every word of it."""
+"""Merges words of a tree: those of a multi-word token into one, and those without a piece into their neighbours.
+
+A multi-word token (German "zum" = "zu" + "dem") is one token in the text and several words in the tree. Words without a
+piece are merged so that attention can reach every word.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +16,38 @@ import numpy.typing as npt
 from synmt.arrays import IntArray
 from synmt.syntax.arcs import with_certain_arcs
 from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.trees import depths
+
+Token = range
+"""The words of one surface token, by their indices."""
+
+
+def leading_words(parents: Sequence[int], tokens: Sequence[Token]) -> list[int]:
+    """Find the word that leads each token: the one nearest to the root, and the first one of equals.
+
+    Its parent is outside the token, and nearer to the root than all words of the token: therefore the tree of the
+    tokens has one root and no cycle, even if several words of a token have their parents outside.
+    """
+    if all(len(token) == 1 for token in tokens):
+        return [token.start for token in tokens]
+    depth = depths(parents)
+    assert depth is not None, parents
+    return [min(token, key=depth.__getitem__) for token in tokens]
+
+
+def token_parents(parents: Sequence[int], tokens: Sequence[Token], leading: Sequence[int]) -> list[int]:
+    """Find the parents of tokens from those of their leading words."""
+    token_of = {word: index for index, token in enumerate(tokens) for word in token}
+    return [token_of[parents[word]] for word in leading]
+
+
+def token_tree(
+    parents: Sequence[int], relations: Sequence[str], tokens: Sequence[Token]
+) -> tuple[list[int], list[int], list[str]]:
+    """Turn a tree of words into one of tokens: the leading words, the parents and the relations of the tokens."""
+    leading = leading_words(parents, tokens)
+    names = ["root" if parents[word] == word else relations[word] for word in leading]
+    return leading, token_parents(parents, tokens, leading), names
 
 
 def merge_unowned(parse: Parse, spans: IntArray, owners: IntArray) -> tuple[Parse, IntArray]:

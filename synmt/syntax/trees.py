@@ -1,9 +1,11 @@
-"""Trees as arrays of parents: distances, brackets and random trees.
+"""Trees as arrays of parents: depths, distances, brackets and random trees.
 
 A tree of W words is an array (W,) with the parent of each word; the root is its own parent.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -85,3 +87,21 @@ def _repeat(targets: IntArray) -> IntArray:
 def _doublings(words: int) -> int:
     """Count how often 1 must be doubled to reach the number of words."""
     return max(words - 1, 0).bit_length()
+
+
+def depths(parents: Sequence[int]) -> list[int] | None:
+    """Count each word's steps to its root, which is its own parent; None if there is a cycle."""
+    found = [-1] * len(parents)
+    for word in range(len(parents)):
+        path: list[int] = []
+        while found[word] < 0:
+            if len(path) > len(parents):
+                return None
+            if parents[word] == word:
+                found[word] = 0
+            else:
+                path.append(word)
+                word = parents[word]
+        for step, below in enumerate(reversed(path), start=1):
+            found[below] = found[word] + step
+    return found

@@ -14,7 +14,7 @@ from synmt.analysis.attention.agreement_plot import colour_map, frame, write_val
 from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
-from synmt.syntax.whitespace import without_breaks
+from synmt.syntax.parse import without_breaks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

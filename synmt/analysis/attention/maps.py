@@ -13,7 +13,7 @@ from synmt.data.tasks import tagged
 from synmt.data.vocabulary import BOS, EOS, Vocabulary
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError, did_you_mean
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import without_whitespace
 
 MapContent = Literal["weights", "factor", "bias", "cross"]
 """The values that heat maps show."""

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
-from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_breaks
+from synmt.syntax.parse import Parse, without_breaks
 
 LEGEND = "* root   + correct   ~ reversed   - wrong, with the gold parent"
 

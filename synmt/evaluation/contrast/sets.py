@@ -17,8 +17,7 @@ from pathlib import Path
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.json_sets import Entry, read_entries
 from synmt.files import read_lines
-from synmt.syntax.parse import Parse
-from synmt.syntax.whitespace import without_whitespace
+from synmt.syntax.parse import Parse, without_whitespace
 
 CONTROLLED = "controlled"
 
