@@ -1,7 +1,5 @@
 """Each analysis as a function: options in, a report out, without the command line."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """Statistics of attention heads (entropy, choices, agreement with parents), and heat maps of a sentence."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace

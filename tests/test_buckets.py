@@ -1,17 +1,9 @@
 """Buckets of numbers: those of the papers, those of the user, quarters of the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.buckets import (
-    PAPERS,
-    bucket_names,
-    bucket_numbers,
-    parse_buckets,
-    quarters,
-)
+from synmt.analysis.groups.buckets import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
 from synmt.errors import UsageError
 
 

@@ -1,7 +1,5 @@
 """`synmt analyze` on run folders and on files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -98,11 +96,7 @@ def test_a_baseline_run_and_its_file_give_the_same_table(runs):
     by_run = report("--by-length", "--baseline", runs / "plain")
     by_file = report("--by-length", "--baseline", path)
     assert by_run["tables"] == by_file["tables"]
-    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == (
-        "pascal",
-        "plain",
-        "hypothesis.txt",
-    )
+    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == ("pascal", "plain", "hypothesis.txt")
     total = by_run["tables"][0]["all"]
     assert total["system"]["score"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
     assert total["difference"]["score"] == total["system"]["score"] - total["baseline"]["score"]

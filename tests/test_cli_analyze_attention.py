@@ -1,7 +1,5 @@
 """`synmt analyze --attention` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`synmt analyze --compare` and `--robustness`, on runs of small models and on files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

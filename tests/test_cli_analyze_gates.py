@@ -1,7 +1,5 @@
 """`synmt analyze --gates` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -121,11 +119,7 @@ def test_a_run_without_test_translations_is_an_error(tmp_path):
 
 @pytest.mark.parametrize(
     ("model", "variants"),
-    [
-        ({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []),
-        (LSTM, []),
-        (LSTM, [{**TREE, "sets": 1}]),
-    ],
+    [({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []), (LSTM, []), (LSTM, [{**TREE, "sets": 1}])],
     ids=["transformer", "lstm", "one set"],
 )
 def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path, model, variants):

@@ -1,7 +1,5 @@
 """`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees and parsed ones."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -139,10 +137,7 @@ def test_conditions_leave_out_trees_lengths_and_text(place):
 
 def test_lengths_of_the_reference_need_no_source(place):
     found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
-    assert (found["tables"][0]["by"], groups(found["tables"][0])) == (
-        "reference length",
-        {"1-2": 6, "3-5": 0, ">5": 6},
-    )
+    assert (found["tables"][0]["by"], groups(found["tables"][0])) == ("reference length", {"1-2": 6, "3-5": 0, ">5": 6})
 
 
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):

@@ -1,7 +1,5 @@
 """`synmt analyze --trees` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from xml.etree import ElementTree

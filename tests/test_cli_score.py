@@ -1,7 +1,5 @@
 """`synmt score` as a user runs it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

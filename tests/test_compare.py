@@ -1,7 +1,5 @@
 """Comparison of two systems by sentence: the sentences, the marked words, the pictures and the page."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -161,11 +161,7 @@ def test_huge_numbers_and_broken_characters_are_separate_groups(tmp_path):
 def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     [found] = read_contrasts([str(write(tmp_path / "contrapro.json", CONTRAPRO))]).contrasts
     assert found.incorrect == ("Sie ist rot.", "Es ist rot.")
-    assert found.groups == {
-        "phenomenon": "it:er",
-        "antecedent distance": ">3",
-        "antecedent in the sentence": "no",
-    }
+    assert found.groups == {"phenomenon": "it:er", "antecedent distance": ">3", "antecedent in the sentence": "no"}
 
 
 def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
@@ -407,32 +403,20 @@ def example_of(subject, tense, verb, *, what=None, to=None, opening=""):
 BOY = phrase("boy")
 FOUND = RelativeClause(Clause(None, "past", (Predicate(VERB["call"], phrase("girl")),)))
 WRITTEN_BY_HAND = [
-    (
-        example_of(BOY, "past", "help", what=phrase("girl")),
-        {"Der Junge half das Mädchen.": 0},
-    ),
+    (example_of(BOY, "past", "help", what=phrase("girl")), {"Der Junge half das Mädchen.": 0}),
     # the article farther from the verb
     (
         example_of(BOY, "present", "give", what=phrase("book"), to=phrase("woman", "my"), opening="then"),
         {"Dann gibt der Junge meiner Frau dem Buch.": 4},
     ),
-    (
-        example_of(BOY, "must", "see", what=phrase("dog", "a")),
-        {"Der Junge muss einem Hund sehen.": 1},
-    ),
+    (example_of(BOY, "must", "see", what=phrase("dog", "a")), {"Der Junge muss einem Hund sehen.": 1}),
     # "den Jungen" would be one boy, "den Lehrer" one teacher, and after a dative verb "den Jungen" all the boys; of "a"
     # there is no plural
     (example_of(phrase("girl"), "past", "see", what=phrase("boy", plural=True)), {}),
     (example_of(phrase("girl"), "past", "see", what=phrase("teacher", "this", plural=True)), {}),
     (example_of(phrase("girl"), "past", "help", what=BOY), {}),
-    (
-        example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")),
-        {"Das Mädchen half einen Jungen.": 0},
-    ),
-    (
-        example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)),
-        {"Das Mädchen half die Jungen.": 0},
-    ),
+    (example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")), {"Das Mädchen half einen Jungen.": 0}),
+    (example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)), {"Das Mädchen half die Jungen.": 0}),
     (example_of(phrase("girl"), "past", "help", what=phrase("cat", "two", plural=True)), {}),
     # a particle that is a word, one that is none, and one that a relative clause keeps far from its verb
     (

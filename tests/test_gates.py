@@ -1,7 +1,5 @@
 """Norms of gates: from pieces to words, and by part of speech."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

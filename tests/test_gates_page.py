@@ -1,7 +1,5 @@
 """The page and the figure of `synmt analyze --gates`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -11,15 +9,7 @@ import pytest
 from pages import HOSTILE, Reader, contrast
 
 from synmt.analysis.gates.norms import GatedSentence
-from synmt.analysis.gates.page import (
-    DARK,
-    DARK_TEXT,
-    LIGHT,
-    LIGHT_TEXT,
-    GateContext,
-    gates_as_html,
-    levels,
-)
+from synmt.analysis.gates.page import DARK, DARK_TEXT, LIGHT, LIGHT_TEXT, GateContext, gates_as_html, levels
 from synmt.analysis.gates.plot import save_gates_plot
 from synmt.analysis.gates.table import COLUMNS, tabulate
 from synmt.analysis.html import make_page

@@ -1,7 +1,5 @@
 """Groups of sentences are scored from kept statistics, whatever they are made by."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

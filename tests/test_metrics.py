@@ -1,7 +1,5 @@
 """Scores equal sacreBLEU's; a bootstrap resample is only another sum of statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sacrebleu

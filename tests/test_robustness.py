@@ -1,7 +1,5 @@
 """Translations with other trees: the trees, their UAS, and the outcomes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

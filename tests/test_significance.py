@@ -1,7 +1,5 @@
 """Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in test_metrics.py."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from itertools import product
 from statistics import mean as mean_of

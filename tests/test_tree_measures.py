@@ -1,7 +1,5 @@
 """The depth of trees, and the distances between words and their parents."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -18,9 +16,7 @@ def tree(words, parents, relations=None):
 
 #                The  monkey  eats  a  banana  .
 MONKEY = tree(
-    ["The", "monkey", "eats", "a", "banana", "."],
-    [1, 2, 2, 4, 2, 2],
-    ["det", "nsubj", "root", "det", "obj", "punct"],
+    ["The", "monkey", "eats", "a", "banana", "."], [1, 2, 2, 4, 2, 2], ["det", "nsubj", "root", "det", "obj", "punct"]
 )
 
 
