@@ -276,14 +276,10 @@ def test_trees_of_another_text_are_refused(place):
     assert "has 2 sentences, but the text has 12 lines" in str(run("--by-depth", "--parses", "short.conllu").exception)
 
 
-def test_the_figure_of_the_pascal_paper_comes_out(data_folder, tmp_path, monkeypatch):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+def test_the_figure_of_the_pascal_paper_comes_out(nc11):
     texts = {"hypotheses": "transformer_pascal.preds", "baseline": "transformer.preds"}
     texts |= {"references": "truth", "source": "src.tok"}
-    files = [part for name, text in texts.items() for part in (f"--{name}", folder / f"{text}.test.gz")]
+    files = [part for name, text in texts.items() for part in (f"--{name}", nc11(text))]
     found = report("--by-length", *files)["tables"][0]
     total = found["all"]
     assert [round(total[name]["score"], 1) for name in ("baseline", "system")] == [25.0, 25.9]

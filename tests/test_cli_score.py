@@ -418,12 +418,8 @@ def test_models_get_every_option(monkeypatch):
     ]
 
 
-def test_the_figures_of_the_pascal_paper_come_out(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    truth, base, pascal = (folder / f"{name}.test.gz" for name in names)
+def test_the_figures_of_the_pascal_paper_come_out(nc11):
+    truth, base, pascal = map(nc11, ("truth", "transformer.preds", "transformer_pascal.preds"))
     result = run("-r", truth, base, pascal, "-m", "bleu", "--json", "--tests", "bootstrap,randomization,t")
     first, second = (one["scores"]["bleu"] for one in json.loads(result.stdout)["systems"])
     assert (round(first["score"], 1), round(second["score"], 1)) == (25.0, 25.9)

@@ -263,12 +263,9 @@ def test_json_has_the_interval_and_both_shares():
     assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
 
 
-def test_the_gains_of_pascal_grow_with_length(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
+def test_the_gains_of_pascal_grow_with_length(nc11):
     names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
-    source, truth, transformer, pascal = (list(read_lines(folder / f"{name}.test.gz")) for name in names)
+    source, truth, transformer, pascal = (list(read_lines(nc11(name))) for name in names)
     found = tabulate(by_length(count_units(source, "words")), evidence(pascal, truth), evidence(transformer, truth))
     # the paper's scores
     assert [round(result.score, 1) for result in (found.total.baseline, found.total.system)] == [25.0, 25.9]

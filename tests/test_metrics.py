@@ -45,12 +45,8 @@ def with_counts(values):
 
 
 @pytest.fixture(scope="module")
-def nc11(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    return [list(read_lines(folder / f"{name}.test.gz")) for name in names]
+def texts(nc11):
+    return [list(read_lines(nc11(name))) for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
 
 
 def test_bleu_of_a_sentence_counted_by_hand():
@@ -160,8 +156,8 @@ def test_statistics_of_parts_sum_to_the_score_of_the_whole(name):
     assert metric.aggregate(first + rest) == pytest.approx(whole.value, rel=1e-14)
 
 
-def test_the_figures_of_the_pascal_paper_come_out(nc11):
-    truth, transformer, pascal = nc11
+def test_the_figures_of_the_pascal_paper_come_out(texts):
+    truth, transformer, pascal = texts
     base, system = (score_system(lines, truth)["bleu"] for lines in (transformer, pascal))
     assert (round(base.value, 1), round(system.value, 1)) == (25.0, 25.9)
     found = paired_bootstrap(base.statistics, system.statistics, base.metric.aggregate)
@@ -170,10 +166,10 @@ def test_the_figures_of_the_pascal_paper_come_out(nc11):
 
 
 @pytest.mark.parametrize("lines", [40, 300])
-def test_sacrebleus_p_value_follows_from_the_same_resamples(nc11, lines):
+def test_sacrebleus_p_value_follows_from_the_same_resamples(texts, lines):
     from sacrebleu.significance import PairedTest
 
-    truth, *systems = (text[:lines] for text in nc11)
+    truth, *systems = (text[:lines] for text in texts)
     metric = make_metric("bleu")
     first, second = (metric.statistics(system, truth) for system in systems)
     named = [("base", systems[0]), ("system", systems[1])]

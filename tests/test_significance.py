@@ -54,12 +54,8 @@ def enumerated(base, system):
 
 
 @pytest.fixture(scope="module")
-def nc11(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    return [list(read_lines(folder / f"{name}.test.gz"))[:300] for name in names]
+def texts(nc11):
+    return [list(read_lines(nc11(name)))[:300] for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,10 +81,10 @@ def test_the_observed_difference_counts_as_one_of_the_trials():
     assert approximate_randomization(one, other, ratio, samples=7) == 1
 
 
-def test_sacrebleus_randomization_follows_from_the_same_trials(nc11):
+def test_sacrebleus_randomization_follows_from_the_same_trials(texts):
     from sacrebleu.significance import PairedTest
 
-    truth, *systems = nc11
+    truth, *systems = texts
     metric = make_metric("bleu")
     first, second = (metric.statistics(system, truth) for system in systems)
     named = [("base", systems[0]), ("system", systems[1])]
@@ -198,10 +194,10 @@ def test_sentences_and_seeds_vary_the_difference_together():
     assert found.low < observed < found.high
 
 
-def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
+def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(texts):
     from sacrebleu.significance import PairedTest
 
-    truth, base, _ = nc11
+    truth, base, _ = texts
     _, results = PairedTest([("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000)()
     (one,) = compare_scores([[score(make_metric("bleu"), base, truth)]], SignificancePlan())
     assert (one.high - one.low) / 2 == pytest.approx(results["BLEU"][0].ci, rel=0.01)
