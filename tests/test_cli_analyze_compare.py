@@ -317,9 +317,9 @@ def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path):
     for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees that were given with its text"))):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
         _, said = analyze("--by-depth", "--run", run)
-        assert f"the model has learnt to read {what}, not these; give those by `--parses FILE.conllu`" in said
+        assert f"the model was trained on {what}, not on these; to use those: `--parses FILE.conllu`" in said
     plain = write_run(tmp_path / "plain", GERMAN, parser=False)
-    assert "has learnt to read" not in analyze("--by-depth", "--run", plain)[1]
+    assert "was trained on" not in analyze("--by-depth", "--run", plain)[1]
 
 
 def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):
