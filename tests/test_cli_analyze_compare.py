@@ -314,7 +314,7 @@ def test_trees_that_replace_the_parsers_trees_are_reported(controlled):
 
 
 def test_a_model_of_gold_trees_warns_that_groups_use_parsed_trees(tmp_path):
-    for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees that were given with its text"))):
+    for number, (control, what) in enumerate((("gold", "gold trees"), ("none", "trees from files"))):
         run = put_under(write_run(tmp_path / str(number), GERMAN, PASCAL, parser=False), control)
         _, said = analyze("--by-depth", "--run", run)
         assert f"the model was trained on {what}, not on these; to use those: `--parses FILE.conllu`" in said
