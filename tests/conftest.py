@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -58,6 +58,15 @@ def data_folder() -> Path:
             f"set SYNMT_DATA to a folder with {', '.join(CORPORA)} (CONTRIBUTING.md); missing: {', '.join(missing)}"
         )
     return folder
+
+
+@pytest.fixture(scope="session")
+def nc11(data_folder: Path) -> Callable[[str], Path]:
+    """Find the files of the PASCAL paper's systems and their test set, by the name before `.test.gz`."""
+    folder = data_folder / "pascal-outputs" / "nc11en2de"
+    if not folder.is_dir():
+        pytest.skip(f"needs {folder}")
+    return lambda name: folder / f"{name}.test.gz"
 
 
 @pytest.fixture

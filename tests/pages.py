@@ -36,13 +36,14 @@ class Reader(HTMLParser):
                 self.text[self.open[place]][-1] += data
 
 
+def luminance(colour):
+    """Compute the relative luminance of WCAG 2.2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def contrast(one, other):
     """Compute the contrast ratio of WCAG 2.2 from relative luminances."""
-
-    def luminance(colour):
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
+from tiny import write_lines
 
 from synmt.data.vocabulary import EOS
 from synmt.data.vocabulary_training import train_vocabulary
@@ -71,4 +72,13 @@ def make_run(
     run.write_info(
         name=folder.name, status="finished", finished_at="2026-01-01T00:00:00+00:00", steps=1, parser=identity
     )
+    return run
+
+
+def write_tests(
+    run: Run, source: Sequence[str], reference: Sequence[str], hypothesis: Sequence[str] = (), test: str = "test"
+) -> Run:
+    """Write a test set and its translations into a run, by default the references; gives the run."""
+    for name, lines in (("source", source), ("reference", reference), ("hypothesis", hypothesis or reference)):
+        write_lines(run.test_folder(test) / f"{name}.txt", lines)
     return run

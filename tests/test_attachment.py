@@ -44,9 +44,7 @@ def test_the_monkey_is_attached_backwards_and_the_banana_to_its_article():
     assert found.directed.tolist() == [True, False, False, False, False]
     assert found.undirected.tolist() == [True, True, False, True, False]
     assert (found.words, found.da.value, found.ua.value) == (5, 0.2, 0.6)
-
-
-def test_the_root_is_correct_if_it_is_the_root_of_both_trees():
+    # the root is correct if it is the root of both trees
     found = compare_trees([np.array([2, 2, 2, 2, 2])], [MONKEY])
     assert found.directed.tolist() == [False, True, True, False, True]
 
@@ -56,11 +54,6 @@ def test_punctuation_is_recognised_by_relation_or_tag(relation, tag):
     parse = with_full_stop(MONKEY, relation=relation, tag=tag)
     assert not_punctuation(parse).tolist() == [True] * 5 + [False]
     assert compare_trees([np.array([1, 2, 2, 4, 2, 0])], [parse]).da.value == 1
-
-
-def test_a_missing_parent_is_never_correct():
-    found = compare_trees([np.full(5, -1)], [MONKEY])
-    assert (found.da.value, found.ua.value) == (0, 0)
 
 
 def test_shares_equal_a_count_word_by_word():
@@ -92,18 +85,18 @@ def test_the_width_of_the_interval_follows_from_the_variance_of_sentences():
     random = np.random.default_rng(0)
     two = Parse(["a", "b"], np.zeros((2, 2), int), np.array([1, 1]), ["punct", "root"])
     right = random.random(400) < 0.3
-    found = compare_trees([np.array([1, 1]) if one else np.array([0, 0]) for one in right], [two] * 400)
+    trees = [np.array([1, 1]) if one else np.array([0, 0]) for one in right]
+    found = compare_trees(trees, [two] * 400)
     share = right.mean()
     expected = 1.96 * np.sqrt(share * (1 - share) / 400)
     assert found.da.value == share
-    assert (found.da.high - share, share - found.da.low) == (
-        pytest.approx(expected, rel=0.15),
-        pytest.approx(expected, rel=0.15),
-    )
-    assert found.da == compare_trees([np.array([1, 1]) if one else np.array([0, 0]) for one in right], [two] * 400).da
+    assert [found.da.high - share, share - found.da.low] == pytest.approx([expected] * 2, rel=0.15)
+    assert found.da == compare_trees(trees, [two] * 400).da
 
 
-def test_without_words_all_shares_are_zero():
+def test_without_parents_or_words_all_shares_are_zero():
+    found = compare_trees([np.full(5, -1)], [MONKEY])
+    assert (found.da.value, found.ua.value) == (0, 0)
     nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
     found = compare_trees([np.zeros(0, int)], [nothing])
     assert (found.words, found.da.value, found.by_relation()) == (0, 0, {})

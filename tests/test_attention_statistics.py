@@ -1,13 +1,12 @@
 """Statistics of attention heads (entropy, choices, agreement with parents), and heat maps of a sentence."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pages import luminance
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
@@ -46,14 +45,17 @@ def looking_at(parents, owners=OWNERS):
 
 
 def report(*looks, heads=1):
-    found = AttentionStatistics(
-        [Head(1, number + 1) for number in range(heads)], list(range(len(looks))), list(looks), 0
-    )
-    return summarize(found, CONTEXT, lines=len(looks))
+    named = [Head(1, number + 1) for number in range(heads)]
+    return summarize(AttentionStatistics(named, list(range(len(looks))), list(looks), 0), CONTEXT, lines=len(looks))
+
+
+def measure(weights, parse=MONKEY):
+    """Measure heads on the source."""
+    return measure_self_heads(weights, OWNERS, parse, causal=False)
 
 
 def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
-    found = report(measure_self_heads(looking_at(MONKEY.parents), OWNERS, MONKEY, causal=False))
+    found = report(measure(looking_at(MONKEY.parents)))
     [row] = found.rows
     assert (row.parent.value, row.parent_weight, row.bits, row.relative_bits, row.no_word) == (1, 1, 0, 0, 0)
     # of five words the root does not count; The and a are one before their parent, banana two after it
@@ -67,8 +69,7 @@ def test_a_head_with_all_weight_on_the_parent_agrees_and_has_no_entropy():
 
 
 def test_uniform_weights_have_the_maximum_entropy():
-    even = np.full((1, 8, 8), 1 / 8)
-    [row] = report(measure_self_heads(even, OWNERS, MONKEY, causal=False)).rows
+    [row] = report(measure(np.full((1, 8, 8), 1 / 8))).rows
     assert row.bits == pytest.approx(3)
     assert row.relative_bits == pytest.approx(1)
     assert row.no_word == pytest.approx(1 / 8)
@@ -136,21 +137,18 @@ def test_merging_pieces_into_words_keeps_the_sum_of_each_row():
     np.testing.assert_allclose(words[0, 1, 4], weights[0, 1:3, 5:7].sum() / 2)
 
 
-def test_rows_of_zeros_have_neither_entropy_nor_choice():
+def test_rows_of_zeros_have_neither_entropy_nor_choice_and_other_sums_do_not_matter():
+    rows = np.random.default_rng(2).random((4, 6))
+    np.testing.assert_allclose(entropies(rows), entropies(rows * 0.1))
     weights = looking_at(MONKEY.parents)
     weights[0, 0] = 0
-    looks = measure_self_heads(weights, OWNERS, MONKEY, causal=False)
+    looks = measure(weights)
     assert np.isnan(looks.entropy[0]).tolist() == [True] + [False] * 6
     assert looks.choices[0].tolist() == [NO_CHOICE, 1, 1, -2]
     [row] = report(looks).rows
     assert (row.bits, row.parent.value) == (0, 0.75)
-    [nothing] = report(measure_self_heads(np.zeros((1, 8, 8)), OWNERS, MONKEY, causal=False)).rows
+    [nothing] = report(measure(np.zeros((1, 8, 8)))).rows
     assert (nothing.bits, nothing.relative_bits, nothing.usual_offset, nothing.parent.value) == (None, None, None, 0)
-
-
-def test_entropy_does_not_depend_on_the_sum_of_a_row():
-    rows = np.random.default_rng(2).random((4, 6))
-    np.testing.assert_allclose(entropies(rows), entropies(rows * 0.1))
 
 
 def test_punctuation_and_roots_do_not_count():
@@ -165,7 +163,7 @@ def test_punctuation_and_roots_do_not_count():
 
 def test_relations_name_their_best_offset_and_their_best_head():
     weights = np.concatenate([looking_at(MONKEY.parents), looking_at([4, 4, 4, 4, 2])])
-    found = report(measure_self_heads(weights, OWNERS, MONKEY, causal=False), heads=2)
+    found = report(measure(weights), heads=2)
     assert [(row.relation, row.words, row.offset, row.by_offset) for row in found.relations] == [
         ("det", 2, 1, 1),
         ("nsubj", 1, 1, 1),
@@ -185,10 +183,7 @@ def test_intervals_contain_the_share_and_shrink_with_more_sentences():
     random = np.random.default_rng(3)
 
     def widths(sentences):
-        looks = [
-            measure_self_heads(random.dirichlet(np.ones(8), (1, 8)), OWNERS, MONKEY, causal=False)
-            for _ in range(sentences)
-        ]
+        looks = [measure(random.dirichlet(np.ones(8), (1, 8))) for _ in range(sentences)]
         share = report(*looks).rows[0].parent
         assert share.low <= share.value <= share.high
         return share.high - share.low
@@ -205,11 +200,8 @@ def test_attention_to_the_source_has_no_parents():
     assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
     assert made.empty == 2
     # an LSTM does not attend to EOS; a single piece has no maximum entropy
-    alone = summarize(
-        AttentionStatistics([LSTM_ATTENTION], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0),
-        replace(CONTEXT, kind="cross"),
-        lines=1,
-    )
+    lstm = AttentionStatistics([LSTM_ATTENTION], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0)
+    alone = summarize(lstm, replace(CONTEXT, kind="cross"), lines=1)
     assert (alone.rows[0].bits, alone.rows[0].relative_bits, alone.rows[0].no_word) == (0, None, 0)
 
 
@@ -218,7 +210,7 @@ def test_a_text_without_words_that_count_is_an_error():
         report()
     root = replace(MONKEY, parents=np.arange(5))
     with pytest.raises(SynmtError, match="no word has a visible parent"):
-        report(measure_self_heads(looking_at(MONKEY.parents), OWNERS, root, causal=False))
+        report(measure(looking_at(MONKEY.parents), root))
 
 
 @pytest.fixture(scope="module")
@@ -254,8 +246,8 @@ def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
 def test_task_tags_are_not_words(translator):
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
     texts = ParsedText("source", ["The monkey eats a banana"], None, [MONKEY])
-    sentence = SimpleNamespace(index=0, source=spans)
-    assert position_owners(SimpleNamespace(task="<TR>"), texts, sentence).tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]  # type: ignore[arg-type]
+    owners = position_owners(SimpleNamespace(task="<TR>"), texts, SimpleNamespace(index=0, source=spans))  # type: ignore[arg-type]
+    assert owners.tolist() == [-1, 0, 1, 2, 3, 4, -1, -1]
 
 
 def names(model, place, head=None):
@@ -351,13 +343,8 @@ def shown_map(pieces, heads, what="weights", low=0.0):
 
 
 def test_the_colours_have_one_hue_and_equal_steps_of_lightness():
-    lightness = []
-    for colour in COLOURS:
-        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-        luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-        lightness.append(116 * np.cbrt(luminance) - 16)
-        assert parts[0] <= parts[1] <= parts[2]
+    assert all(colour[1:3] <= colour[3:5] <= colour[5:7] for colour in map(str.lower, COLOURS))
+    lightness = [116 * np.cbrt(luminance(colour)) - 16 for colour in COLOURS]
     np.testing.assert_allclose(np.diff(lightness), -7.9, atol=0.4)
 
 
@@ -369,11 +356,11 @@ def test_the_scale_is_shared_and_cut_at_negligible_biases():
 
 
 def test_pieces_are_spelled_without_marks_in_languages_with_spaces():
-    assert spell(["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"]) == [
-        *("The", "mon", "·key", "eats", ".", "▁", "</s>"),
-    ]
+    pieces = ["▁The", "▁mon", "key", "▁eats", ".", "▁", "</s>"]
+    assert spell(pieces) == ["The", "mon", "·key", "eats", ".", "▁", "</s>"]
     assert spell(["▁猿", "は", "バナナ", "を", "食べる"]) == ["▁猿", "は", "バナナ", "を", "食べる"]
     assert spell(["▁" + "a" * 40]) == ["a" * 15 + "…"]
+    assert spell(["▁line\u2028sep", "▁\x85"]) == ["line sep", " "]
 
 
 def test_many_heads_limit_the_length_of_a_sentence():
@@ -386,10 +373,7 @@ def test_many_heads_limit_the_length_of_a_sentence():
 
 
 def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
-    pytest.importorskip("matplotlib")
-    shown = shown_map(20, 3)
-    figure = draw_maps(shown, system="system")
-    *panels, _ = figure.axes
+    *panels, _ = draw_maps(shown_map(20, 3), system="system").axes
     assert [len(axes.get_yticks()) for axes in panels] == [20, 0, 0]
     assert [len(axes.get_xticks()) for axes in panels] == [20, 20, 20]
     assert [axes.get_title() for axes in panels] == ["1.1", "1.2", "1.3"]
@@ -399,12 +383,7 @@ def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
 
 
 def test_wide_letters_get_more_space_beside_the_panels():
-    pytest.importorskip("matplotlib")
     figures = [draw_maps(replace(shown_map(4, 1), rows=[letter * 8] * 4), system="system") for letter in "m猿"]
     narrow, wide = (figure.axes[0].get_position().x0 * figure.get_figwidth() for figure in figures)
     # eight letters of 8 points have twice the width, in inches
     assert wide - narrow == pytest.approx(8 * 0.62 * 8 / 72)
-
-
-def test_line_breaks_become_spaces_in_labels():
-    assert spell(["▁line\u2028sep", "▁\x85"]) == ["line sep", " "]

@@ -1,17 +1,9 @@
 """Buckets of numbers: those of the papers, those of the user, quarters of the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
-from synmt.analysis.groups.buckets import (
-    PAPERS,
-    bucket_names,
-    bucket_numbers,
-    parse_buckets,
-    quarters,
-)
+from synmt.analysis.groups.buckets import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
 from synmt.errors import UsageError
 
 
@@ -37,11 +29,8 @@ def test_the_names_of_the_papers_buckets_include_their_last_length(paper, length
     assert bucket(length, PAPERS[paper].edges) == name
 
 
-def test_only_the_paper_on_labelled_distributions_groups_target_lengths():
+def test_deps_san_has_nine_groups_and_only_labelled_distributions_group_target_lengths():
     assert {name for name, paper in PAPERS.items() if paper.side == "target"} == {"ldd"}
-
-
-def test_the_groups_of_deps_san_are_nine():
     assert len(bucket_names(np.array([1]), PAPERS["deps-san"].edges)) == 9
 
 
@@ -83,9 +72,7 @@ def test_quarters_of_different_numbers_are_quarters():
     assert quarters(np.arange(1, 101) / 10, decimals=1) == (2.5, 5.0, 7.5)
     # 1.1 * 10 is more than 11 in floats
     assert quarters(np.array([1.1, 1.1, 2.0, 3.0]), decimals=1) == (1.1, 2.0)
-
-
-def test_a_quarter_that_ends_between_two_decimals_ends_at_the_next():
+    # a quarter that ends between two decimals ends at the next
     assert quarters(np.array([0.0, 1.25, 1.25, 4.0]), decimals=1) == (0.0, 1.3)
 
 
@@ -102,14 +89,11 @@ def test_buckets_are_read_by_name_or_as_numbers():
     assert parse_buckets("2.5,3") == (2.5, 3)
     assert all(parse_buckets(name) == paper.edges for name, paper in PAPERS.items())
     assert parse_buckets("Deps-SAN") == PAPERS["deps-san"].edges
+    with pytest.raises(UsageError, match="Did you mean 'pascal'"):
+        parse_buckets("pascals")
 
 
 @pytest.mark.parametrize("text", ["", "a", "10,,20", "20,10", "10,10", "-3", "nan", "inf"])
 def test_text_that_does_not_describe_buckets_is_refused(text):
     with pytest.raises(UsageError, match=r"does not name or list buckets\. Buckets: pascal, deps-san, ldd, or"):
         parse_buckets(text)
-
-
-def test_a_similar_name_is_suggested():
-    with pytest.raises(UsageError, match="Did you mean 'pascal'"):
-        parse_buckets("pascals")

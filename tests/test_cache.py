@@ -1,7 +1,5 @@
 """A cached score equals the computed one, and is used only if its file is intact and of the same texts."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,18 +1,18 @@
 """`synmt analyze` on run folders and on files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 import typer
+from small_run import write_tests
 from tiny import synmt
 from typer.testing import CliRunner
 
 from synmt.analysis.inputs import parse_in_parts
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
+from synmt.run import Run
 
 pytestmark = pytest.mark.usefixtures("show_remarks")
 
@@ -42,35 +42,38 @@ evaluation: {tokenize: intl, lowercase: true}
 LABELS = "attractors\tid\n1\tx\n0\ty\n1\tz\n"
 
 
-def write(folder, hypothesis, *, references=REFERENCES, labels=None):
-    folder.mkdir(parents=True)
-    for name, lines in (("source", SOURCE), ("reference", references), ("hypothesis", hypothesis)):
-        (folder / f"{name}.txt").write_text("\n".join(lines[: len(references)]) + "\n", encoding="utf-8")
-    if labels:
-        (folder / "labels.tsv").write_text(labels)
+PLAIN = Path("runs/plain/tests/test")
+FILES = ("--hypotheses", PLAIN / "hypothesis.txt", "--references", PLAIN / "reference.txt")
+SOURCE_FILE = ("--source", PLAIN / "source.txt")
 
 
-def finish(folder, when="2026-01-01T00:00:00"):
+def write(folder, hypothesis, *, references=REFERENCES, test="test"):
+    count = len(references)
+    write_tests(Run(folder), SOURCE[:count], references, hypothesis[:count], test)
+
+
+def finish(folder, when="2026-01-01T00:00:00", recipe=RECIPE, **info):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when}))
-    (folder / "recipe.yaml").write_text(RECIPE)
+    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when, **info}))
+    (folder / "recipe.yaml").write_text(recipe)
 
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
     """Two finished runs, the syntax-aware one the newer."""
     folder = tmp_path / "runs"
-    write(folder / "pascal" / "tests" / "test", GOOD, labels=LABELS)
-    write(folder / "pascal" / "tests" / "challenge", GOOD)
-    write(folder / "plain" / "tests" / "test", POOR)
+    write(folder / "pascal", GOOD)
+    write(folder / "pascal", GOOD, test="challenge")
+    (folder / "pascal/tests/test/labels.tsv").write_text(LABELS)
+    write(folder / "plain", POOR)
     finish(folder / "pascal", "2026-01-02T00:00:00")
     finish(folder / "plain")
     monkeypatch.chdir(tmp_path)
     return folder
 
 
-def run(*arguments, command=None):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments], prog_name=command)
+def run(*arguments):
+    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
 
 
 def report(*arguments):
@@ -94,15 +97,10 @@ def test_options_override_the_scoring_of_the_recipe(runs):
 
 
 def test_a_baseline_run_and_its_file_give_the_same_table(runs):
-    path = runs / "plain" / "tests" / "test" / "hypothesis.txt"
     by_run = report("--by-length", "--baseline", runs / "plain")
-    by_file = report("--by-length", "--baseline", path)
+    by_file = report("--by-length", "--baseline", PLAIN / "hypothesis.txt")
     assert by_run["tables"] == by_file["tables"]
-    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == (
-        "pascal",
-        "plain",
-        "hypothesis.txt",
-    )
+    assert (by_run["system"], by_run["baseline"], by_file["baseline"]) == ("pascal", "plain", "hypothesis.txt")
     total = by_run["tables"][0]["all"]
     assert total["system"]["score"] == score_system(GOOD, REFERENCES, tokenize="intl", lowercase=True)["bleu"].value
     assert total["difference"]["score"] == total["system"]["score"] - total["baseline"]["score"]
@@ -141,12 +139,11 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
     assert [row["group"] for row in attractors["rows"]] == ["1"]
     assert [row["group"] for row in ids["rows"]] == ["x", "z"]
     assert length["rows"][0]["sentences"] == 2
-    expected = score_system([GOOD[0], GOOD[2]], [REFERENCES[0], REFERENCES[2]], tokenize="intl", lowercase=True)
-    poor = score_system([POOR[0], POOR[2]], [REFERENCES[0], REFERENCES[2]], tokenize="intl", lowercase=True)
     for table in found["tables"]:
         assert (table["all"]["sentences"], table["all"]["share"]) == (2, 1)
-        assert table["all"]["system"]["score"] == expected["bleu"].value
-        assert table["all"]["baseline"]["score"] == poor["bleu"].value
+        for name, lines in (("system", GOOD), ("baseline", POOR)):
+            expected = score_system(lines[::2], REFERENCES[::2], tokenize="intl", lowercase=True)
+            assert table["all"][name]["score"] == expected["bleu"].value
 
 
 def test_the_title_names_the_conditions(runs):
@@ -167,18 +164,14 @@ def test_a_plot_names_the_conditions(runs):
 def test_conditions_read_the_labels_of_a_file(runs):
     path = runs / "own.tsv"
     path.write_text("kind\na\nb\nb\n")
-    folder = runs / "plain" / "tests" / "test"
-    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
-    files += ["--source", folder / "source.txt"]
+    files = FILES + SOURCE_FILE
     assert report(path, "--by-length", *files, "--where", "kind=b")["tables"][0]["all"]["sentences"] == 2
     assert report("--by-label", path, *files, "--where", "kind!=b")["tables"][0]["all"]["sentences"] == 1
     assert "there are no labels with hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
 
 
 def test_files_need_no_run(runs):
-    folder = runs / "plain" / "tests" / "test"
-    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
-    found = report("--by-length", *files, "--source", folder / "source.txt", "--metric", "ter")
+    found = report("--by-length", *FILES, *SOURCE_FILE, "--metric", "ter")
     assert (found["metric"], found["test"]) == ("TER", None)
     assert found["tables"][0]["all"]["system"]["score"] == score_system(POOR, REFERENCES, ["ter"])["ter"].value
 
@@ -247,16 +240,14 @@ def test_a_recipe_that_does_not_say_how_to_score_is_explained(runs):
 
 
 def test_lengths_need_a_source(runs):
-    folder = runs / "plain" / "tests" / "test"
-    files = ["--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt"]
-    assert "Give it as `--source`" in str(run("--by-length", *files).exception)
-    files += ["--source", folder / "source.txt", "--baseline", runs / "plain"]
-    assert "cannot be compared with a run" in str(run("--by-length", *files).exception)
+    assert "Give it as `--source`" in str(run("--by-length", *FILES).exception)
+    against_run = run("--by-length", *FILES, *SOURCE_FILE, "--baseline", runs / "plain")
+    assert "cannot be compared with a run" in str(against_run.exception)
 
 
 def test_a_baseline_must_have_the_same_test_set(runs):
-    write(runs / "short" / "tests" / "test", POOR, references=REFERENCES[:2])
-    write(runs / "other" / "tests" / "test", POOR, references=[*REFERENCES[:2], "Etwas anderes."])
+    write(runs / "short", POOR, references=REFERENCES[:2])
+    write(runs / "other", POOR, references=[*REFERENCES[:2], "Etwas anderes."])
     (runs / "lines.txt").write_text("eins\n")
     for name in ("short", "other", "bare"):
         finish(runs / name)

@@ -1,13 +1,11 @@
 """`synmt analyze --attention` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pytest
-from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
-from tiny import synmt
+from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
+from tiny import analyze
 
 SOURCE, REFERENCE = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
 
@@ -25,26 +23,12 @@ def project(tmp_path_factory):
     ]
     for run in runs:
         source, reference = (REFERENCE, SOURCE) if run.folder.name == "english" else (SOURCE, REFERENCE)
-        folder = run.test_folder("test")
-        folder.mkdir(parents=True)
-        for part, lines in (
-            ("source", source),
-            ("reference", reference),
-            ("hypothesis", reference[1:] + reference[:1]),
-        ):
-            (folder / f"{part}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_tests(run, source, reference, reference[1:] + reference[:1])
     return project
 
 
-def analyze(project, name, *arguments):
-    done = synmt("analyze", "--attention", "--run", f"runs/{name}", *arguments, cwd=project)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
-def output(project, name, *arguments):
-    code, printed, said = analyze(project, name, *arguments)
-    assert code == 0, said
-    return printed, said
+def output(project, name, *arguments, code=0):
+    return analyze("--attention", "--run", f"runs/{name}", *arguments, code=code, cwd=project)
 
 
 def report(project, name, *arguments):
@@ -84,16 +68,13 @@ def test_json_has_everything_in_the_table_and_the_map(project):
         agreed = sum(row["words"] * row["heads"][head["name"]] for row in found["relations"])
         assert agreed == pytest.approx(found["words"] * head["parent"]["value"]), number
     shown = found["map"]
-    assert (shown["sentence"], shown["rows"][:2]) == (
-        2,
-        ["▁A", "▁do"] if shown["rows"][1] == "▁do" else shown["rows"][:2],
-    )
+    assert shown["sentence"] == 2
+    assert shown["rows"][0].startswith("▁A")
     assert list(shown["heads"]) == [head["name"] for head in found["heads"]]
     for panel in shown["heads"].values():
         np.testing.assert_allclose(np.sum(panel, 1), 1, atol=1e-4)
     # a single head has the same statistics
-    one = report(project, "pascal", "--head", "1.2")
-    assert one["heads"] == [found["heads"][1]]
+    assert report(project, "pascal", "--head", "1.2")["heads"] == [found["heads"][1]]
 
 
 def test_many_heads_are_laid_out_by_layer_and_the_best_are_listed(project):
@@ -134,13 +115,11 @@ def test_an_lstm_reports_its_attention_to_the_source_and_logs_it(project):
     found = report(project, "lstm")
     assert [head["name"] for head in found["heads"]] == ["attention"]
     assert found["heads"][0]["weight_on_no_word"] == 0
-    said = output(project, "lstm")[1]
-    assert "an LSTM has no self-attention: this is its attention to the source" in said
+    assert "an LSTM has no self-attention: this is its attention to the source" in output(project, "lstm")[1]
     assert "this is its attention" not in output(project, "lstm", "--what", "cross")[1]
 
 
 def test_plots_and_pages_are_written(project):
-    pytest.importorskip("matplotlib")
     for ending in ("png", "svg", "pdf"):
         said = output(project, "pascal", "--what", "factor", "--plot", f"factor.{ending}")[1]
         assert f"plot: factor.{ending}" in said
@@ -159,24 +138,20 @@ def test_plots_and_pages_are_written(project):
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("pascal", ["--side", "sources"], "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
-        (
-            "pascal",
-            ["--what", "factors"],
-            "heat maps do not show 'factors'. They show weights, factor, bias, cross. Did",
-        ),
-        ("pascal", ["--head", "9.1"], "the source has no layer 9. Layers 1 to 2"),
-        ("pascal", ["--head", "best"], "'best' is not a head"),
-        ("pascal", ["--sentence", "5"], "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
-        ("pascal", ["--sentence", "4"], "--sentence 4: the source or the target of this sentence is empty"),
-        ("pascal", ["--what", "bias"], "no head of the source has a bias to show"),
-        ("pascal", ["--plot", "x.gif"], "x.gif: not a file name of a picture format"),
-        ("lstm", ["--what", "bias"], "an LSTM has no self-attention, and so no bias"),
-        ("lstm", ["--head", "1.1"], "an LSTM has a single attention to the source, without heads"),
-        ("lost", [], "its run does not say which parser makes them"),
+        ("pascal", "--side sources", "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
+        ("pascal", "--what factors", "heat maps do not show 'factors'. They show weights, factor, bias, cross. Did"),
+        ("pascal", "--head 9.1", "the source has no layer 9. Layers 1 to 2"),
+        ("pascal", "--head best", "'best' is not a head"),
+        ("pascal", "--sentence 5", "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
+        ("pascal", "--sentence 4", "--sentence 4: the source or the target of this sentence is empty"),
+        ("pascal", "--what bias", "no head of the source has a bias to show"),
+        ("pascal", "--plot x.gif", "x.gif: not a file name of a picture format"),
+        ("lstm", "--what bias", "an LSTM has no self-attention, and so no bias"),
+        ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
+        ("lost", "", "its run does not say which parser makes them"),
     ],
 )
 def test_impossible_options_are_refused_with_one_sentence(project, name, arguments, said):
-    code, printed, errors = analyze(project, name, *arguments)
-    assert (code, printed) == (2, "")
+    printed, errors = output(project, name, *arguments.split(), code=2)
+    assert printed == ""
     assert said in errors

@@ -1,12 +1,10 @@
 """`synmt analyze --gates` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-from small_run import LSTM, TEXT, make_run
-from tiny import synmt
+from small_run import LSTM, TEXT, make_run, write_tests
+from tiny import analyze
 
 from synmt.analysis.gates.plot import draw_gates
 from synmt.errors import UsageError
@@ -27,16 +25,12 @@ def write_run(folder, *variants, model=LSTM, languages=("de", "en"), parser="com
     sections = {"source": source, "target": target, "target_parser": target_parser}
     run = make_run(folder, *variants, model=model, parser=False, max_pieces=40, **sections)
     for test in tests:
-        run.test_folder(test).mkdir(parents=True)
-        for name, lines in (("source", GERMAN), ("reference", ENGLISH), ("hypothesis", ENGLISH)):
-            (run.test_folder(test) / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_tests(run, GERMAN, ENGLISH, test=test)
     return folder
 
 
-def analyze(folder, *arguments):
-    """Run the command; returns the exit code, stdout and stderr."""
-    done = synmt("analyze", "--gates", "--run", folder, *arguments)
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+def output(folder, *arguments, code=0):
+    return analyze("--gates", "--run", folder, *arguments, code=code)
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +45,10 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
         lambda table, **names: drawn.append((table, names)) or draw_gates(table, **names),
     )
     page, plot = tmp_path / "gates.html", tmp_path / "gates.svg"
-    code, printed, said = analyze(run, "--json", "--html", page, "--plot", plot)
+    printed, said = output(run, "--json", "--html", page, "--plot", plot)
     report = json.loads(printed)
-    assert code == 0
-    assert (report["system"], report["test"], report["of"], report["tagger"]) == (
-        "sa",
-        "test",
-        "reference",
-        "Stanza (compact, en)",
-    )
+    assert (report["system"], report["test"], report["of"]) == ("sa", "test", "reference")
+    assert report["tagger"] == "Stanza (compact, en)"
     # line 4 has no target, line 5 no source; line 6 has too long a target, line 7 too long a source
     assert [line["target"] for line in report["lines"]] == TEXT[:3]
     assert report["left_out"] == {"too_long": 2, "empty": 2}
@@ -70,7 +59,8 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
     assert [word["tag"] for word in first["words"]] == ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
     assert all(0 < word["norm"] < 1 for line in report["lines"] for word in line["words"])
     assert report["sentences"] == 3
-    assert sum(row["words"] for row in report["tags"]) == report["words"] == sum(map(len, tagged(report)))
+    assert sum(row["words"] for row in report["tags"]) == report["words"]
+    assert report["words"] == sum(len(line["words"]) for line in report["lines"])
     text = page.read_text(encoding="utf-8")
     for word in first["words"]:
         assert f'{word["word"]}<small dir="ltr" lang="en">{word["tag"]} {word["norm"]:.3f}</small>' in text
@@ -82,16 +72,11 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
     assert "test set test; choose with --test: other" in said
 
 
-def tagged(report):
-    return [line["words"] for line in report["lines"]]
-
-
 def test_the_table_is_for_people(run, tmp_path):
     page = tmp_path / "gates.htm"
     page.write_text("old", encoding="utf-8")
-    code, printed, said = analyze(run, "--test", "other", "--html", page)
+    printed, said = output(run, "--test", "other", "--html", page)
     lines = printed.splitlines()
-    assert code == 0
     assert lines[0].startswith("sa, test set other: gates of ")
     assert " ".join(lines[2].split()) == "tag words share norm highest chance ratio 95 % no PUNCT"
     assert "norm: mean norm of the gate, 0 = closed, 1 = open" in printed
@@ -104,35 +89,28 @@ def test_the_table_is_for_people(run, tmp_path):
 
 @pytest.mark.parametrize("arguments", [["--html", "gates.txt"], ["--plot", "gates.txt"]])
 def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, arguments):
-    code, printed, said = analyze(tmp_path / "no-run", *arguments)
-    assert (code, printed) == (2, "")
+    printed, said = output(tmp_path / "no-run", *arguments, code=2)
+    assert printed == ""
     assert "gates.txt: not a file name of a" in said
 
 
 def test_an_unknown_test_set_is_an_error(run):
-    code, _, said = analyze(run, "--test", "tset")
-    assert code == 2
-    assert "the run has no test set 'tset'" in said
+    assert "the run has no test set 'tset'" in output(run, "--test", "tset", code=2)[1]
 
 
 def test_a_run_without_test_translations_is_an_error(tmp_path):
-    code, _, said = analyze(write_run(tmp_path / "sa", TREE, tests=()))
-    assert code == 1
-    assert "the run has no test translations" in said
+    run = write_run(tmp_path / "sa", TREE, tests=())
+    assert "the run has no test translations" in output(run, code=1)[1]
 
 
 @pytest.mark.parametrize(
     ("model", "variants"),
-    [
-        ({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []),
-        (LSTM, []),
-        (LSTM, [{**TREE, "sets": 1}]),
-    ],
+    [({"size": "tiny", "model_dim": 16, "feedforward_dim": 16}, []), (LSTM, []), (LSTM, [{**TREE, "sets": 1}])],
     ids=["transformer", "lstm", "one set"],
 )
 def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path, model, variants):
-    code, printed, said = analyze(write_run(tmp_path / "plain", *variants, model=model))
-    assert (code, printed) == (2, "")
+    printed, said = output(write_run(tmp_path / "plain", *variants, model=model), code=2)
+    assert printed == ""
     assert said.count("\n") == 1
     assert "plain: this model has no gates." in said
     assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
@@ -154,8 +132,8 @@ def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(t
 
 def test_a_language_without_a_parser_is_an_error_with_its_purpose(tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
-    code, printed, said = analyze(write_run(tmp_path / "sa", TREE, languages=("en", "de")))
-    assert (code, printed) == (1, "")
+    printed, said = output(write_run(tmp_path / "sa", TREE, languages=("en", "de")), code=1)
+    assert printed == ""
     assert said.startswith("synmt: error: no Stanza model for 'de' to tag the target (")
     assert "Name one with `--parser FOLDER` (or `target_parser.model` in the recipe)" in said
     assert "stanza.download('de')" in said
@@ -164,8 +142,8 @@ def test_a_language_without_a_parser_is_an_error_with_its_purpose(tmp_path, monk
 @pytest.mark.parametrize("model", ["none", "compact"])
 def test_a_chosen_parser_without_the_language_is_an_error(tmp_path, model):
     folder = write_run(tmp_path / "sa", TREE, languages=("en", "de"))
-    code, printed, said = analyze(folder, "--parser", model)
-    assert (code, printed) == (2 if model == "compact" else 1, "")
+    printed, said = output(folder, "--parser", model, code=2 if model == "compact" else 1)
+    assert printed == ""
     assert said.startswith("synmt: error: no Stanza model for 'de' to tag the target (")
     assert "Name one with `--parser FOLDER`" in said
     assert "--model" not in said
@@ -176,9 +154,7 @@ def test_the_chosen_parser_tags_and_is_named_in_the_report(tmp_path):
     for path in COMPACT.iterdir():
         (tmp_path / "copied" / path.name).symlink_to(path)
     folder = write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none"))
-    code, printed, _ = analyze(folder, "--parser", tmp_path / "copied", "--json")
-    report = json.loads(printed)
-    assert code == 0
+    report = json.loads(output(folder, "--parser", tmp_path / "copied", "--json")[0])
     assert report["tagger"] == "Stanza (copied, en)"
     assert [word["tag"] for word in report["lines"][0]["words"]][:3] == ["DET", "NOUN", "VERB"]
 
@@ -194,6 +170,5 @@ def test_a_chosen_parser_replaces_the_recipes_and_its_package(tmp_path):
 
 
 def test_a_missing_parser_of_the_recipe_is_not_replaced(tmp_path):
-    code, _, said = analyze(write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none")))
-    assert code == 1
-    assert "target_parser.model" in said
+    run = write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none"))
+    assert "target_parser.model" in output(run, code=1)[1]

@@ -1,31 +1,26 @@
 """`synmt analyze --by-length`, `--by-depth`, `--by-distance` and `--by-relation`, with given trees and parsed ones."""
 
-from __future__ import annotations
-
-import json
 import shlex
 import sys
 from datetime import date
 
 import pytest
-import typer
 from pages import Reader
-from typer.testing import CliRunner
+from small_run import write_tests
+from test_cli_analyze import finish, report, run
+from tiny import write_lines
 
 from synmt import __version__
 from synmt.analysis.groups.report import analyze_groups
 from synmt.analysis.options import GroupOptions
-from synmt.cli.analyze import analyze
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric, score_system
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
+from synmt.run import Run
 
 pytestmark = pytest.mark.usefixtures("show_remarks")
-
-APP = typer.Typer()
-APP.command()(analyze)
 
 SOURCE = ["Go !", "The monkey eats a banana ."] * 6
 REFERENCES = ["Geh !", "Der Affe isst eine Banane ."] * 6
@@ -42,17 +37,10 @@ TREES = (
 RECIPE = "name: any\nsource: en\ntarget: de\ncorpus: {folder: data}\nevaluation: {tokenize: none}\n"
 
 
-def write(path, lines):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 def make_run(folder, hypotheses, when, **info):
-    for name, lines in (("source", SOURCE), ("reference", REFERENCES), ("hypothesis", hypotheses)):
-        write(folder / "tests" / "test" / f"{name}.txt", lines)
-    write(folder / "tests" / "test" / "labels.tsv", ["kind", *["short", "long"] * 6])
-    (folder / "run.json").write_text(json.dumps({"format": 1, "status": "finished", "finished_at": when, **info}))
-    (folder / "recipe.yaml").write_text(RECIPE)
+    write_tests(Run(folder), SOURCE, REFERENCES, hypotheses)
+    write_lines(folder / "tests" / "test" / "labels.tsv", ["kind", *["short", "long"] * 6])
+    finish(folder, when, RECIPE, **info)
 
 
 @pytest.fixture
@@ -61,8 +49,8 @@ def place(tmp_path, monkeypatch):
     make_run(tmp_path / "runs" / "pascal", GOOD, "2026-01-02", parser=StanzaParser("en").identity)
     make_run(tmp_path / "runs" / "plain", POOR, "2026-01-01")
     for name, lines in (("good.de", GOOD), ("poor.de", POOR), ("reference.de", REFERENCES), ("source.en", SOURCE)):
-        write(tmp_path / name, lines)
-    write(tmp_path / "gold.conllu", TREES * 6)
+        write_lines(tmp_path / name, lines)
+    write_lines(tmp_path / "gold.conllu", TREES * 6)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path
@@ -70,16 +58,6 @@ def place(tmp_path, monkeypatch):
 
 FILES = ("--hypotheses", "good.de", "--references", "reference.de", "--source", "source.en")
 GOLD = ("--parses", "gold.conllu")
-
-
-def run(*arguments):
-    return CliRunner().invoke(APP, [str(argument) for argument in arguments])
-
-
-def report(*arguments):
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.exception or result.output
-    return json.loads(result.stdout)
 
 
 def groups(table):
@@ -139,15 +117,12 @@ def test_conditions_leave_out_trees_lengths_and_text(place):
 
 def test_lengths_of_the_reference_need_no_source(place):
     found = report("--by-length", "--side", "target", "--buckets", "2,5", *FILES[:4])
-    assert (found["tables"][0]["by"], groups(found["tables"][0])) == (
-        "reference length",
-        {"1-2": 6, "3-5": 0, ">5": 6},
-    )
+    assert (found["tables"][0]["by"], groups(found["tables"][0])) == ("reference length", {"1-2": 6, "3-5": 0, ">5": 6})
 
 
 def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(place):
     # references have 2 and 6 words, sources 2 and 6; one longer source changes nothing
-    write(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
+    write_lines(place / "source.en", [" ".join(["long"] * 60), *SOURCE[1:]])
 
     def table(*arguments):
         return report("--by-length", "--buckets", "ldd", *FILES, *arguments)["tables"][0]
@@ -277,18 +252,14 @@ def test_a_paper_has_buckets_of_lengths_and_depths_have_quarters(place):
 
 
 def test_trees_of_another_text_are_refused(place):
-    write(place / "short.conllu", TREES)
+    write_lines(place / "short.conllu", TREES)
     assert "has 2 sentences, but the text has 12 lines" in str(run("--by-depth", "--parses", "short.conllu").exception)
 
 
-def test_the_figure_of_the_pascal_paper_comes_out(data_folder, tmp_path, monkeypatch):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+def test_the_figure_of_the_pascal_paper_comes_out(nc11):
     texts = {"hypotheses": "transformer_pascal.preds", "baseline": "transformer.preds"}
     texts |= {"references": "truth", "source": "src.tok"}
-    files = [part for name, text in texts.items() for part in (f"--{name}", folder / f"{text}.test.gz")]
+    files = [part for name, text in texts.items() for part in (f"--{name}", nc11(text))]
     found = report("--by-length", *files)["tables"][0]
     total = found["all"]
     assert [round(total[name]["score"], 1) for name in ("baseline", "system")] == [25.0, 25.9]
@@ -303,7 +274,7 @@ def test_the_source_of_files_is_parsed_as_the_language_of_its_name(place, monkey
     error = run("--by-depth", "--parser", "official", *FILES).exception
     assert "model for 'en' not found" in str(error)
     assert str(error).endswith("give the trees by `--parses FILE.conllu`")
-    write(place / "source.de.gz", [])
+    write_lines(place / "source.de.gz", [])
     (place / "source.de").write_text((place / "source.en").read_text())
     error = run("--by-depth", *FILES[:-1], "source.de").exception
     assert "no compact model for the language 'de'" in str(error)

@@ -1,14 +1,12 @@
 """`synmt analyze --trees` on runs of small models."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
-from small_run import LSTM, PASCAL, TEXT, make_run
-from tiny import chain_of, synmt
+from small_run import LSTM, PASCAL, TEXT, make_run, write_tests
+from tiny import analyze, chain_of
 
 from synmt.parsing.models import COMPACT
 from synmt.syntax.conllu import format_conllu
@@ -16,24 +14,15 @@ from synmt.syntax.conllu import format_conllu
 SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
 
 
-def with_tests(run, *others):
-    for name in ("test", *others):
-        folder = run.test_folder(name)
-        folder.mkdir(parents=True)
-        for part, lines in (("source", SOURCE), ("reference", REFERENCE), ("hypothesis", REFERENCE)):
-            (folder / f"{part}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return run
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """Six runs with random weights, and chains as the gold trees of both sides."""
     project = tmp_path_factory.mktemp("project")
-    with_tests(make_run(project / "runs" / "lisa", {"name": "lisa"}))
-    with_tests(make_run(project / "runs" / "plain", max_pieces=16), "other")
     dbsa = [{"name": "dbsa", "layers": [2]}, {"name": "dbsa", "layers": [1], "heads": 2, "side": "target"}]
-    with_tests(make_run(project / "runs" / "dbsa", *dbsa))
-    with_tests(make_run(project / "runs" / "reader", PASCAL))
+    for name, variants in (("lisa", [{"name": "lisa"}]), ("dbsa", dbsa), ("reader", [PASCAL])):
+        write_tests(make_run(project / "runs" / name, *variants), SOURCE, REFERENCE)
+    plain = write_tests(make_run(project / "runs" / "plain", max_pieces=16), SOURCE, REFERENCE)
+    write_tests(plain, SOURCE, REFERENCE, test="other")
     make_run(project / "runs" / "pascal", PASCAL, parser=False)
     make_run(project / "runs" / "flat", {"name": "latent_tree", "normalize": "flat"}, model=LSTM)
     for name, lines in (("en", SOURCE), ("de", REFERENCE)):
@@ -42,14 +31,8 @@ def project(tmp_path_factory):
     return project
 
 
-def run(project, name, *arguments):
-    return synmt("analyze", "--trees", "--run", f"runs/{name}", *arguments, cwd=project)
-
-
-def output(project, name, *arguments):
-    done = run(project, name, *arguments)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode(), done.stderr.decode()
+def output(project, name, *arguments, code=0):
+    return analyze("--trees", "--run", f"runs/{name}", *arguments, code=code, cwd=project)
 
 
 def report(project, name, *arguments):
@@ -121,19 +104,18 @@ def test_trees_of_the_target_are_those_of_the_references(project):
     assert [row["trees"] for row in found["rows"][:2]] == ["head 1.1 (dbsa)", "head 1.2 (dbsa)"]
     assert (found["side"], found["words"]) == ("target", 22)
     assert (found["gold"], found["test"], found["parser"]) == ("gold, de.conllu", "test", None)
-    done = run(project, "dbsa", "--side", "target", "--gold", "en.conllu")
-    assert done.returncode == 1
-    assert b"does not match line 1 of the text at token 1 ('The')" in done.stderr
+    _, said = output(project, "dbsa", "--side", "target", "--gold", "en.conllu", code=1)
+    assert "does not match line 1 of the text at token 1 ('The')" in said
 
 
 def test_a_language_without_a_parser_needs_given_trees(project, tmp_path, monkeypatch):
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
-    done = run(project, "dbsa", "--side", "target")
-    assert done.returncode == 1
-    assert b"stanza.download('de')" in done.stderr
-    assert done.stderr.startswith(b"synmt: error: no Stanza model for 'de' to parse the target (")
-    named = b"Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees with `--gold"
-    assert named in done.stderr
+    _, said = output(project, "dbsa", "--side", "target", code=1)
+    assert "stanza.download('de')" in said
+    assert said.startswith("synmt: error: no Stanza model for 'de' to parse the target (")
+    assert (
+        "Name one with `--parser FOLDER` (or `target_parser.model` in the recipe), or give trees with `--gold" in said
+    )
 
 
 def test_with_another_parser_the_model_still_reads_its_own_trees(project):
@@ -141,8 +123,8 @@ def test_with_another_parser_the_model_still_reads_its_own_trees(project):
     assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
     # both parsers are the same here, and so are the trees
     assert found["rows"] == report(project, "reader", "--head", "1.1")["rows"]
-    done = run(project, "reader", "--head", "1.1", "--parser", "none")
-    assert done.stderr.startswith(b"synmt: error: no Stanza model for 'en' to parse the source (")
+    _, said = output(project, "reader", "--head", "1.1", "--parser", "none", code=1)
+    assert said.startswith("synmt: error: no Stanza model for 'en' to parse the source (")
 
 
 def test_the_target_is_parsed_with_the_model_of_a_folder(project):
@@ -198,10 +180,10 @@ def test_flat_attention_is_read_as_trees_and_called_flat_attention(project):
 
 def test_a_drawing_goes_to_the_plot_file_and_json_is_still_printed(project):
     more = ("--gold", "de.conllu", "--side", "target", "--draw", "9")
-    done = [run(project, "dbsa", *more, "--plot", "trees.svg", "--json") for _ in range(2)]
-    assert [json.loads(one.stdout)["sentences"] for one in done] == [3, 3]
-    assert "trees: trees.svg\n" in done[0].stderr.decode()
-    assert "trees: trees.svg (replaced)" in done[1].stderr.decode()
+    for remark in ("trees: trees.svg\n", "trees: trees.svg (replaced)"):
+        printed, said = output(project, "dbsa", *more, "--plot", "trees.svg", "--json")
+        assert json.loads(printed)["sentences"] == 3
+        assert remark in said
     assert (project / "trees.svg").read_text(encoding="utf-8").count('class="title"') == 1 + 3
     output(project, "dbsa", *more)
     assert len(list((project / "runs" / "dbsa" / "analysis").glob("trees-target-head-1.?.svg"))) == 1
@@ -217,16 +199,15 @@ def test_sentences_that_cannot_be_compared_are_left_out_and_counted(project):
     assert "sentences left out: 1 with more pieces than the model takes, 1 without words" in said
     assert "sentence 4, head 1.1" in shown
     (project / "long.conllu").write_text(blocks[2], encoding="utf-8")
-    done = run(project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"there are no sentences to compare" in done.stderr
+    shown, said = output(project, "plain", "--gold", "long.conllu", "--head", "1.1", "--draw", "1", code=1)
+    assert shown == ""
+    assert "there are no sentences to compare" in said
 
 
 def test_a_model_that_reads_trees_without_a_recorded_parser_reads_gold_trees(project):
     assert len(report(project, "pascal", "--gold", "en.conllu", "--head", "1.1")["rows"]) == 3
-    done = run(project, "pascal", "--head", "1.1")
-    assert done.returncode == 2
-    assert b"does not say which parser makes them. Give text and trees with `--gold FILE.conllu`" in done.stderr
+    _, said = output(project, "pascal", "--head", "1.1", code=2)
+    assert "does not say which parser makes them. Give text and trees with `--gold FILE.conllu`" in said
 
 
 def test_other_test_sets_are_listed(project):
@@ -252,6 +233,6 @@ def test_other_test_sets_are_listed(project):
 def test_impossible_options_are_refused_with_one_sentence(project, name, arguments, code, said):
     (project / "empty.conllu").write_text("# text = \n\n")
     (project / "dots.conllu").write_text("# text = .\n1\t.\t_\tPUNCT\t_\t_\t0\troot\t_\t_\n\n")
-    done = run(project, name, *arguments)
-    assert (done.returncode, done.stdout) == (code, b"")
-    assert said in done.stderr.decode()
+    printed, errors = output(project, name, *arguments, code=code)
+    assert printed == ""
+    assert said in errors

@@ -1,7 +1,5 @@
 """`synmt score` as a user runs it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -12,7 +10,8 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import typer
-from small_run import make_run
+from small_run import make_run, write_tests
+from tiny import write_lines
 from typer.testing import CliRunner
 
 from synmt.cli import app, console
@@ -33,9 +32,11 @@ SECOND = ["Der Affe isst eine Banane.", "Er schläft heute.", "Ja."]
 
 
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, monkeypatch):
+    """The current folder, with references and two translations."""
+    monkeypatch.chdir(tmp_path)
     for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST), ("two.de", SECOND)):
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_lines(tmp_path / name, lines)
     return tmp_path
 
 
@@ -44,8 +45,22 @@ def run(*arguments, stdin=None):
     return CliRunner().invoke(APP, [str(argument) for argument in arguments], input=stdin)
 
 
+def score_files(*arguments, **options):
+    return run("-r", "ref.de", *arguments, **options)
+
+
+def report(*arguments, **options):
+    result = run(*arguments, "--json", **options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def systems(*arguments, **options):
+    return report("-r", "ref.de", *arguments, **options)["systems"]
+
+
 def test_the_table_has_every_number_and_its_signature(files):
-    result = run("-r", files / "ref.de", files / "one.de")
+    result = score_files("one.de")
     assert result.exit_code == 0, result.output
     bleu = sacrebleu.corpus_bleu(FIRST, [REFERENCES]).score
     rows = [line.split() for line in result.stdout.splitlines()]
@@ -56,12 +71,11 @@ def test_the_table_has_every_number_and_its_signature(files):
 
 
 def test_json_compares_every_further_system_with_the_first(files):
-    result = run("-r", files / "ref.de", files / "one.de", files / "two.de", "--json", "-m", "chrf,bleu")
-    report = json.loads(result.stdout)
-    first, second = report["systems"]
-    assert report["segments"] == 3
-    assert report["bootstrap"] == {"samples": 1000, "seed": 12345, "base": "one.de"}
-    assert report["randomization"] == {"samples": 10_000, "seed": 12345, "base": "one.de"}
+    whole = report("-r", "ref.de", "one.de", "two.de", "-m", "chrf,bleu")
+    first, second = whole["systems"]
+    assert whole["segments"] == 3
+    assert whole["bootstrap"] == {"samples": 1000, "seed": 12345, "base": "one.de"}
+    assert whole["randomization"] == {"samples": 10_000, "seed": 12345, "base": "one.de"}
     assert list(first["scores"]) == ["chrf", "bleu"]
     assert second["scores"]["bleu"]["score"] == sacrebleu.corpus_bleu(SECOND, [REFERENCES]).score
     assert "comparison" not in first["scores"]["bleu"]
@@ -74,31 +88,29 @@ def test_json_compares_every_further_system_with_the_first(files):
 
 def test_seed_and_samples_choose_the_resamples(files):
     def interval(*options):
-        result = run("-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "ter", "--json", *options)
-        return json.loads(result.stdout)["systems"][1]["scores"]["ter"]["comparison"]
+        return systems("one.de", "two.de", "-m", "ter", *options)[1]["scores"]["ter"]["comparison"]
 
     assert interval("--seed", 3) == interval("--seed", 3)
     assert interval("--samples", 1)["p_value"] in (0.5, 1.0)
 
 
 def test_standard_input_is_a_system(files):
-    result = run("-r", files / "ref.de", "-", "--json", "-m", "bleu", stdin="\n".join(SECOND))
-    assert json.loads(result.stdout)["systems"][0]["system"] == "standard input"
+    assert systems("-", "-m", "bleu", stdin="\n".join(SECOND))[0]["system"] == "standard input"
 
 
 def test_case_and_tokenisation_change_the_signature(files):
-    result = run("-r", files / "ref.de", files / "one.de", "--lowercase", "--tokenize", "char", "-m", "bleu")
+    result = score_files("one.de", "--lowercase", "--tokenize", "char", "-m", "bleu")
     assert "case:lc|eff:no|tok:char" in result.stdout
 
 
 def test_tokenised_text_gives_a_warning_on_stderr(files):
     (files / "cut.de").write_text("Der Affe .\nEr .\nJa .\n")
-    result = run("-r", files / "ref.de", files / "cut.de", "-m", "bleu")
+    result = score_files("cut.de", "-m", "bleu")
     assert "cut.de looks tokenised" in result.stderr
     assert "tokenised" not in result.stdout
-    assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "--tokenize", "none").stderr
+    assert "tokenised" not in score_files("cut.de", "--tokenize", "none").stderr
     # RIBES needs tokenised text
-    assert "tokenised" not in run("-r", files / "ref.de", files / "cut.de", "-m", "ribes").stderr
+    assert "tokenised" not in score_files("cut.de", "-m", "ribes").stderr
 
 
 @pytest.mark.parametrize(
@@ -110,56 +122,46 @@ def test_tokenised_text_gives_a_warning_on_stderr(files):
     ],
 )
 def test_a_language_without_spaces_gives_a_warning_about_metrics_that_need_them(files, metrics, tokenize, warned):
-    (files / "ref.ja").write_text(
-        "猿がバナナを一本食べています。\n彼は今日とても長く寝ています。\nはい。\n", encoding="utf-8"
-    )
-    result = run("-r", files / "ref.ja", files / "ref.ja", "-m", metrics, "--tokenize", tokenize)
+    write_lines(files / "ref.ja", ["猿がバナナを一本食べています。", "彼は今日とても長く寝ています。", "はい。"])
+    result = run("-r", "ref.ja", "ref.ja", "-m", metrics, "--tokenize", tokenize)
     said = [line for line in result.stderr.splitlines() if "no spaces between words" in line]
     assert len(said) == len(warned)
     assert all(line.endswith(end) for line, end in zip(said, warned, strict=True))
 
 
 def test_a_few_sentences_give_a_warning_about_intervals(files):
-    assert "fewer than 30 sentences" in run("-r", files / "ref.de", files / "one.de").stderr
+    assert "fewer than 30 sentences" in score_files("one.de").stderr
     for name, lines in (("ref.de", REFERENCES), ("one.de", FIRST)):
-        (files / name).write_text("\n".join(lines * 10) + "\n", encoding="utf-8")
-    assert "fewer than 30 sentences" not in run("-r", files / "ref.de", files / "one.de").stderr
+        write_lines(files / name, lines * 10)
+    assert "fewer than 30 sentences" not in score_files("one.de").stderr
 
 
 def test_systems_with_the_same_name_are_shown_with_their_paths(files):
-    (files / "sub").mkdir()
-    (files / "sub" / "one.de").write_text("\n".join(SECOND))
-    result = run("-r", files / "ref.de", files / "one.de", files / "sub" / "one.de", "-m", "bleu", "--json")
-    assert [one["system"] for one in json.loads(result.stdout)["systems"]] == [
-        str(files / "one.de"),
-        str(files / "sub" / "one.de"),
-    ]
+    paths = [str(files / "one.de"), str(write_lines(files / "sub" / "one.de", SECOND))]
+    assert [one["system"] for one in systems(*paths, "-m", "bleu")] == paths
 
 
 def test_the_components_of_bleu_are_those_of_sacrebleu(files):
     expected = sacrebleu.corpus_bleu(FIRST, [REFERENCES])
-    shown = [line.split() for line in run("-r", files / "ref.de", files / "one.de").stdout.splitlines()]
+    shown = [line.split() for line in score_files("one.de").stdout.splitlines()]
     numbers = [f"{value:.1f}" for value in expected.precisions] + [f"{expected.bp:.3f}"]
     assert ["one.de", *numbers] in [row[:-1] for row in shown]
-    result = run("-r", files / "ref.de", files / "one.de", "--json", "-m", "BLEU")
-    details = json.loads(result.stdout)["systems"][0]["scores"]["bleu"]["details"]
+    details = systems("one.de", "-m", "BLEU")[0]["scores"]["bleu"]["details"]
     assert [details[f"precision_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(expected.precisions)
     assert details["brevity_penalty"] == pytest.approx(expected.bp)
     assert details["length_ratio"] == pytest.approx(expected.sys_len / expected.ref_len)
 
 
 def test_a_system_does_not_differ_from_itself_in_any_test(files):
-    every = ("--tests", "bootstrap,randomization,t,ks", "--json", "--metric", "bleu,ter")
-    result = run("-r", files / "ref.de", files / "one.de", files / "one.de", *every)
-    for found in json.loads(result.stdout)["systems"][1]["scores"].values():
+    every = ("--tests", "bootstrap,randomization,t,ks", "--metric", "bleu,ter")
+    for found in systems("one.de", "one.de", *every)[1]["scores"].values():
         assert found["difference"] == 0
         assert found["p_values"] == {"bootstrap": 1, "randomization": 1, "t": 1, "ks": 1}
 
 
 def test_the_order_of_systems_changes_only_the_sign(files):
     def second(*names):
-        result = run("-r", files / "ref.de", *(files / name for name in names), "--json", "-m", "chrf")
-        return json.loads(result.stdout)["systems"][1]["scores"]["chrf"]
+        return systems(*names, "-m", "chrf")[1]["scores"]["chrf"]
 
     there, back = second("one.de", "two.de"), second("two.de", "one.de")
     assert there["difference"] == -back["difference"]
@@ -172,13 +174,11 @@ def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
     for number, lines in (("1", FIRST), ("2", SECOND)):
         (files / f"pascal.seed{number}.de").write_text("\n".join(lines))
     given = ["pascal.seed*.de"] if how == "pattern" else ["pascal.seed1.de", "pascal.seed2.de", "--seeds"]
-    given = [name if name.startswith("--") else files / name for name in given]
-    result = run("-r", files / "ref.de", files / "one.de", *given, "-m", "chrf", "--json")
-    base, system = json.loads(result.stdout)["systems"]
+    base, system = systems("one.de", *given, "-m", "chrf")
     scores = [sacrebleu.corpus_chrf(lines, [REFERENCES]).score for lines in (FIRST, SECOND)]
     found = system["scores"]["chrf"]
     assert system["system"] == ("pascal.seed*.de" if how == "pattern" else "pascal.de")
-    assert system["seeds"] == [str(files / f"pascal.seed{number}.de") for number in (1, 2)]
+    assert system["seeds"] == [f"pascal.seed{number}.de" for number in (1, 2)]
     assert found["seeds"]["scores"] == scores
     assert found["score"] == found["seeds"]["mean"] == pytest.approx(sum(scores) / 2)
     assert found["difference"] == pytest.approx((scores[1] - scores[0]) / 2)
@@ -189,25 +189,21 @@ def test_seeds_are_grouped_by_a_pattern_or_by_their_names(files, how):
 def test_compressed_seeds_are_grouped_by_the_name_before_gz(files):
     for number, lines in (("1", FIRST), ("2", SECOND)):
         (files / f"pascal.{number}.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    given = [files / "pascal.1.gz", files / "pascal.2.gz", "--seeds"]
-    [system] = json.loads(run("-r", files / "ref.de", *given, "-m", "chrf", "--json").stdout)["systems"]
+    [system] = systems("pascal.1.gz", "pascal.2.gz", "--seeds", "-m", "chrf")
     assert (system["system"], len(system["seeds"])) == ("pascal", 2)
 
 
 @pytest.mark.parametrize("folder", [".", "..", "/"])
-def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, monkeypatch, folder):
-    monkeypatch.chdir(files)
-    result = run("-r", "ref.de", folder, "--seeds")
-    assert f"{folder}: not a run folder" in str(result.exception)
+def test_a_folder_without_a_name_is_neither_a_seed_nor_a_run(files, folder):
+    assert f"{folder}: not a run folder" in str(score_files(folder, "--seeds").exception)
 
 
 def test_two_equal_seeds_score_as_one(files):
     for number in "12":
-        (files / f"again.{number}").write_text("\n".join(SECOND))
-    once = run("-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "bleu", "--json", "--samples", 200)
-    given = [files / name for name in ("one.de", "again.1", "again.2")]
-    twice = run("-r", files / "ref.de", *given, "--seeds", "-m", "bleu", "--json", "--samples", 200)
-    one, other = (json.loads(result.stdout)["systems"][1]["scores"]["bleu"] for result in (once, twice))
+        write_lines(files / f"again.{number}", SECOND)
+    once = systems("one.de", "two.de", "-m", "bleu", "--samples", 200)
+    twice = systems("one.de", "again.1", "again.2", "--seeds", "-m", "bleu", "--samples", 200)
+    one, other = (found[1]["scores"]["bleu"] for found in (once, twice))
     assert other["seeds"]["deviation"] == 0
     assert one["comparison"] == pytest.approx(other["comparison"])
     assert one["interval"] == pytest.approx(other["interval"])
@@ -217,54 +213,44 @@ def test_two_equal_seeds_score_as_one(files):
 def test_two_systems_with_seeds_get_a_test_of_the_seeds(files):
     for name, texts in (("a", (FIRST, SECOND)), ("b", (SECOND, REFERENCES, SECOND))):
         for number, lines in enumerate(texts):
-            (files / f"{name}.{number}").write_text("\n".join(lines))
-    result = run("-r", files / "ref.de", files / "a.*", files / "b.*", "-m", "bleu", "--samples", 200)
+            write_lines(files / f"{name}.{number}", lines)
+    result = score_files("a.*", "b.*", "-m", "bleu", "--samples", 200)
     assert result.exit_code == 0, result.output
     assert "seeds p: Welch's t-test of the seeds' scores" in result.stdout
     assert "bootstrap of sentences and of seeds" in result.stdout
     legend = dict(line.split(": ", 1) for line in result.stdout.splitlines() if " p: " in line)
     assert "resamples sentences, and the seeds of each system" in legend["boot. p"]
     assert "swaps sentences only, all seeds of a sentence together" in legend["random. p"]
-    alone = run("-r", files / "ref.de", files / "a.0", files / "b.0", "-m", "bleu", "--samples", 200)
-    assert "swaps sentences only" not in alone.stdout
+    assert "swaps sentences only" not in score_files("a.0", "b.0", "-m", "bleu", "--samples", 200).stdout
     header, *rows = result.stdout[result.stdout.index("seeds   mean") :].splitlines()[:3]
     assert header.split() == ["seeds", "mean", "deviation", "lowest", "highest"]
     assert [row.split()[2] for row in rows] == ["2", "3"]
 
 
-def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+def write_run(folder, *variants, lines, **sections):
+    """Make a run with translations of the references."""
+    write_tests(make_run(folder, *variants, parser=False, **sections), ["a", "b", "c"], REFERENCES, lines)
+
+
+def test_a_run_has_its_reference_its_source_and_its_metric_options(tmp_path):
     for name, lines in (("base", FIRST), ("pascal", SECOND)):
-        made = make_run(tmp_path / name, parser=False, evaluation={"tokenize": "char"})
-        for kind, text in (("source", ["a", "b", "c"]), ("reference", REFERENCES), ("hypothesis", lines)):
-            path = made.test_folder("test") / f"{kind}.txt"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("\n".join(text) + "\n", encoding="utf-8")
-    result = run(tmp_path / "base", tmp_path / "pascal", "--json", "-m", "bleu", "--sentences", tmp_path / "all.jsonl")
-    report = json.loads(result.stdout)
-    assert [one["system"] for one in report["systems"]] == ["base", "pascal"]
+        write_run(tmp_path / name, lines=lines, evaluation={"tokenize": "char"})
+    options = ("-m", "bleu", "--sentences", tmp_path / "all.jsonl")
+    found = report(tmp_path / "base", tmp_path / "pascal", *options)["systems"]
+    assert [one["system"] for one in found] == ["base", "pascal"]
     expected = sacrebleu.corpus_bleu(SECOND, [REFERENCES], tokenize="char").score
-    assert report["systems"][1]["scores"]["bleu"]["score"] == expected
+    assert found[1]["scores"]["bleu"]["score"] == expected
     assert list((tmp_path / "base/tests/test/segments").iterdir())
     first = json.loads((tmp_path / "all.jsonl").read_text().splitlines()[0])
     assert (first["source"], first["reference"]) == ("a", REFERENCES[0])
-    both = json.loads(run(tmp_path / "[bp]as*", "--json", "-m", "bleu", "--test", "test").stdout)["systems"]
+    both = report(tmp_path / "[bp]as*", "-m", "bleu", "--test", "test")["systems"]
     assert [one["seeds"] for one in both] == [[str(tmp_path / "base"), str(tmp_path / "pascal")]]
-    wrong = run(tmp_path / "base", "--test", "flickr", "-m", "bleu")
-    assert "no test set 'flickr'" in str(wrong.exception)
+    assert "no test set 'flickr'" in str(run(tmp_path / "base", "--test", "flickr", "-m", "bleu").exception)
     (tmp_path / "pascal/tests/test/reference.txt").write_text("x\ny\nz\n")
     other = run(tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
     assert "pascal: its test set has other references than that of" in str(other.exception)
     given = run("-r", tmp_path / "base/tests/test/reference.txt", tmp_path / "base", tmp_path / "pascal", "-m", "bleu")
     assert given.exit_code == 0
-
-
-def write_run(folder, *variants, lines, **sections):
-    """Make a run with translations of the references."""
-    made = make_run(folder, *variants, parser=False, **sections)
-    made.test_folder("test").mkdir(parents=True)
-    for kind, text in (("source", ["a", "b", "c"]), ("reference", REFERENCES), ("hypothesis", lines)):
-        (made.test_folder("test") / f"{kind}.txt").write_text("\n".join(text) + "\n", encoding="utf-8")
 
 
 def test_the_matches_of_a_pattern_are_listed(tmp_path):
@@ -305,9 +291,7 @@ def test_runs_of_different_recipes_are_not_seeds_of_one_system(tmp_path, first, 
 
 @pytest.mark.parametrize("name", ["all.tsv", "all.tsv.gz", "all.jsonl", "all.tsv.jsonl"])
 def test_sentences_are_a_row_for_each_segment(files, name):
-    result = run(
-        "-r", files / "ref.de", files / "one.de", files / "two.de", "-m", "bleu,ter", "--sentences", files / name
-    )
+    result = score_files("one.de", "two.de", "-m", "bleu,ter", "--sentences", name)
     assert result.exit_code == 0, result.output
     rows = list(read_lines(files / name))
     ter = [sacrebleu.sentence_ter(one, [reference]).score for one, reference in zip(FIRST, REFERENCES, strict=True)]
@@ -326,9 +310,8 @@ def test_sentences_are_a_row_for_each_segment(files, name):
 
 def test_empty_translations_are_counted_in_a_warning(files):
     (files / "gaps.de").write_text("Der Affe.\n\n \n")
-    result = run("-r", files / "ref.de", files / "gaps.de", "-m", "bleu")
-    assert "gaps.de: 2 of 3 translations are empty" in result.stderr
-    assert "empty" not in run("-r", files / "ref.de", files / "one.de", "-m", "bleu").stderr
+    assert "gaps.de: 2 of 3 translations are empty" in score_files("gaps.de", "-m", "bleu").stderr
+    assert "empty" not in score_files("one.de", "-m", "bleu").stderr
 
 
 class Copied(MeanMetric):
@@ -349,11 +332,11 @@ class Copied(MeanMetric):
 def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
     (files / "src.en").write_text("Der monkey\nEr sleeps\nYes\n")
-    result = run("-r", files / "ref.de", files / "one.de", "-s", files / "src.en", "-m", "copied", "--json")
+    found = systems("one.de", "-s", "src.en", "-m", "copied")[0]["scores"]["copied"]
     # 1 of 5 words, 1 of 3, 0 of 1
-    assert json.loads(result.stdout)["systems"][0]["scores"]["copied"]["score"] == pytest.approx((20 + 100 / 3) / 3)
+    assert found["score"] == pytest.approx((20 + 100 / 3) / 3)
     (files / "src.en").write_text("Der monkey\n")
-    wrong = run("-r", files / "ref.de", files / "one.de", "-s", files / "src.en", "-m", "copied")
+    wrong = score_files("one.de", "-s", "src.en", "-m", "copied")
     assert "src.en: 1 lines, but" in str(wrong.exception)
 
 
@@ -381,7 +364,6 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     ],
 )
 def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arguments, message):
-    monkeypatch.chdir(files)
     monkeypatch.setitem(METRICS, "copied", f"{__name__}:Copied")
     result = run(*arguments)
     assert isinstance(result.exception, SynmtError), result.output
@@ -420,14 +402,10 @@ def test_models_get_every_option(monkeypatch):
     ]
 
 
-def test_the_figures_of_the_pascal_paper_come_out(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    truth, base, pascal = (folder / f"{name}.test.gz" for name in names)
-    result = run("-r", truth, base, pascal, "-m", "bleu", "--json", "--tests", "bootstrap,randomization,t")
-    first, second = (one["scores"]["bleu"] for one in json.loads(result.stdout)["systems"])
+def test_the_figures_of_the_pascal_paper_come_out(nc11):
+    truth, base, pascal = map(nc11, ("truth", "transformer.preds", "transformer_pascal.preds"))
+    whole = report("-r", truth, base, pascal, "-m", "bleu", "--tests", "bootstrap,randomization,t")
+    first, second = (one["scores"]["bleu"] for one in whole["systems"])
     assert (round(first["score"], 1), round(second["score"], 1)) == (25.0, 25.9)
     assert max(second["p_values"].values()) < 0.01
     # as `sacrebleu truth -i base pascal --metrics bleu --paired-ar` prints
@@ -464,19 +442,18 @@ def test_wide_characters_count_as_two_columns():
     ],
 )
 def test_a_name_is_shown_unchanged_on_one_line(files, name, shown):
-    (files / name).write_text("\n".join(FIRST))
-    result = run("-r", files / "ref.de", files / name, "-m", "chrf")
+    write_lines(files / name, FIRST)
+    result = score_files(name, "-m", "chrf")
     assert result.exit_code == 0, result.output
     assert any(line.startswith(f"{shown} ") for line in result.stdout.splitlines())
 
 
 def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
     name = "multi30k-pascal-big.de"
-    (files / name).write_text("\n".join(SECOND))
-    given = ["-r", str(files / "ref.de"), str(files / "one.de"), str(files / name), "-m", "bleu"]
+    write_lines(files / name, SECOND)
     inner, outer = os.openpty()
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *given],
+        [sys.executable, "-c", SCRIPT, "-r", "ref.de", "one.de", name, "-m", "bleu"],
         stdout=outer,
         stderr=subprocess.PIPE,
         env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
@@ -516,7 +493,7 @@ command.run(app)
 def test_bad_input_is_one_line_on_stderr(files, content, code, message):
     if content is not None:
         (files / "bad.de").write_bytes(content)
-    command = [sys.executable, "-c", SCRIPT, "-r", str(files / "ref.de"), str(files / "bad.de")]
+    command = [sys.executable, "-c", SCRIPT, "-r", "ref.de", "bad.de"]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith("synmt: error: ")
@@ -525,7 +502,7 @@ def test_bad_input_is_one_line_on_stderr(files, content, code, message):
 
 
 def test_an_unknown_metric_is_wrong_usage(files):
-    result = run("-r", files / "ref.de", files / "one.de", "--metrics", "bleu,tre")
+    result = score_files("one.de", "--metrics", "bleu,tre")
     assert result.exception.exit_code == 2
     assert "Did you mean 'ter'?" in str(result.exception)
 

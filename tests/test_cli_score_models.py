@@ -6,6 +6,7 @@ import math
 import pytest
 import typer
 from small_run import PASCAL, TEXT, make_run
+from tiny import write_lines
 from typer.testing import CliRunner
 
 from synmt.cli import console
@@ -39,18 +40,12 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("work")
     make_run(place / "one", parser=False)
     make_run(place / "two", PASCAL, parser=False)
-    write(place / "source.en", SOURCES)
-    write(place / "target.de", TARGETS)
+    write_lines(place / "source.en", SOURCES)
+    write_lines(place / "target.de", TARGETS)
     for name, lines in (("src.en", [TEXT[0], TEXT[1]]), ("correct.de", [TEXT[3], TEXT[4]])):
-        write(place / "set" / name, lines)
-    write(place / "set" / "incorrect.de", [TEXT[3].replace("isst", "essen"), TEXT[4].replace("sieht", "sehen")])
+        write_lines(place / "set" / name, lines)
+    write_lines(place / "set" / "incorrect.de", [TEXT[3].replace("isst", "essen"), TEXT[4].replace("sieht", "sehen")])
     return place
-
-
-def write(path, lines):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def trees(path, lines):
@@ -168,13 +163,13 @@ def test_a_model_of_gold_trees_reads_those_of_the_controlled_corpus(folder, monk
 def test_a_set_of_other_languages_gives_a_warning(folder):
     other = folder / "french"
     for name, text in (("src.fr", "Oui."), ("correct.de", "Ja."), ("incorrect.de", "Nein.")):
-        write(other / name, [text])
+        write_lines(other / name, [text])
     result = ask(models=[folder / "one"], contrast=[str(other)])
     assert "translates en-de, but the contrastive set is fr-de" in result.stderr
 
 
 def test_identical_pairs_give_a_warning(folder):
-    write(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
+    write_lines(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
     result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
     assert "1 pairs are left out" in result.stderr
     assert "same.tsv: line 3" in result.stderr
@@ -198,6 +193,6 @@ def test_options_that_do_not_belong_together_are_refused(options, message):
 
 
 def test_texts_of_different_length_are_refused_before_anything_is_scored(folder):
-    short = write(folder / "short.de", TARGETS[:2])
+    short = write_lines(folder / "short.de", TARGETS[:2])
     with pytest.raises(SynmtError, match=r"short.de: 2 lines, but .*source.en has 3"):
         ask(models=[folder / "one"], source=folder / "source.en", target=short)

@@ -1,7 +1,5 @@
 """`compare_systems` from Python: the same numbers as `synmt score`, from lines in memory or from files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -39,9 +37,8 @@ def test_files_give_the_same_numbers_as_lines(tmp_path):
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     options = {"metrics": ["chrf"], "tests": ["t", "bootstrap"], "samples": 50, "seed": 3}
     of_lines = evaluation.compare_systems([FIRST, SECOND], REFERENCES, **options)
-    of_files = evaluation.compare_systems(
-        [tmp_path / "one.de", str(tmp_path / "two.de")], tmp_path / "ref.de", **options
-    )
+    paths = [tmp_path / "one.de", str(tmp_path / "two.de")]
+    of_files = evaluation.compare_systems(paths, tmp_path / "ref.de", **options)
     for one, other in zip(of_lines.results["chrf"], of_files.results["chrf"], strict=True):
         assert (one.value, one.low, one.high, one.p_values) == (other.value, other.low, other.high, other.p_values)
     assert [system["system"] for system in to_json(of_lines)["systems"]] == ["system 1", "system 2"]

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import fields, is_dataclass, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -35,12 +36,12 @@ from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabu
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.parse import flat_parse
 
+TEXTS = {"source": "The dog runs.\n", "correct": "Der Hund rennt.\n", "incorrect": "Der Hund rennen.\n"}
 
-def write_set(
-    folder, *, source="The dog runs.\n", correct="Der Hund rennt.\n", incorrect="Der Hund rennen.\n", pack=False
-):
+
+def write_set(folder, *, pack=False, **texts):
     folder.mkdir(parents=True)
-    for name, text in (("src.en", source), ("correct.de", correct), ("incorrect.de", incorrect)):
+    for name, text in zip(("src.en", "correct.de", "incorrect.de"), (TEXTS | texts).values(), strict=True):
         if pack:
             (folder / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
         else:
@@ -122,10 +123,8 @@ def test_several_sets_are_grouped_by_set(tmp_path, few):
 
 
 def test_a_table_groups_by_its_other_columns(tmp_path):
-    path = write(
-        tmp_path / "set.tsv",
-        "source\tkind\tincorrect\tcorrect\tdistance\tphenomenon\nA\tx\tC\tB\t3\tcase\r\nD\t\tF\tE\t16\tcase\n",
-    )
+    header = "source\tkind\tincorrect\tcorrect\tdistance\tphenomenon"
+    path = write(tmp_path / "set.tsv", f"{header}\nA\tx\tC\tB\t3\tcase\r\nD\t\tF\tE\t16\tcase\n")
     first, second = read_contrasts([str(path)]).contrasts
     assert (first.correct, first.incorrect) == ("B", ("C",))
     assert first.groups == {"phenomenon": "case", "kind": "x", "distance": "3"}
@@ -161,11 +160,7 @@ def test_huge_numbers_and_broken_characters_are_separate_groups(tmp_path):
 def test_all_errors_of_contrapro_are_one_contrast(tmp_path):
     [found] = read_contrasts([str(write(tmp_path / "contrapro.json", CONTRAPRO))]).contrasts
     assert found.incorrect == ("Sie ist rot.", "Es ist rot.")
-    assert found.groups == {
-        "phenomenon": "it:er",
-        "antecedent distance": ">3",
-        "antecedent in the sentence": "no",
-    }
+    assert found.groups == {"phenomenon": "it:er", "antecedent distance": ">3", "antecedent in the sentence": "no"}
 
 
 def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
@@ -175,20 +170,20 @@ def test_pairs_that_differ_in_white_space_only_are_left_out_and_named(tmp_path):
     assert found.identical == [f"{folder / 'incorrect.de'}: line {number}" for number in (2, 3)]
 
 
-BROKEN = [
-    ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
-    ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
-    ({"incorrect": "Der Hund rennt.\n"}, "right and the wrong translation are the same in every pair"),
-]
-
-
-@pytest.mark.parametrize(("texts", "message"), BROKEN)
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"correct": "a\nb\n"}, r"correct.de: 2 lines, but .*src.en has 1"),
+        ({"source": " \n"}, r"incorrect.de: line 1: the source has no text"),
+        ({"incorrect": "Der Hund rennt.\n"}, "right and the wrong translation are the same in every pair"),
+    ],
+)
 def test_a_broken_folder_is_refused(tmp_path, texts, message):
     with pytest.raises(SynmtError, match=message):
         read_contrasts([str(write_set(tmp_path / "set", **texts))])
 
 
-def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
+def test_a_folder_with_two_sources_or_none_and_a_missing_set_are_refused(tmp_path):
     folder = write_set(tmp_path / "set")
     (folder / "src.fr").write_text("x\n", encoding="utf-8")
     with pytest.raises(SynmtError, match=r"must have one text src.LANGUAGE, and has src.en, src.fr"):
@@ -196,6 +191,8 @@ def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(SynmtError, match="has no contrastive set"):
         read_contrasts([str(tmp_path / "empty")])
+    with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
+        read_contrasts([str(tmp_path / "nowhere")])
 
 
 @pytest.mark.parametrize(
@@ -219,11 +216,6 @@ def test_a_folder_with_two_sources_or_none_is_refused(tmp_path):
 def test_a_broken_file_is_refused_with_its_place(tmp_path, name, text, message):
     with pytest.raises(SynmtError, match=message):
         read_contrasts([str(write(tmp_path / name, text))])
-
-
-def test_a_missing_set_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"no such contrastive set.*or the word controlled"):
-        read_contrasts([str(tmp_path / "nowhere")])
 
 
 def test_the_real_sets_are_read(data_folder):
@@ -285,11 +277,8 @@ def test_there_are_enough_pairs_of_each_phenomenon_for_a_table(examples, pairs):
 def test_both_forms_of_agreement_are_one_verbs_in_one_tense(pairs):
     tenses = ("present", "past", "pluperfect", "can", "must", "will", "could")
     numbers = {(finite(verb, tense, False), finite(verb, tense, True)) for verb in VERBS for tense in tenses}
-    numbers |= {
-        tuple(verb.prefix + finite(verb, tense, plural) for plural in (False, True))
-        for verb in VERBS
-        for tense in tenses[:2]
-    }
+    for verb, tense in product(VERBS, tenses[:2]):
+        numbers.add(tuple(verb.prefix + finite(verb, tense, plural) for plural in (False, True)))
     for pair in of(pairs, "agreement"):
         _, right, wrong, _ = split_at(pair)
         assert {(right, wrong), (wrong, right)} & numbers
@@ -375,15 +364,12 @@ def test_particles_are_those_of_a_verb_before_them_and_wrong_ones_are_not(pairs)
     particles = {verb.prefix for verb in VERBS if verb.prefix}
     for pair in of(pairs, "particle"):
         before, right, wrong, _ = split_at(pair)
-        places = [
-            place
-            for place, word in enumerate(before)
-            if any(word in FORMS_OF[verb.name] and verb.prefix == right for verb in VERBS)
-        ]
-        assert len(before) - places[-1] - 1 == pair.groups["particle distance"]
+        forms = {form for verb in VERBS if verb.prefix == right for form in FORMS_OF[verb.name]}
+        last = max(place for place, word in enumerate(before) if word in forms)
+        assert len(before) - last - 1 == pair.groups["particle distance"]
         if wrong:
             assert wrong in particles
-            stem = before[places[-1]]
+            stem = before[last]
             assert not any(stem in FORMS_OF[verb.name] and verb.prefix == wrong for verb in VERBS)
             assert (stem[:7], wrong) not in {("schalte", "an"), ("schalte", "ab")}
 
@@ -407,32 +393,20 @@ def example_of(subject, tense, verb, *, what=None, to=None, opening=""):
 BOY = phrase("boy")
 FOUND = RelativeClause(Clause(None, "past", (Predicate(VERB["call"], phrase("girl")),)))
 WRITTEN_BY_HAND = [
-    (
-        example_of(BOY, "past", "help", what=phrase("girl")),
-        {"Der Junge half das Mädchen.": 0},
-    ),
+    (example_of(BOY, "past", "help", what=phrase("girl")), {"Der Junge half das Mädchen.": 0}),
     # the article farther from the verb
     (
         example_of(BOY, "present", "give", what=phrase("book"), to=phrase("woman", "my"), opening="then"),
         {"Dann gibt der Junge meiner Frau dem Buch.": 4},
     ),
-    (
-        example_of(BOY, "must", "see", what=phrase("dog", "a")),
-        {"Der Junge muss einem Hund sehen.": 1},
-    ),
+    (example_of(BOY, "must", "see", what=phrase("dog", "a")), {"Der Junge muss einem Hund sehen.": 1}),
     # "den Jungen" would be one boy, "den Lehrer" one teacher, and after a dative verb "den Jungen" all the boys; of "a"
     # there is no plural
     (example_of(phrase("girl"), "past", "see", what=phrase("boy", plural=True)), {}),
     (example_of(phrase("girl"), "past", "see", what=phrase("teacher", "this", plural=True)), {}),
     (example_of(phrase("girl"), "past", "help", what=BOY), {}),
-    (
-        example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")),
-        {"Das Mädchen half einen Jungen.": 0},
-    ),
-    (
-        example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)),
-        {"Das Mädchen half die Jungen.": 0},
-    ),
+    (example_of(phrase("girl"), "past", "help", what=phrase("boy", "a")), {"Das Mädchen half einen Jungen.": 0}),
+    (example_of(phrase("girl"), "past", "help", what=phrase("boy", plural=True)), {"Das Mädchen half die Jungen.": 0}),
     (example_of(phrase("girl"), "past", "help", what=phrase("cat", "two", plural=True)), {}),
     # a particle that is a word, one that is none, and one that a relative clause keeps far from its verb
     (
@@ -509,9 +483,8 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
         right, *wrong = score_pairs(translator, [given.sources[contrast.source]] * len(texts), texts)
         assert decision.log_probability == pytest.approx(right.log_probability, abs=1e-3)
         assert decision.pieces == right.pieces
-        assert [value for value, _ in decision.incorrect] == pytest.approx(
-            [one.log_probability for one in wrong], abs=1e-3
-        )
+        expected = [one.log_probability for one in wrong]
+        assert [value for value, _ in decision.incorrect] == pytest.approx(expected, abs=1e-3)
         assert decision.won == all(right.log_probability > one.log_probability for one in wrong)
         assert not decision.cut
     # two sources, one of them in two contrasts
@@ -521,11 +494,12 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
 def test_given_trees_are_aligned_with_their_sources(tmp_path):
     translator, given = Translator.load(make_run(tmp_path / "pascal", PASCAL)), some_set()
     flat = [flat_parse(source) for source in given.sources]
-    parsed = decide(translator, given)
-    assert decide(translator, given, translator.parser.parse(given.sources))[1].log_probability == pytest.approx(
-        parsed[1].log_probability, abs=1e-4
+    own, parsed, other = (
+        decide(translator, given, *trees)[1].log_probability
+        for trees in ((), (translator.parser.parse(given.sources),), (flat,))
     )
-    assert abs(decide(translator, given, flat)[1].log_probability - parsed[1].log_probability) > 1e-4
+    assert parsed == pytest.approx(own, abs=1e-4)
+    assert abs(other - own) > 1e-4
 
 
 def test_decisions_from_cut_texts_are_marked(tmp_path):
@@ -541,16 +515,16 @@ def test_decisions_with_unknown_pieces_are_marked(tmp_path):
     assert [one.unknown for one in decide(translator, given)] == [False, True]
 
 
-DECISIONS = [
-    (Decision(-2.0, 4, ((-3.0, 2),)), True, False, True),
-    (Decision(-2.0, 2, ((-3.0, 6),)), True, False, False),
-    (Decision(-2.0, 4, ((-3.0, 2), (-1.0, 4))), False, False, False),
-    (Decision(-2.0, 4, ((-2.0, 4), (-3.0, 4))), False, True, False),
-    (Decision(-2.0, 4, ((-2.0, 2),)), False, True, True),
-]
-
-
-@pytest.mark.parametrize(("decision", "won", "tied", "by_piece"), DECISIONS)
+@pytest.mark.parametrize(
+    ("decision", "won", "tied", "by_piece"),
+    [
+        (Decision(-2.0, 4, ((-3.0, 2),)), True, False, True),
+        (Decision(-2.0, 2, ((-3.0, 6),)), True, False, False),
+        (Decision(-2.0, 4, ((-3.0, 2), (-1.0, 4))), False, False, False),
+        (Decision(-2.0, 4, ((-2.0, 4), (-3.0, 4))), False, True, False),
+        (Decision(-2.0, 4, ((-2.0, 2),)), False, True, True),
+    ],
+)
 def test_the_right_translation_must_beat_all_wrong_ones_and_a_tie_is_lost(decision, won, tied, by_piece):
     assert (decision.won, decision.tied, decision.won_by_piece) == (won, tied, by_piece)
 

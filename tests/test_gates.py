@@ -1,7 +1,5 @@
 """Norms of gates: from pieces to words, and by part of speech."""
 
-from __future__ import annotations
-
 import math
 from contextlib import nullcontext
 from dataclasses import replace
@@ -76,29 +74,20 @@ def test_a_word_has_the_mean_of_its_pieces():
     assert norms.tolist() == pytest.approx([0.1, (0.2 + 0.4) / 2, 0.5, 0.6, (0.7 + 0.9) / 2])
 
 
-def test_a_word_whose_piece_belongs_to_the_word_before_it_has_no_norm():
+def test_words_without_a_piece_of_their_own_have_no_norm():
     # `monkey.` is one piece, and two words
     norms = word_norms(np.array([0.3, 0.5]), np.array([[0, 3], [3, 11]]), np.array([[0, 3], [4, 10], [10, 11]]))
     assert norms[:2].tolist() == [0.3, 0.5]
     assert np.isnan(norms[2])
-
-
-def test_a_line_without_words_has_no_norms():
+    # a line without words
     assert word_norms(np.array([0.3]), np.array([[0, 1]]), np.zeros((0, 2), dtype=int)).shape == (0,)
     assert word_norms(np.zeros(0), np.zeros((0, 2), dtype=int), np.array([[0, 3]])).shape == (1,)
 
 
-def test_words_with_the_same_norm_share_the_highest_place():
+def test_two_sentences_counted_by_hand_and_equal_norms_share_the_highest_place():
     assert highest_shares(np.array([0.1, 0.4, 0.4])).tolist() == [0, 0.5, 0.5]
-
-
-def test_two_sentences_counted_by_hand():
-    table = tabulate(
-        [
-            gated([0.1, 0.3, 0.9], ["DET", "NOUN", "VERB"], line=1),
-            gated([0.2, 0.6, 0.4, 0.6], ["DET", "NOUN", "VERB", "NOUN"], line=2),
-        ]
-    )
+    first = gated([0.1, 0.3, 0.9], ["DET", "NOUN", "VERB"], line=1)
+    table = tabulate([first, gated([0.2, 0.6, 0.4, 0.6], ["DET", "NOUN", "VERB", "NOUN"], line=2)])
     assert (table.sentences, table.words, table.without) == (2, 7, 0)
     noun, verb, det = (row_of(table, tag) for tag in ("NOUN", "VERB", "DET"))
     assert (noun.words, noun.share) == (3, 3 / 7)
@@ -114,6 +103,7 @@ def test_two_sentences_counted_by_hand():
 def test_the_table_equals_one_counted_word_by_word(seed):
     sentences = drawn(seed)
     table = tabulate(sentences)
+    assert table == tabulate(sentences[::-1])
     kept = [
         [(tag, norm) for tag, norm in zip(one.tags, one.norms.tolist(), strict=True) if not math.isnan(norm)]
         for one in sentences
@@ -130,6 +120,8 @@ def test_the_table_equals_one_counted_word_by_word(seed):
         assert row.ratio == pytest.approx(highest / chance)
         own = [norm for words in kept for tag, norm in words if tag == row.tag]
         assert (row.words, row.norm) == (len(own), pytest.approx(sum(own) / len(own)))
+        # no tag is PUNCT
+        assert row.unpunctuated == pytest.approx(row.ratio)
     assert sum(row.highest for row in table.rows) == pytest.approx(1)
     assert sum(row.expected for row in table.rows) == pytest.approx(1)
     assert sum(row.share for row in table.rows) == pytest.approx(1)
@@ -141,11 +133,6 @@ def test_equal_gates_give_chance(seed):
     for row in tabulate(alike).rows:
         assert row.ratio == pytest.approx(1)
         assert row.interval is None or row.interval == (pytest.approx(1), pytest.approx(1))
-
-
-def test_the_order_of_the_sentences_does_not_matter():
-    sentences = drawn(3)
-    assert tabulate(sentences) == tabulate(sentences[::-1])
 
 
 def test_a_tag_with_few_words_is_last_and_has_no_interval():
@@ -192,15 +179,6 @@ def test_the_second_ratio_leaves_punctuation_out():
     table = tabulate(sentences)
     assert {row.tag: row.unpunctuated for row in table.rows} == {"NOUN": 2, "VERB": 2, "DET": 0, "PUNCT": None}
     assert row_of(table, "PUNCT").ratio == pytest.approx(3 / (1 / 3 + 1 / 3 + 1))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_without_punctuation_both_ratios_are_the_same(seed):
-    for row in tabulate(drawn(seed)).rows:
-        assert row.unpunctuated == pytest.approx(row.ratio)
-
-
-def test_punctuation_alone_has_no_second_ratio():
     assert tabulate([gated([0.1], ["PUNCT"])]).rows[0].unpunctuated is None
 
 
@@ -209,13 +187,10 @@ def test_a_tag_that_is_never_the_highest_has_no_interval():
     assert (row_of(table, "NOUN").ratio, row_of(table, "NOUN").interval) == (0, None)
 
 
-def test_words_without_a_norm_are_counted_separately():
+def test_words_without_a_norm_are_counted_separately_and_empty_lines_alone_are_an_error():
     table = tabulate([gated([0.1, np.nan], ["NOUN", "PUNCT"]), gated([np.nan], ["X"], line=2)])
     assert (table.sentences, table.words, table.without) == (1, 1, 2)
     assert [row.tag for row in table.rows] == ["NOUN"]
-
-
-def test_empty_lines_alone_are_an_error():
     with pytest.raises(SynmtError, match="all lines are empty"):
         tabulate([gated([], [])])
 
@@ -232,11 +207,8 @@ def test_the_json_has_every_word():
     assert {row["tag"]: row["ratio"] for row in found["tags"]} == {"NOUN": 1, "VERB": 1}
 
 
-def test_words_without_a_tag_are_unknown():
+def test_words_without_a_tag_are_unknown_and_a_parser_without_tags_is_refused():
     assert GatedSentence(1, "", LINE, MONKEY, np.zeros(5)).tags == ["_"] * 5
-
-
-def test_a_parser_without_parts_of_speech_is_refused():
     check_tags([flat_parse("a"), TAGGED], "Stanza")
     with pytest.raises(UsageError, match="Stanza: the parser gives no parts of speech"):
         check_tags([flat_parse(LINE), MONKEY], "Stanza")
@@ -291,6 +263,7 @@ def norms_step_by_step(system, source, target):
 @pytest.mark.parametrize("attention", ["shared", "separate"])
 def test_each_word_has_the_gate_of_the_step_that_predicts_it(attention):
     system = translator({"name": "latent_tree", "attention": attention})
+    check_gates(system, "runs/sa")
     sources = ["der Affe isst eine Banane", "der Affe", "", "isst"]
     targets = ["the monkey eats a banana", "sleeps", "a banana", "monkey eats"]
     found = read_gates(system, sources, targets, [parsed(line) for line in targets])
@@ -315,19 +288,12 @@ def test_a_pair_that_is_too_long_is_left_out_and_counted(monkeypatch):
     assert sum(done) == 4
 
 
-def test_a_model_with_two_sets_has_gates():
-    check_gates(translator({"name": "latent_tree"}), "runs/sa")
-
-
-@pytest.mark.parametrize("variants", [[], [{"name": "latent_tree", "sets": 1}]])
-def test_an_lstm_with_one_set_has_no_gates(variants):
+@pytest.mark.parametrize(
+    ("variants", "model"), [([], {}), ([{"name": "latent_tree", "sets": 1}], {}), ([], {"size": "tiny"})]
+)
+def test_an_lstm_with_one_set_and_a_transformer_have_no_gates(variants, model):
     with pytest.raises(UsageError, match=r"runs/one: this model has no gates.*latent_tree"):
-        check_gates(translator(*variants), "runs/one")
-
-
-def test_a_transformer_has_no_gates():
-    with pytest.raises(UsageError, match="no gate"):
-        check_gates(translator(size="tiny"), "runs/transformer")
+        check_gates(translator(*variants, **model), "runs/one")
 
 
 def test_a_pair_whose_target_has_no_words_is_left_out():

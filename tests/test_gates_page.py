@@ -1,7 +1,5 @@
 """The page and the figure of `synmt analyze --gates`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -31,10 +29,8 @@ CONTEXT = GateContext("sa", "test", "en", "de", "Stanza, de")
 
 def gated(target, norms, *, source="a source", line=1, parse=None):
     parse = parse or flat_parse(target)
-    parse = replace(parse, tags=["NOUN", "VERB"] * len(parse))
-    return GatedSentence(
-        line, source, target, replace(parse, tags=parse.tags[: len(parse)]), np.array(norms, dtype=float)
-    )
+    parse = replace(parse, tags=(["NOUN", "VERB"] * len(parse))[: len(parse)])
+    return GatedSentence(line, source, target, parse, np.array(norms, dtype=float))
 
 
 def page_of(*sentences, context=CONTEXT, **options):
@@ -57,9 +53,7 @@ def test_colours_contrast_more_with_the_page_for_higher_norms(backgrounds, scree
 def test_colours_are_equal_steps_from_the_lowest_to_the_highest_norm():
     assert levels(np.array([0.2, 0.3, np.nan, 0.6, 0.59])) == [0, 1, None, 6, 6]
     assert levels(np.array([0.0, 0.5, 1.0])) == [0, 3, 6]
-
-
-def test_equal_norms_have_the_colour_of_the_lowest():
+    # equal norms have the colour of the lowest
     assert levels(np.array([0.4, np.nan, 0.4])) == [0, None, 0]
 
 
@@ -69,9 +63,7 @@ def test_hostile_text_stays_text():
     assert {"script", "b"}.isdisjoint(read.tags)
     assert read.text["p", "source"] == [HOSTILE]
     assert read.text["p", "target"] == [HOSTILE]
-
-
-def test_hostile_tags_stay_text():
+    # hostile tags, too
     sentence = gated("ein Wort", [0.1, 0.2])
     sentence = replace(sentence, parse=replace(sentence.parse, tags=["<i>", '"><i>']))
     assert "i" not in Reader(page_of(sentence)).tags

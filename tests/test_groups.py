@@ -1,7 +1,5 @@
 """Groups of sentences are scored from kept statistics, whatever they are made by."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -31,10 +29,8 @@ def evidence(lines, references=REFERENCES, metric="bleu", **options):
     return collect(score(make_metric(metric), lines, references), lines, references, **options)
 
 
-def table(grouping, *, baseline=True, metric="bleu"):
-    return tabulate(
-        grouping, evidence(HYPOTHESES, metric=metric), evidence(BASELINE, metric=metric) if baseline else None
-    )
+def table(grouping, metric="bleu"):
+    return tabulate(grouping, evidence(HYPOTHESES, metric=metric), evidence(BASELINE, metric=metric))
 
 
 def labelled(name, values):
@@ -99,20 +95,14 @@ def test_the_statistics_of_a_partition_sum_to_those_of_the_corpus(seed):
 def test_the_interval_is_the_one_of_the_groups_sentences_alone(seed):
     random = np.random.default_rng(seed)
     words = np.array(["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"])
-    references, hypotheses, baseline = (
-        [" ".join(random.choice(words, size=6)) for _ in range(30)] for _ in ("r", "h", "b")
-    )
+    references, *systems = ([" ".join(random.choice(words, size=6)) for _ in range(30)] for _ in range(3))
     groups = random.permutation([0, 1] * 15)
-    found = tabulate(
-        labelled("half", [str(one) for one in groups]), evidence(hypotheses, references), evidence(baseline, references)
-    )
+    found = tabulate(labelled("half", groups.astype(str).tolist()), *(evidence(one, references) for one in systems))
     metric = make_metric("bleu")
     for number, row in enumerate(found.rows):
         chosen = np.flatnonzero(groups == number).tolist()
-        one, other = (
-            score(metric, [lines[n] for n in chosen], [references[n] for n in chosen])
-            for lines in (hypotheses, baseline)
-        )
+        right = [references[n] for n in chosen]
+        one, other = (score(metric, [lines[n] for n in chosen], right) for lines in systems)
         assert row.comparison == paired_bootstrap(other.statistics, one.statistics, metric.aggregate)
         assert row.comparison.difference == pytest.approx(row.difference.score)
         assert row.comparison.low <= row.comparison.high
@@ -143,9 +133,7 @@ def test_the_share_of_text_counts_what_the_grouping_counts():
     found = table(by_length(LENGTHS, edges=(2, 5)))
     assert [row.text_share for row in found.rows] == [3 / 16, 5 / 16, 8 / 16]
     assert found.total.text_share == 1
-
-
-def test_no_text_at_all_has_no_share():
+    # no text at all
     found = tabulate(by_length(np.zeros(4, dtype=np.int64)), evidence(HYPOTHESES))
     assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
 
@@ -195,9 +183,8 @@ def test_depths_and_distances_have_the_buckets_given():
     assert members(grouping) == [0 if trees.depth(p) == 0 else 1 if trees.depth(p) <= 2 else 2 for p in parses]
     mean, longest = by_distance(parses, side="target", edges=(1.5, 3))
     assert mean.names == ["≤1.5", ">1.5 to 3", ">3"]
-    expected = [(trees.mean_distance(p), trees.longest_distance(p)) for p in parses]
-    for place, found in enumerate((mean, longest)):
-        values = [pair[place] for pair in expected]
+    for measure, found in ((trees.mean_distance, mean), (trees.longest_distance, longest)):
+        values = [measure(parse) for parse in parses]
         assert members(found) == [0 if value <= 1.5 else 1 if value <= 3 else 2 for value in values]
     assert longest.by == "reference longest distance to the parent"
 
@@ -244,33 +231,19 @@ def test_trees_without_relations_have_no_groups():
 
 def test_json_has_the_interval_and_both_shares():
     values = table(by_length(LENGTHS, edges=(2,))).to_json()
-    assert (values["by"], values["unit"], values["text_in"], values["overlapping"]) == (
-        "source length",
-        "words",
-        "words",
-        False,
-    )
-    assert values["rows"][0] | {"system": 0, "baseline": 0, "difference": 0} == {
-        "group": "1-2",
-        "sentences": 2,
-        "share": 0.5,
-        "text_share": 3 / 16,
-        "system": 0,
-        "baseline": 0,
-        "difference": 0,
-        "comparison": None,
-    }
+    assert (values["by"], values["unit"], values["text_in"]) == ("source length", "words", "words")
+    assert values["overlapping"] is False
+    expected = {"group": "1-2", "sentences": 2, "share": 0.5, "text_share": 3 / 16, "comparison": None}
+    scores = {"system": 0, "baseline": 0, "difference": 0}
+    assert values["rows"][0] | scores == expected | scores
     lines = ["Ja."] * FEW_SENTENCES
     found = tabulate(labelled("a", ["a"] * FEW_SENTENCES), evidence(lines, lines), evidence(lines, lines)).to_json()
     assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
 
 
-def test_the_gains_of_pascal_grow_with_length(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
+def test_the_gains_of_pascal_grow_with_length(nc11):
     names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
-    source, truth, transformer, pascal = (list(read_lines(folder / f"{name}.test.gz")) for name in names)
+    source, truth, transformer, pascal = (list(read_lines(nc11(name))) for name in names)
     found = tabulate(by_length(count_units(source, "words")), evidence(pascal, truth), evidence(transformer, truth))
     # the paper's scores
     assert [round(result.score, 1) for result in (found.total.baseline, found.total.system)] == [25.0, 25.9]

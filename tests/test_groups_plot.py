@@ -1,7 +1,5 @@
 """Figures of groups show what the tables say."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

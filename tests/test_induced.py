@@ -29,14 +29,6 @@ SPANS = np.array([[0, 3], [3, 7], [7, 10], [10, 15], [15, 17], [17, 21], [21, 24
 LATENT = {"architecture": "lstm", "encoder_layers": 1, "decoder_layers": 1}
 
 
-def with_weights(weights, *, side="source", sources=(LINE,), **sentence):
-    """Return a forward pass over LINE in which one head has these weights: (T, T) with EOS, or BOS on the target."""
-    weights = torch.as_tensor(weights, dtype=torch.float32)[None, None]
-    spans = {"source": SPANS, "target": SPANS}
-    passed = ForwardPass([SentencePass(0, **spans, **sentence)], SimpleNamespace(), Activations({(side, 1): weights}))
-    return lambda *given: iter([passed])
-
-
 def chosen(signal, *, before=0, after=0):
     """Put most weight of each piece on the piece that a signal names, and some on BOS and EOS."""
     places = signal.compute(MONKEY, MONKEY_WORD_OF)[: len(MONKEY_WORD_OF)]
@@ -47,8 +39,11 @@ def chosen(signal, *, before=0, after=0):
     return weights
 
 
-def read_off(weights, monkeypatch, side="source", task="", **sentence):
-    monkeypatch.setattr(induced, "run_with_progress", with_weights(weights, side=side, **sentence))
+def read_off(weights, monkeypatch, side="source", task="", spans=SPANS, **sentence):
+    """Induce trees of LINE from one head with these weights: (T, T) with EOS, or BOS on the target."""
+    captured = Activations({(side, 1): torch.as_tensor(weights, dtype=torch.float32)[None, None]})
+    passed = ForwardPass([SentencePass(0, spans, spans, **sentence)], SimpleNamespace(), captured)
+    monkeypatch.setattr(induced, "run_with_progress", lambda *given: iter([passed]))
     texts = ParsedText(side, [LINE], [LINE] if side == "target" else None, [MONKEY])
     return induce_trees(SimpleNamespace(task=task), [TreeSource(side, "", 1, 1)], texts)
 
@@ -88,9 +83,7 @@ def test_the_choices_need_not_be_a_tree(monkeypatch):
     found = read_off(weights, monkeypatch).by_source[0]
     assert found.choices[0].tolist() == [1, 2, 3, 4, 0]
     assert found.trees[0].tolist() == [1, 2, 3, 4, 4]
-
-
-def test_a_word_without_weight_has_no_choice_but_a_parent(monkeypatch):
+    # words without weight have no choice, but a parent
     found = read_off(np.zeros((8, 8)), monkeypatch).by_source[0]
     assert found.choices[0].tolist() == [-1] * 5
     assert compare_trees(found.choices, [MONKEY]).da.value == 0
@@ -107,12 +100,7 @@ def test_task_tags_belong_to_no_word(monkeypatch):
     weights = np.zeros((8, 8))
     weights[1:6, 1:6][np.arange(5), MONKEY.parents] = 1
     weights[0, 2] = weights[6, 1] = weights[1, 0] = 5
-    passed = ForwardPass([SentencePass(0, spans, spans[:0])], SimpleNamespace(), Activations())
-    passed.captured.attention["source", 1] = torch.tensor(weights)[None, None]
-    monkeypatch.setattr(induced, "run_with_progress", lambda *given: iter([passed]))
-    found = induce_trees(
-        SimpleNamespace(task="<TR>"), [TreeSource("source", "", 1, 1)], ParsedText("source", [LINE], None, [MONKEY])
-    )
+    found = read_off(weights, monkeypatch, task="<TR>", spans=spans)
     assert found.by_source[0].trees[0].tolist() == MONKEY.parents.tolist()
 
 

@@ -1,7 +1,5 @@
 """Labels of test sentences, and conditions on them."""
 
-from __future__ import annotations
-
 import pytest
 
 from synmt.analysis.groups.labels import choose_labels, choose_sentences, number_values, read_labels

@@ -1,7 +1,5 @@
 """COMET and BEER call their authors' programs correctly; the tests replace these programs."""
 
-from __future__ import annotations
-
 import os
 import sys
 from types import ModuleType, SimpleNamespace

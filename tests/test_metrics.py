@@ -1,10 +1,9 @@
 """Scores equal sacreBLEU's; a bootstrap resample is only another sum of statistics."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.significance import PairedTest
 
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import (
@@ -47,22 +46,15 @@ def with_counts(values):
 
 
 @pytest.fixture(scope="module")
-def nc11(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    return [list(read_lines(folder / f"{name}.test.gz")) for name in names]
+def texts(nc11):
+    return [list(read_lines(nc11(name))) for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
 
 
-def test_bleu_of_a_sentence_counted_by_hand():
+def test_bleu_and_ter_of_a_sentence_counted_by_hand():
     # words 5/6, pairs 3/5, triples 2/4, quadruples 1/3, equal length: (1/12) ** (1/4)
     found = score_system(["The monkey eats a banana today"], ["The monkey eats a ripe banana"])["bleu"]
     assert found.statistics.tolist() == [[6, 6, 5, 3, 2, 1, 6, 5, 4, 3]]
     assert found.value == pytest.approx(100 * (1 / 12) ** 0.25)
-
-
-def test_ter_of_a_sentence_counted_by_hand():
     # one substitution in five words
     assert score_system(["the monkey eats a nut"], ["the monkey eats a banana"], ["ter"])["ter"].value == 20
 
@@ -84,11 +76,14 @@ def test_bleu_of_a_lower_order_equals_sacrebleu_and_says_so(order):
     assert found.signature == str(own.get_signature()).replace("|version", f"|order:{order}|version")
 
 
-def test_bleu_of_single_words_counted_by_hand():
+def test_bleu_of_single_words_and_a_smoothed_precision_counted_by_hand():
     # 4 of 5 words, where the reference has 6: exp(1 - 6/5) · 4/5
     found = score_system(["the monkey eats a nut"], ["the monkey eats a ripe banana"], ["bleu1"])["bleu1"]
     assert found.value == pytest.approx(80 * np.exp(-0.2))
     assert found.details == pytest.approx({"precision_1": 80, "brevity_penalty": np.exp(-0.2), "length_ratio": 5 / 6})
+    # one pair of two matches no triple: half of one in one (Lin & Och's exponential smoothing)
+    details = score_system(["a b c"], ["a b d"])["bleu"].details
+    assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == pytest.approx([200 / 3, 50, 50, 0])
 
 
 @pytest.mark.parametrize("hypotheses", [HYPOTHESES, ["no word of it"] * 5, ["die Kinder"] * 5, [""] * 5])
@@ -98,17 +93,6 @@ def test_details_of_bleu_are_those_that_sacrebleu_prints(hypotheses):
     assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == own.precisions
     assert (details["brevity_penalty"], details["length_ratio"]) == (own.bp, own.sys_len / own.ref_len)
     assert len(details) == 6
-
-
-def test_details_of_a_smoothed_precision_by_hand():
-    # one pair of two matches no triple: half of one in one (Lin & Och's exponential smoothing)
-    details = score_system(["a b c"], ["a b d"])["bleu"].details
-    assert [details[f"precision_{n}"] for n in (1, 2, 3, 4)] == pytest.approx([200 / 3, 50, 50, 0])
-
-
-@pytest.mark.parametrize("name", ["chrf", "chrf++", "ter", "ribes"])
-def test_other_metrics_have_no_details(name):
-    assert score_system(HYPOTHESES, REFERENCES, [name])[name].details == {}
 
 
 def test_a_segment_s_own_bleu_is_sacrebleus_sentence_bleu():
@@ -121,7 +105,8 @@ def test_a_segment_s_own_bleu_is_sacrebleus_sentence_bleu():
 
 
 @pytest.mark.parametrize("name", ["chrf", "chrf++", "ter", "ribes"])
-def test_a_segment_s_own_score_is_that_of_a_text_of_one_segment(name):
+def test_a_segment_s_own_score_is_that_of_a_text_of_one_segment_and_has_no_details(name):
+    assert score_system(HYPOTHESES, REFERENCES, [name])[name].details == {}
     metric = make_metric(name)
     found = metric.segment_scores(metric.statistics(HYPOTHESES, REFERENCES))
     alone = [score(metric, [one], [other]).value for one, other in zip(HYPOTHESES, REFERENCES, strict=True)]
@@ -148,11 +133,6 @@ def test_a_signature_is_that_of_sacrebleu():
     assert len({make_metric(name).signature for name in COUNTED_HERE}) == len(COUNTED_HERE)
 
 
-def test_names_of_metrics_may_be_in_upper_case():
-    assert make_metric("BLEU").title == "BLEU"
-    assert make_metric(" chrF++").title == "chrF2++"
-
-
 @pytest.mark.parametrize("name", COUNTED_HERE)
 def test_statistics_of_parts_sum_to_the_score_of_the_whole(name):
     metric = make_metric(name)
@@ -162,8 +142,8 @@ def test_statistics_of_parts_sum_to_the_score_of_the_whole(name):
     assert metric.aggregate(first + rest) == pytest.approx(whole.value, rel=1e-14)
 
 
-def test_the_figures_of_the_pascal_paper_come_out(nc11):
-    truth, transformer, pascal = nc11
+def test_the_figures_of_the_pascal_paper_come_out(texts):
+    truth, transformer, pascal = texts
     base, system = (score_system(lines, truth)["bleu"] for lines in (transformer, pascal))
     assert (round(base.value, 1), round(system.value, 1)) == (25.0, 25.9)
     found = paired_bootstrap(base.statistics, system.statistics, base.metric.aggregate)
@@ -172,10 +152,8 @@ def test_the_figures_of_the_pascal_paper_come_out(nc11):
 
 
 @pytest.mark.parametrize("lines", [40, 300])
-def test_sacrebleus_p_value_follows_from_the_same_resamples(nc11, lines):
-    from sacrebleu.significance import PairedTest
-
-    truth, *systems = (text[:lines] for text in nc11)
+def test_sacrebleus_p_value_follows_from_the_same_resamples(texts, lines):
+    truth, *systems = (text[:lines] for text in texts)
     metric = make_metric("bleu")
     first, second = (metric.statistics(system, truth) for system in systems)
     named = [("base", systems[0]), ("system", systems[1])]
@@ -213,12 +191,8 @@ def test_exchanging_the_systems_changes_only_the_sign():
 
 def test_the_bootstrap_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
-    trials = [
-        paired_bootstrap(
-            with_counts(random.normal(0, 1, 100)), with_counts(random.normal(0, 1, 100)), mean, samples=200
-        )
-        for _ in range(300)
-    ]
+    pairs = [[with_counts(random.normal(0, 1, 100)) for _ in range(2)] for _ in range(300)]
+    trials = [paired_bootstrap(*pair, mean, samples=200) for pair in pairs]
     # 5 % of 300 is 15 with a deviation of 3.8
     assert 4 <= sum(trial.p_value <= 0.05 for trial in trials) <= 30
 
@@ -231,7 +205,9 @@ def test_resamples_drawn_in_parts_equal_those_drawn_at_once():
     np.testing.assert_allclose(found, values[drawn].mean(1), atol=1e-12)
 
 
-def test_an_unknown_metric_or_tokenisation_is_named_with_the_nearest():
+def test_names_of_metrics_may_be_in_upper_case_and_unknown_names_get_the_nearest():
+    assert make_metric("BLEU").title == "BLEU"
+    assert make_metric(" chrF++").title == "chrF2++"
     with pytest.raises(UsageError, match=r"no metric 'blue'.*bleu, bleu1, .*beer.*Did you mean 'bleu'"):
         make_metric("blue")
     with pytest.raises(UsageError, match=r"no tokenisation 'ja-mekab'.*Did you mean 'ja-mecab'"):
@@ -269,16 +245,12 @@ def test_an_empty_file_and_two_standard_inputs_are_refused(tmp_path):
         read_aligned(["-", "-"])
 
 
-def test_text_without_spaces_between_words_is_recognised():
+def test_tokenised_text_and_text_without_spaces_between_words_are_recognised():
     assert looks_unspaced(["猿がバナナを一本食べています。", "はい"])
-    assert looks_unspaced(
-        ["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"]
-    )
+    chinese = ["我昨天在北京看见了一只猴子。", "北京 奥运会开幕式在哪里举行？", "他今天睡了很长时间，是吗？"]
+    assert looks_unspaced(chinese)
     assert not looks_unspaced(["원숭이가 바나나를 먹고 있습니다.", "Ja."])
     assert not looks_unspaced(["Ja.", "Nein."])
     assert not looks_unspaced(["", " "])
-
-
-def test_tokenised_text_is_recognised():
     assert looks_tokenized(["the monkey eats .", "it sleeps."])
     assert not looks_tokenized(["the monkey eats.", "it sleeps."])

@@ -1,7 +1,5 @@
 """RIBES against its definition, searched word by word; the values of the authors' script, version 1.03."""
 
-from __future__ import annotations
-
 import random
 from math import exp
 

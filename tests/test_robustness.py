@@ -1,12 +1,12 @@
 """Translations with other trees: the trees, their UAS, and the outcomes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from small import MONKEY as WITHOUT_STOP
 from small_run import PASCAL, TEXT, make_run
+from test_attachment import with_full_stop
 from tiny import chain_of
 
 from synmt.analysis.robustness.conditions import (
@@ -25,13 +25,7 @@ from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 
 MONKEY = "The monkey eats a banana."
-SPANS = np.array([(0, 3), (4, 10), (11, 15), (16, 17), (18, 24), (24, 25)])
-TREE = Parse(
-    ["The", "monkey", "eats", "a", "banana", "."],
-    SPANS,
-    np.array([1, 2, 2, 4, 2, 2]),
-    ["det", "nsubj", "root", "det", "obj", "punct"],
-)
+TREE = with_full_stop(WITHOUT_STOP)
 LINES = [MONKEY, "", "A dog sees the cats.", " \t"]
 GERMAN = [TEXT[3], "", "Ein Hund sieht die Katzen.", ""]
 
@@ -69,7 +63,7 @@ def test_words_of_another_parser_are_matched_by_position():
     # "banana." is one word here, so banana, the full stop, and the parent of a do not match
     other = Parse(
         ["The", "monkey", "eats", "a", "banana."],
-        np.array([*SPANS[:4].tolist(), (18, 25)]),
+        np.array([*TREE.spans[:4].tolist(), (18, 25)]),
         np.array([1, 2, 2, 4, 2]),
         ["det", "nsubj", "root", "det", "obj"],
     )

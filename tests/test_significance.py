@@ -1,7 +1,5 @@
 """Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in test_metrics.py."""
 
-from __future__ import annotations
-
 from dataclasses import astuple
 from itertools import product
 from statistics import mean as mean_of
@@ -9,6 +7,7 @@ from statistics import mean as mean_of
 import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.significance import PairedTest
 from scipy import stats
 
 from synmt.errors import UsageError
@@ -56,12 +55,8 @@ def enumerated(base, system):
 
 
 @pytest.fixture(scope="module")
-def nc11(data_folder):
-    folder = data_folder / "pascal-outputs" / "nc11en2de"
-    if not folder.is_dir():
-        pytest.skip(f"needs {folder}")
-    names = ("truth", "transformer.preds", "transformer_pascal.preds")
-    return [list(read_lines(folder / f"{name}.test.gz"))[:300] for name in names]
+def texts(nc11):
+    return [list(read_lines(nc11(name)))[:300] for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -82,15 +77,12 @@ def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
 
 def test_the_observed_difference_counts_as_one_of_the_trials():
     # one segment: a trial exchanges it or not, and either difference is as large as the observed one
-    one = [np.array([[3.0, 5.0]])]
-    other = [np.array([[4.0, 5.0]])]
+    one, other = [np.array([[3.0, 5.0]])], [np.array([[4.0, 5.0]])]
     assert approximate_randomization(one, other, ratio, samples=7) == 1
 
 
-def test_sacrebleus_randomization_follows_from_the_same_trials(nc11):
-    from sacrebleu.significance import PairedTest
-
-    truth, *systems = nc11
+def test_sacrebleus_randomization_follows_from_the_same_trials(texts):
+    truth, *systems = texts
     metric = make_metric("bleu")
     first, second = (metric.statistics(system, truth) for system in systems)
     named = [("base", systems[0]), ("system", systems[1])]
@@ -99,9 +91,8 @@ def test_sacrebleus_randomization_follows_from_the_same_trials(nc11):
     observed = abs(metric.aggregate(second.sum(0)) - metric.aggregate(first.sum(0)))
     larger = np.count_nonzero(np.abs(differences) > observed)
     assert (larger + 1) / 2001 == pytest.approx(results["BLEU"][1].p_value)
-    assert approximate_randomization([first], [second], metric.aggregate, samples=2000) == pytest.approx(
-        results["BLEU"][1].p_value, abs=2 / 2001
-    )
+    p = approximate_randomization([first], [second], metric.aggregate, samples=2000)
+    assert p == pytest.approx(results["BLEU"][1].p_value, abs=2 / 2001)
 
 
 def test_trials_tossed_in_parts_equal_those_tossed_at_once():
@@ -116,9 +107,8 @@ def test_trials_tossed_in_parts_equal_those_tossed_at_once():
 
 def test_randomization_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
-    trials = [
-        approximate_randomization([drawn(random, 40)], [drawn(random, 40)], ratio, samples=199) for _ in range(200)
-    ]
+    pairs = [[[drawn(random, 40)], [drawn(random, 40)]] for _ in range(200)]
+    trials = [approximate_randomization(*pair, ratio, samples=199) for pair in pairs]
     # 5 % of 200 is 10 with a deviation of 3.1
     assert 2 <= sum(p <= 0.05 for p in trials) <= 20
 
@@ -150,9 +140,8 @@ def test_the_t_test_and_the_test_of_distributions_are_scipys(seed):
     one, other = random.normal(40, 20, 80), random.normal(43, 20, 80)
     assert paired_t_test(one, other) == pytest.approx(stats.ttest_rel(other, one).pvalue)
     assert kolmogorov_smirnov(one, other) == stats.ks_2samp(one, other).pvalue
-    assert welch_test(one[:3].tolist(), other[:5].tolist()) == pytest.approx(
-        stats.ttest_ind(other[:5], one[:3], equal_var=False).pvalue
-    )
+    welch = stats.ttest_ind(other[:5], one[:3], equal_var=False).pvalue
+    assert welch_test(one[:3].tolist(), other[:5].tolist()) == pytest.approx(welch)
 
 
 def test_without_variance_p_is_0_for_a_difference_and_1_for_none():
@@ -200,10 +189,8 @@ def test_sentences_and_seeds_vary_the_difference_together():
     assert found.low < observed < found.high
 
 
-def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(nc11):
-    from sacrebleu.significance import PairedTest
-
-    truth, base, _ = nc11
+def test_the_interval_of_a_score_is_as_wide_as_sacrebleus(texts):
+    truth, base, _ = texts
     _, results = PairedTest([("base", base), ("same", base)], {"BLEU": sacrebleu.BLEU()}, [truth], "bs", 1000)()
     (one,) = compare_scores([[score(make_metric("bleu"), base, truth)]], SignificancePlan())
     assert (one.high - one.low) / 2 == pytest.approx(results["BLEU"][0].ci, rel=0.01)
@@ -217,9 +204,8 @@ def test_a_system_does_not_differ_from_itself_in_any_test(name):
     _, one = compare_scores([seeds, seeds], SignificancePlan(tuple(TESTS), 200, 200))
     assert one.difference == 0
     assert one.p_values == dict.fromkeys(TESTS, 1.0)
-    _, alone = compare_scores(
-        [seeds[:1], seeds[:1]], SignificancePlan(("bootstrap", "randomization", "t", "ks"), 200, 200)
-    )
+    plan = SignificancePlan(("bootstrap", "randomization", "t", "ks"), 200, 200)
+    _, alone = compare_scores([seeds[:1], seeds[:1]], plan)
     assert set(alone.p_values.values()) == {1.0}
     assert alone.comparison is not None
     assert (alone.comparison.low, alone.comparison.high) == (0, 0)
@@ -232,10 +218,8 @@ def test_the_test_of_seeds_has_no_result_if_one_system_has_one_seed():
     assert first.p_values == {}
     assert second.p_values["seeds"] is None
     assert second.value == (one.value + other.value) / 2
-    assert compare_scores([[one], [other]], SignificancePlan(resamples=9, swaps=9))[1].p_values.keys() == {
-        "bootstrap",
-        "randomization",
-    }
+    _, alone = compare_scores([[one], [other]], SignificancePlan(resamples=9, swaps=9))
+    assert alone.p_values.keys() == {"bootstrap", "randomization"}
 
 
 def test_tests_that_do_not_exist_or_lack_seeds_are_refused():

@@ -10,6 +10,7 @@ from synmt.data.corpus import PreparedCorpus
 PARSED = {"workers": 1, "device": "cpu"}
 LDD = {"name": "dependency_distribution", "groups": [["nsubj"], ["obj", "iobj"], ["det"], ["odd"]]}
 GOLD = {"control": "gold", **PARSED}
+SHORT = ("training.average=1", "training.use=last")
 
 
 def recipe(place, name, *variants, trees=None, **sections):
@@ -24,6 +25,12 @@ def run(place, command, *arguments, code=0, text=""):
     said = " ".join(done.stderr.decode().split())
     assert done.returncode == code, said
     return done.stdout, said
+
+
+def check_translation(place, name, *arguments):
+    """Translate the test set again, which gives the translations of the run."""
+    text, hypothesis = place / "corpus/test.en", place / f"runs/{name}/tests/test/hypothesis.txt"
+    assert run(place, "translate", *arguments, text=text.read_bytes())[0] == hypothesis.read_bytes()
 
 
 def annotations(place):
@@ -47,14 +54,13 @@ def test_trees_with_probabilities_serve_all_and_trees_without_are_not_parsed_for
 
 def test_distributions_are_read_in_training_and_parsed_again_for_translating(place):
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
-    hypothesis = (place / "runs/ldd/tests/test/hypothesis.txt").read_bytes()
-    text = (place / "corpus/test.en").read_bytes()
-    assert run(place, "translate", text=text)[0] == hypothesis
+    check_translation(place, "ldd")
     # what the text has not is told of once
     assert said.count("no arc of the training text has odd, named in dependency_distribution.groups") == 1
     run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
-    assert run(place, "translate", "--parses", "with.conllu", text=text)[0] == hypothesis
+    check_translation(place, "ldd", "--parses", "with.conllu")
     run(place, "parse", "corpus/test.en", "-o", "without.conllu", "--device", "cpu")
+    text = (place / "corpus/test.en").read_bytes()
     _, said = run(place, "translate", "--parses", "without.conllu", text=text, code=1)
     assert "line 1: the tree has no probabilities of arcs, and a variant reads them" in said
     assert "synmt parse --arcs" in said
@@ -84,9 +90,7 @@ def test_unknown_relations_are_counted_and_told_of_once(place):
 
 def test_arcs_of_gold_trees_are_certain(place):
     run(place, "train", recipe(place, "ldd", LDD, parser=GOLD))
-    text, hypothesis = (place / "corpus/test.en").read_bytes(), place / "runs/ldd/tests/test/hypothesis.txt"
-    gold = place / "corpus/test.en.conllu"
-    assert run(place, "translate", "--parses", gold, text=text)[0] == hypothesis.read_bytes()
+    check_translation(place, "ldd", "--parses", place / "corpus/test.en.conllu")
 
 
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
@@ -126,12 +130,9 @@ def test_a_corrupt_arc_is_named_with_file_sentence_and_token(place):
     ids=str,
 )
 def test_a_control_is_read_in_training_and_in_translating(place, parser):
-    sections = {"training.max_steps": 2, "training.average": 1, "training.use": "last"}
-    overrides = [f"{key}={value}" for key, value in sections.items()]
-    run(place, "train", recipe(place, "control", {"name": "pascal"}, parser={**PARSED, **parser}), *overrides)
-    text = (place / "corpus/test.en").read_bytes()
-    hypothesis = (place / "runs/control/tests/test/hypothesis.txt").read_bytes()
-    assert run(place, "translate", text=text)[0] == hypothesis
+    path = recipe(place, "control", {"name": "pascal"}, parser={**PARSED, **parser})
+    run(place, "train", path, "training.max_steps=2", *SHORT)
+    check_translation(place, "control")
 
 
 def test_a_control_that_changes_trees_which_nothing_reads_is_refused(place):
@@ -152,9 +153,8 @@ def test_a_parser_that_is_not_there_is_missed_before_anything_runs(place):
 def test_a_run_goes_on_whether_its_trees_come_with_probabilities_or_not(place):
     for name, variant in {"ldd": LDD, "pascal": {"name": "pascal"}}.items():
         run(place, "prepare", recipe(place, name, variant, parser=PARSED))
-    short = ("training.average=1", "training.use=last")
-    run(place, "train", "pascal.yaml", "training.max_steps=2", *short)
-    run(place, "train", "pascal.yaml", "training.max_steps=4", "--data", "second", *short)
+    run(place, "train", "pascal.yaml", "training.max_steps=2", *SHORT)
+    run(place, "train", "pascal.yaml", "training.max_steps=4", "--data", "second", *SHORT)
 
 
 def test_controls_share_what_is_prepared_and_parsed(place):
@@ -173,13 +173,11 @@ def test_papers_mix_in_one_model(place):
         {"name": "dbsa", "side": "target", "layers": [1]},
         {"name": "relative", "side": "target", "heads": 2, "layers": [1]},
     ]
-    model = {**MODEL, "encoder_layers": 2}
-    sections = {"parser": PARSED, "target_parser": GOLD, "model": model}
+    sections = {"parser": PARSED, "target_parser": GOLD, "model": {**MODEL, "encoder_layers": 2}}
     _, said = run(place, "train", recipe(place, "mixture", *variants, **sections))
     assert "lisa.source.1" in said
     assert "dbsa.target.1" in said
-    text = (place / "corpus/test.en").read_bytes()
-    assert run(place, "translate", text=text)[0] == (place / "runs/mixture/tests/test/hypothesis.txt").read_bytes()
+    check_translation(place, "mixture")
 
 
 @pytest.mark.parametrize(
@@ -194,10 +192,7 @@ def test_papers_mix_in_one_model(place):
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
-        (
-            [{"name": "pascal", "layers": "some"}],
-            "variants.0.layers: input should be a valid array, or input should be",
-        ),
+        ([{"name": "pascal", "layers": "some"}], "0.layers: input should be a valid array, or input should be"),
         ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: input should be greater than or"),
         ([{"name": "pascal", "loss_weight": 2}], "pascal has no auxiliary loss"),
         ([{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}], "there is no layer 4"),
@@ -217,9 +212,8 @@ def test_heads_of_layers_that_do_not_fit_are_refused(place):
 
 def test_trees_with_probabilities_serve_another_vocabulary_and_the_parsing_task(place):
     run(place, "prepare", recipe(place, "ldd", LDD, parser=PARSED))
-    others = {"pascal": [{"name": "pascal"}], "tasks": []}
-    for name, variants in others.items():
-        tasks = {"parsing": "dependencies" if name == "tasks" else "none"}
+    for name, variants, parsing in (("pascal", [{"name": "pascal"}], "none"), ("tasks", [], "dependencies")):
+        tasks = {"parsing": parsing}
         path = recipe(place, name, *variants, parser=PARSED, vocabulary={"kind": "word", "size": 150}, tasks=tasks)
         run(place, "prepare", path)
     assert len(list((place / "data/parses").glob("*.conllu.gz"))) == 2

@@ -1,9 +1,9 @@
 """The depth of trees, and the distances between words and their parents."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+import small
+from test_attachment import with_full_stop
 
 from synmt.analysis.groups.trees import depth, distances, longest_distance, mean_distance
 from synmt.syntax.parse import Parse
@@ -16,12 +16,7 @@ def tree(words, parents, relations=None):
     return Parse(words, spans, np.array(parents, dtype=np.int64), relations)
 
 
-#                The  monkey  eats  a  banana  .
-MONKEY = tree(
-    ["The", "monkey", "eats", "a", "banana", "."],
-    [1, 2, 2, 4, 2, 2],
-    ["det", "nsubj", "root", "det", "obj", "punct"],
-)
+MONKEY = with_full_stop(small.MONKEY)
 
 
 def test_the_depth_is_that_of_the_deepest_word():
@@ -36,16 +31,11 @@ def test_distances_leave_out_the_root_and_punctuation():
     assert (longest_distance(MONKEY), mean_distance(MONKEY)) == (2, 5 / 4)
 
 
-def test_punctuation_between_two_words_does_not_count():
+def test_punctuation_does_not_count():
     # a , b: b hangs on a, and the comma on b; without it a and b are neighbours
     assert distances(tree(["a", ",", "b"], [0, 2, 0], ["root", "punct", "conj"])).tolist() == [1]
-
-
-def test_punctuation_makes_a_tree_no_deeper():
     assert depth(tree(["a", "b", "!"], [0, 0, 1], ["root", "obj", "punct"])) == 1
-
-
-def test_a_word_below_punctuation_has_no_distance():
+    # a word below punctuation
     assert distances(tree(["a", ",", "b"], [0, 0, 1], ["root", "punct", "conj"])).tolist() == []
 
 

@@ -45,8 +45,8 @@ def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Pat
     folder.mkdir(parents=True)
     for split, examples in pairs.items():
         examples = examples[:4] if split != "train" else examples
-        _write(folder / f"{split}.{source}", (e.source for e in examples))
-        _write(folder / f"{split}.{target}", (e.target for e in examples))
+        write_lines(folder / f"{split}.{source}", (e.source for e in examples))
+        write_lines(folder / f"{split}.{target}", (e.target for e in examples))
         trees = controlled.format_conllu
         blocks = (trees(e.parse, e.source, number) for number, e in enumerate(examples, 1))
         (folder / f"{split}.{source}.conllu").write_text("".join(blocks), encoding="utf-8")
@@ -63,8 +63,11 @@ def chain_of(line: str) -> Parse:
     return Parse(words, spans, parents, [*["next"] * (len(words) - 1), "root"])
 
 
-def _write(path: Path, lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    """Write a file of lines and the folders above it; gives its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def write_recipe(path: Path, folder: Path, /, **sections: object) -> Path:
@@ -104,6 +107,13 @@ def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -
         stream.flush()
     output, errors = (stream.buffer.getvalue() for stream in streams[1:])  # type: ignore[attr-defined]
     return subprocess.CompletedProcess(arguments, code, output, errors)
+
+
+def analyze(*arguments: object, code: int = 0, cwd: Path | None = None) -> tuple[str, str]:
+    """Run `synmt analyze`, which must end with this exit code; gives its standard output and standard error."""
+    done = synmt("analyze", *arguments, cwd=cwd)
+    assert done.returncode == code, done.stderr.decode()
+    return done.stdout.decode(), done.stderr.decode()
 
 
 def _exit_code() -> int:
