@@ -19,7 +19,6 @@ from small import (
 
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, attend
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.dependency_distribution import DependencyDistribution
@@ -354,31 +353,3 @@ def test_without_labels_there_is_no_warning(kind):
 
 def test_there_is_no_warning_where_every_relation_has_a_group():
     assert warnings("ldp", {"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
-        (
-            {"kind": "uldd"},
-            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
-        ),
-        ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
-        ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
-        ({"groups": []}, "`groups` is empty"),
-        ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
-        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
-        ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
-        ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
-        ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
-        ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
-        ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),
-        ({"kind": "udp", "side": "target"}, "side: source"),
-        ({"splitt": True}, "Did you mean 'split'?"),
-    ],
-)
-def test_a_recipe_that_it_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError) as error:
-        small_model({"name": "dependency_distribution", **options})
-    assert said in str(error.value)

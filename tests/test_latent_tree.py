@@ -9,12 +9,12 @@ from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
 from synmt.data.vocabulary import EOS, Words
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.model.build import build_for
 from synmt.model.latent import ParentFilter, straight_through
 from synmt.model.matrix_tree import possible_parents
+from synmt.model.weights import load_weights
 from synmt.recipe.load import check_recipe
-from synmt.run import load_weights
 
 OPTIONS = [
     {},
@@ -151,21 +151,6 @@ def test_a_model_in_training_and_one_that_translates_give_the_same():
         torch.testing.assert_close(model(batch).states, expected)
 
 
-def test_one_set_with_an_attention_of_its_own_is_refused():
-    with pytest.raises(UsageError, match="one set"):
-        with_latent_trees(sets=1, attention="separate")
-
-
-def test_a_second_layer_would_undo_the_first_and_is_refused():
-    with pytest.raises(UsageError, match="once"):
-        with_latent_trees(layers=[1, 2])
-
-
-def test_trees_of_the_target_are_refused():
-    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
-        small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")
-
-
 def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
     recipe = check_recipe(
         {
@@ -237,8 +222,3 @@ def slow_scores(attention, x, head):
     )
     chosen = slice(head * width, (head + 1) * width)
     return q[:, chosen] @ k[:, chosen].T / math.sqrt(width)
-
-
-def test_tree_heads_of_the_target_are_refused():
-    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
-        small_model({"name": "tree_attention", "side": "target"})

@@ -7,7 +7,6 @@ from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, random_tre
 
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
-from synmt.errors import UsageError
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.tag_embedding import TagEmbedding
 
@@ -134,24 +133,3 @@ def test_the_warning_about_a_custom_list_names_the_five_most_frequent_other_rela
 
 def test_there_is_no_warning_where_every_relation_is_known():
     assert relation_warnings(TagEmbedding, {"nsubj": 5, "dobj": 1, "obl:tmod": 3}) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"size": 0}, "syntax.variants[0].size: input should be greater than 0, not 0"),
-        ({"size": 17}, "1 to 16"),
-        ({"size": 2.5}, "size: input should be a valid integer"),
-        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
-        ({"layers": "all"}, "acts once, not in every layer. layers: [1]"),
-        ({"side": "target"}, "side: source"),
-        ({"heads": 2}, "owns no heads"),
-        ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is listed twice"),
-        ({"relations": "nsubj"}, "relations: input should be a valid"),
-        ({"sise": 3}, "Did you mean 'size'?"),
-    ],
-)
-def test_a_recipe_that_it_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError) as error:
-        small_model({"name": "tag_embedding", **options})
-    assert said in str(error.value)
