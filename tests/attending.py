@@ -8,13 +8,14 @@ from itertools import product
 
 import numpy as np
 import torch
-from small import random_tree
+from small import batch_for, random_batch, random_tree
 from torch import Tensor
 
 from synmt.arrays import IntArray
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.attention import Terms
+from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.parse import Parse
 
@@ -69,10 +70,11 @@ def slow_attend(
     *,
     value: Callable[[int, int, int, int], Tensor] | None = None,
     lengths: Sequence[int] | None = None,
+    normalized: bool = True,
 ) -> Tensor:
     """Loop over O_t = Σ_j softmax_j(score(b, h, t, j)) v_j, over the j that t sees: (B, H, T, d).
 
-    Rows beyond `lengths` are zero; `value` replaces v_j.
+    Rows beyond `lengths` are zero; `value` replaces v_j; the weights may be exp(score) as they are, not normalized.
     """
     batch, heads, queries, size = terms.q.shape
     mask = terms.mask.expand(batch, 1, queries, terms.k.size(2))  # type: ignore[union-attr]
@@ -84,7 +86,8 @@ def slow_attend(
         seen = mask[b, 0, t].nonzero().flatten().tolist()
         powers = [torch.exp(score(b, h, t, j)) for j in seen]
         values = [value(b, h, t, j) if value else terms.v[b, h, j] for j in seen]
-        rows.append(sum(p * v for p, v in zip(powers, values, strict=True)) / sum(powers))
+        total = sum(p * v for p, v in zip(powers, values, strict=True))
+        rows.append(total / sum(powers) if normalized else total)
     return torch.stack(rows).view(batch, heads, queries, size)
 
 
@@ -122,3 +125,13 @@ def assert_same_with_gradients(
     )
     torch.testing.assert_close(ours, theirs, **tolerance)
     return theirs
+
+
+def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
+    """Compare the states of every sentence of a batch with those of the sentence alone."""
+    examples, batch = random_batch(model, words)
+    together = model(batch).states
+    tolerance = 1e-5 if together.dtype == torch.float32 else 1e-7
+    for row, example in enumerate(examples):
+        alone = model(batch_for(model, [example])).states[0]
+        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 import torch
-from small import PIECES, PUNCTUATION, batch_for, model_recipe, random_batch, small_model
+from attending import assert_alone_as_in_a_batch
+from small import PIECES, PUNCTUATION, model_recipe, random_batch, small_model
 from torch.autograd import gradcheck
 
 from synmt.data.batch import Sequences
@@ -112,12 +113,7 @@ def test_equals_the_slow_model(annotation, shape):
 
 @pytest.mark.parametrize("annotation", ANNOTATIONS)
 def test_a_sentence_alone_equals_the_sentence_in_a_batch(annotation):
-    model = lstm(annotation)
-    examples, batch = random_batch(model, [2, 9, 5, 1])
-    together = model(batch).states
-    for row, example in enumerate(examples):
-        alone = model(batch_for(model, [example])).states[0]
-        torch.testing.assert_close(alone, together[row, : len(alone)])
+    assert_alone_as_in_a_batch(lstm(annotation), [2, 9, 5, 1])
 
 
 @pytest.mark.parametrize("annotation", ANNOTATIONS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import assert_alone_as_in_a_batch
 from small import PIECES, batch_for, random_batch, random_example, small_model
 
 from synmt.data.batch import Batch
@@ -124,12 +125,7 @@ def test_every_option_is_keyword_only_documented_and_has_a_default(name):
 
 @pytest.mark.parametrize("recipe", CASES)
 def test_a_sentence_alone_equals_the_sentence_in_a_batch(recipe):
-    model = made(recipe)
-    examples, batch = random_batch(model, [2, 9, 5, 1])
-    together = model(batch).states
-    for row, example in enumerate(examples):
-        alone = model(batch_for(model, [example])).states[0]
-        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=1e-5, atol=1e-5)
+    assert_alone_as_in_a_batch(made(recipe), [2, 9, 5, 1])
 
 
 @pytest.mark.parametrize("recipe", CASES)
