@@ -15,6 +15,7 @@ from synmt.arrays import IntArray
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.attention import Terms
+from synmt.model.multihead import SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.parse import Parse
@@ -111,6 +112,23 @@ def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor)
             denominator = sum(scores[b, h, t, j].exp() for j in seen)
             total = total - (scores[b, h, t, parent].exp() / denominator).log() / heads
     return total
+
+
+def losses_of_training(
+    attention: SelfAttention, x: Tensor, mask: Tensor | None, signals: dict[str, Tensor]
+) -> list[float]:
+    """Train heads of self-attention by the one loss that they have: the loss of each of 150 steps."""
+    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
+    losses = []
+    for _ in range(150):
+        syntax = Syntax(signals)
+        attention(x, mask, syntax)
+        (loss,) = syntax.losses.values()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
 
 
 def assert_same_with_gradients(

@@ -8,6 +8,7 @@ import torch
 from attending import (
     alike_terms,
     assert_same_with_gradients,
+    losses_of_training,
     padding_mask,
     random_terms,
     random_trees,
@@ -141,15 +142,7 @@ def test_a_head_learns_the_parents_of_the_monkey(side):
     torch.manual_seed(1)
     attention, dbsa = attention_with(side)
     x = torch.randn(1, 8, 16)
-    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
-    losses = []
-    for _ in range(150):
-        syntax = Syntax(signals)
-        attention(x, mask, syntax)
-        losses.append(syntax.losses[f"dbsa.{side}.4"])
-        optimizer.zero_grad()
-        losses[-1].backward()
-        optimizer.step()
+    losses = losses_of_training(attention, x, mask, signals)
     assert losses[0] > 2
     assert losses[-1] < 0.05
     q, k, v = (split_heads(part, 2) for part in attention.project(x).chunk(3, -1))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from attending import (
     assert_same_with_gradients,
+    losses_of_training,
     padding_mask,
     random_trees,
     slow_attend,
@@ -121,15 +122,7 @@ def test_a_head_learns_the_parents_of_the_monkey():
     lisa = Lisa(Place("source", layer=1, heads=1, model_dim=16, head_dim=8))
     attention = SelfAttention(16, 2, variants=[lisa])
     x = torch.randn(1, 8, 16)
-    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
-    losses = []
-    for _ in range(150):
-        syntax = Syntax(monkey_signals())
-        attention(x, None, syntax)
-        losses.append(syntax.losses["lisa.source.1"])
-        optimizer.zero_grad()
-        losses[-1].backward()
-        optimizer.step()
+    losses = losses_of_training(attention, x, None, monkey_signals())
     assert losses[0] > 5
     assert losses[-1] < 0.05
     v = split_heads(x, 2)[:, :1]

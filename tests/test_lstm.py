@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 import torch
-from attending import assert_alone_as_in_a_batch
+from attending import assert_alone_as_in_a_batch, assert_same_with_gradients
 from small import PIECES, PUNCTUATION, model_recipe, random_batch, small_model
 from torch.autograd import gradcheck
 
@@ -203,11 +203,9 @@ def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
 def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
     torch.manual_seed(0)
     projection, x = Linear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    gradients = []
-    for use in (projection, repeated(projection)):
-        given = (x, *projection.parameters())
-        gradients.append(torch.autograd.grad(use(use(x).tanh()).square().sum(), given))
-    torch.testing.assert_close(*gradients)
+    use = repeated(projection)
+    outputs = use(use(x).tanh()), projection(projection(x).tanh())
+    assert_same_with_gradients(*outputs, (x, *projection.parameters()))
 
 
 def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
