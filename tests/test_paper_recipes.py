@@ -19,9 +19,6 @@ WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k
 LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")
 
 
-# all recipes
-
-
 def test_the_names_of_recipes_differ_in_all_folders():
     assert len(PATHS) == len(list((ROOT / "recipes").rglob("*.yaml")))
 
@@ -64,8 +61,6 @@ def test_the_table_of_recipes_has_every_recipe_of_the_papers_once_with_the_figur
 def test_the_wat_corpus_is_not_cleaned_as_in_the_released_script(name):
     assert recipe(name).filters == FilterRecipe(max_words=0)
 
-
-# Deps-SAN
 
 WORDS = {"iwslt14-deen": 0, "wmt16-deen": 1}
 PASCAL = {"name": "pascal", "layers": (1,), "heads": 8}
@@ -149,8 +144,6 @@ def test_the_ablations_of_deps_san_change_one_option_each():
         assert f"reported {figure:.2f} BLEU" in comment(name)
 
 
-# dependency-based self-attention
-
 ENCODER = {"name": "dbsa", "layers": (4,), "heads": 1}
 DECODER = ENCODER | {"side": "target"}
 
@@ -191,8 +184,6 @@ def test_aspec_is_trained_as_in_the_paper():
     assert words.min_frequency == 5
     assert words.training_lines >= 2 * 1_198_149
 
-
-# labelled dependency distributions
 
 LDD = {  # pairs to train on, sentences of a batch, warm-up, layers; BL, then LDD_KINDS
     "multi30k-words": ((29_000, 256, 400, 4), ("30.14", "31.29", "30.49", "30.71", "31.05", "27.80", "29.09")),
