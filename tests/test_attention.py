@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from attending import assert_same_with_gradients, slow_attend
 
 from synmt.model.attention import Terms, attend, attend_written_out, softmax
 
@@ -22,51 +23,31 @@ def random_terms(seed=0, **filled):
 
 
 def slow_attention(terms):
-    """O = N(mask((q kᵀ / √d) ⊙ F + B)) (v + R), one number after the other."""
-    batch, heads, queries, size = terms.q.shape
-    keys = terms.k.size(2)
-    output = torch.zeros(batch, heads, queries, size, dtype=torch.float64)
-    full = (batch, heads, queries, keys)
-    terms = terms.edit(**{name: getattr(terms, name).detach() for name in ("q", "k", "v")})
-    factor = (terms.factor if terms.factor is not None else torch.ones(1, dtype=torch.float64)).expand(full)
-    bias = (terms.bias if terms.bias is not None else torch.zeros(1, dtype=torch.float64)).expand(full)
-    for b in range(batch):
-        for h in range(heads):
-            for i in range(queries):
-                visible = [j for j in range(keys) if bool(terms.mask[b, 0, 0, j])]
-                scores = [
-                    sum((terms.q[b, h, i, n] * terms.k[b, h, j, n]).item() for n in range(size))
-                    / math.sqrt(size)
-                    * factor[b, h, i, j].item()
-                    + bias[b, h, i, j].item()
-                    for j in visible
-                ]
-                total = sum(math.exp(s) for s in scores)
-                for j, score in zip(visible, scores, strict=True):
-                    value = terms.v[b, h, j]
-                    if terms.relative is not None:
-                        value = value + terms.relative[i, j]
-                    output[b, h, i] += math.exp(score) / total * value.detach()
-    return output
+    """O = N(mask((q kᵀ / √d) ⊙ F + B)) (v + R), one score after the other."""
+
+    def score(b, h, i, j):
+        plain = terms.q[b, h, i] @ terms.k[b, h, j] / math.sqrt(2)
+        # one factor for all heads
+        scaled = plain if terms.factor is None else plain * terms.factor[b, 0, i, j]
+        return scaled if terms.bias is None else scaled + terms.bias[b, h, i, j]
+
+    def value(b, h, i, j):
+        return terms.v[b, h, j] + (0 if terms.relative is None else terms.relative[i, j])
+
+    return slow_attend(terms, score, value=value)
 
 
 @pytest.mark.parametrize("filled", [(), ("factor",), ("bias",), ("relative",), ("factor", "bias", "relative")])
 def test_attention_equals_loops_over_the_equation(filled):
     terms = random_terms(**dict.fromkeys(filled))
-    torch.testing.assert_close(attend(terms).detach(), slow_attention(terms), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(attend(terms), slow_attention(terms), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("filled", [(), ("bias",)])
 def test_fused_equals_written_out_gradients_too(filled):
-    results = []
-    for kernel in (attend, attend_written_out):
-        terms = random_terms(**dict.fromkeys(filled))
-        output = kernel(terms)
-        output.square().sum().backward()
-        parts = [terms.q, terms.k, terms.v] + ([terms.bias] if terms.bias is not None else [])
-        results.append([output.detach(), *(part.grad for part in parts)])
-    for fused, written in zip(*results, strict=True):
-        torch.testing.assert_close(fused, written, rtol=1e-5, atol=1e-6)
+    terms = random_terms(**dict.fromkeys(filled))
+    leaves = [terms.q, terms.k, terms.v] + ([terms.bias] if terms.bias is not None else [])
+    assert_same_with_gradients(attend(terms), attend_written_out(terms), leaves, rtol=1e-5, atol=1e-6)
 
 
 def test_another_normalizer_takes_the_place_of_softmax():

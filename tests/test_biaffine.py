@@ -4,16 +4,14 @@ import math
 
 import pytest
 import torch
+from attending import assert_same_with_gradients, padding_mask, random_terms, slow_biaffine, slow_loss
 
-from synmt.model.attention import Terms, attend, attend_written_out, causal_mask
+from synmt.model.attention import attend, attend_written_out, causal_mask
 from synmt.model.biaffine import Biaffine, parent_loss
 
 
-def random_terms(*, batch=2, heads=2, length=5, size=3, seed=0, mask=None):
-    generator = torch.Generator().manual_seed(seed)
-    shape = batch, heads, length, size
-    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    return Terms(torch.zeros(batch, length, heads * size), q, k, v, mask)
+def five_pieces(mask=None):
+    return random_terms(2, 2, 5, 3, mask)
 
 
 def random_biaffine(heads=2, size=3, seed=0):
@@ -24,63 +22,21 @@ def random_biaffine(heads=2, size=3, seed=0):
     return biaffine
 
 
-def padding_mask(*lengths):
-    return torch.tensor([[j < length for j in range(max(lengths))] for length in lengths])[:, None, None]
-
-
-def slow_scores(biaffine, terms):
-    """S_tj = (Σ_mn q_tm U_mn k_jn) / √d + Σ_n k_jn u_n, one score at a time."""
-    batch, heads, length, size = terms.q.shape
-    rows = []
-    for b in range(batch):
-        for h in range(heads):
-            for t in range(length):
-                for j in range(length):
-                    key = terms.k[b, h, j]
-                    agreement = (torch.outer(terms.q[b, h, t], key) * biaffine.weight[h]).sum()
-                    rows.append(agreement / math.sqrt(size) + (key * biaffine.key_bias[h]).sum())
-    return torch.stack(rows).view(batch, heads, length, length)
-
-
-def slow_loss(scores, parents, supervised, visible):
-    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t sees; by head."""
-    batch, heads, length, _ = scores.shape
-    total = scores.new_zeros(())
-    for b in range(batch):
-        for h in range(heads):
-            for t in range(length):
-                seen = [j for j in range(length) if visible(b, t, j)]
-                if supervised[b][t] and parents[b][t] in seen:
-                    denominator = sum(scores[b, h, t, j].exp() for j in seen)
-                    total = total - (scores[b, h, t, parents[b][t]].exp() / denominator).log() / heads
-    return total
-
-
-def gradients(of, *tensors):
-    return torch.autograd.grad(of, tensors)
-
-
 def test_biaffine_scores_equal_loops_over_the_equation_gradients_too():
-    terms, biaffine = random_terms(), random_biaffine()
-    leaves = terms.q, terms.k, *biaffine.parameters()
-    fast, slow = biaffine(terms).scores(), slow_scores(biaffine, terms)
-    torch.testing.assert_close(fast, slow)
-    slopes = torch.randn_like(slow)
-    torch.testing.assert_close(gradients((fast * slopes).sum(), *leaves), gradients((slow * slopes).sum(), *leaves))
+    terms, biaffine = five_pieces(), random_biaffine()
+    slow = slow_biaffine(terms.q, terms.k, biaffine.weight, biaffine.key_bias)
+    assert_same_with_gradients(biaffine(terms).scores(), slow, (terms.q, terms.k, *biaffine.parameters()))
 
 
 @pytest.mark.parametrize("mask", [None, causal_mask(5, torch.device("cpu")), padding_mask(5, 3)])
 def test_the_fused_kernel_computes_the_biaffine_head_gradients_too(mask):
-    terms, biaffine = random_terms(mask=mask), random_biaffine()
+    terms, biaffine = five_pieces(mask), random_biaffine()
     leaves = terms.q, terms.k, terms.v, *biaffine.parameters()
-    fused, written = attend(biaffine(terms)), attend_written_out(biaffine(terms))
-    torch.testing.assert_close(fused, written)
-    slopes = torch.randn_like(fused)
-    torch.testing.assert_close(gradients((fused * slopes).sum(), *leaves), gradients((written * slopes).sum(), *leaves))
+    assert_same_with_gradients(attend(biaffine(terms)), attend_written_out(biaffine(terms)), leaves)
 
 
 def test_the_biaffine_head_leaves_the_fused_kernel_its_blanks():
-    edited = random_biaffine()(random_terms())
+    edited = random_biaffine()(five_pieces())
     assert edited.factor is None
     assert edited.relative is None
     assert edited.bias.shape == (2, 2, 1, 5)
@@ -107,15 +63,10 @@ def test_the_loss_equals_loops_over_the_equation_gradients_too(side, seed):
     parents = torch.randint(6, (2, 6), generator=generator)
     supervised = (torch.rand(2, 6, generator=generator) < 0.7) & padding_mask(*lengths)[:, 0, 0]
     mask = padding_mask(*lengths) if side == "source" else causal_mask(6, torch.device("cpu"))
-
-    def visible(b, t, j):
-        return j < lengths[b] if side == "source" else j <= t
-
-    fast = parent_loss(scores.masked_fill(~mask, -math.inf), parents, supervised)
-    slow = slow_loss(scores, parents.tolist(), supervised.tolist(), visible)
+    slow = slow_loss(scores, parents, supervised, mask)
     assert slow > 1
-    torch.testing.assert_close(fast, slow)
-    torch.testing.assert_close(gradients(fast, scores), gradients(slow, scores))
+    fast = parent_loss(scores.masked_fill(~mask, -math.inf), parents, supervised)
+    assert_same_with_gradients(fast, slow, [scores])
 
 
 def test_the_loss_of_equal_scores_counts_what_each_query_sees():
@@ -177,7 +128,7 @@ def test_a_model_that_has_diverged_shows_it_in_the_loss():
 
 
 def test_the_loss_of_half_precision_is_computed_in_float32():
-    terms, biaffine = random_terms(), random_biaffine().bfloat16()
+    terms, biaffine = five_pieces(), random_biaffine().bfloat16()
     half = terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16())
     scores = biaffine(half).scores()
     parents, supervised = torch.tensor([[1, 2, 3, 4, 0]] * 2), torch.ones(2, 5, dtype=torch.bool)

@@ -23,6 +23,19 @@ def pascal(**options):
     return {"name": "pascal", **options}
 
 
+@pytest.fixture
+def write_module(tmp_path, monkeypatch):
+    """Give a function that writes a module of somebody's own, which Python finds."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(name, text):
+        path = tmp_path / f"{name.replace('.', '/')}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    return write
+
+
 def test_no_variant_makes_a_plain_model():
     assert place() == [[], []]
     assert small_model().variants == {"source": (), "target": ()}
@@ -125,14 +138,13 @@ def test_looking_for_a_module_leaves_the_python_path_as_it_was(tmp_path, monkeyp
     assert sys.path == without
 
 
-def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(tmp_path, monkeypatch):
-    (tmp_path / "late").mkdir()
-    (tmp_path / "late" / "found.py").write_text(
+def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(write_module):
+    write_module(
+        "late.found",
         "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import DISTANCE\n\n\n"
         "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
-        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return terms\n"
+        "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return terms\n",
     )
-    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UsageError, match="Found sets `reads` or `learns` in __init__"):
         small_model({"name": "late.found"})
 
@@ -148,15 +160,13 @@ def test_a_recipe_is_checked_without_making_a_variant(monkeypatch):
     assert [signal.name for variant in placed["source"][0] for signal in variant.reads] == ["parent_middle"]
 
 
-def test_an_option_may_be_a_tuple(tmp_path, monkeypatch):
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "many.py").write_text(
+def test_an_option_may_be_a_tuple(write_module):
+    write_module(
+        "shop.many",
         "from synmt.model.variant import Place, Variant\n\n\nclass Many(Variant):\n"
         "    def __init__(self, place: Place, *, groups: tuple[str, ...] = ()) -> None:\n"
         "        super().__init__(place)\n        self.groups = groups\n",
-        encoding="utf-8",
     )
-    monkeypatch.syspath_prepend(tmp_path)
     first, _ = place({"name": "shop.many", "groups": ["nsubj", "obj"]})
     assert first[0].groups == ("nsubj", "obj")
     with pytest.raises(UsageError, match=r"groups: .*string"):
@@ -187,25 +197,22 @@ class Reach(Variant):
 """
 
 
-def test_a_signal_may_depend_on_options_and_stand_in_several_layers(tmp_path, monkeypatch):
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "reach.py").write_text(FAR)
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_signal_may_depend_on_options_and_stand_in_several_layers(write_module):
+    write_module("own.reach", FAR)
     small_model({"name": "own.reach", "layers": [1, 2], "heads": 2}, {"name": "own.reach", "heads": 1, "reach": 5})
     called = {"name": "own.reach", "called": "x", "heads": 1}
     with pytest.raises(UsageError, match="two different signals are called 'x'"):
         small_model({**called, "reach": 1}, {**called, "reach": 2})
 
 
-def test_two_signals_of_one_name_are_refused(tmp_path, monkeypatch):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "far.py").write_text(
+def test_two_signals_of_one_name_are_refused(write_module):
+    write_module(
+        "mine.far",
         "import numpy as np\nfrom synmt.model.variant import Variant\nfrom synmt.syntax.signals import Signal\n\n\n"
         "def nine(parse, word_of):\n    return np.full((len(word_of), len(word_of)), 9)\n\n\n"
         "class Far(Variant):\n    reads = (Signal('distance', needs='parents', compute=nine, pad=0),)\n\n"
-        "    def edit(self, terms, syntax):\n        return terms.edit(bias=syntax.signals['distance'][:, None])\n"
+        "    def edit(self, terms, syntax):\n        return terms.edit(bias=syntax.signals['distance'][:, None])\n",
     )
-    monkeypatch.syspath_prepend(tmp_path)
     far = {"name": "mine.far", "layers": [1], "heads": 2}
     small_model(far)
     with pytest.raises(UsageError, match=r"two different signals are called 'distance', one of them by Far"):

@@ -1,12 +1,13 @@
 """Context-aware self-attention against a slow loop over its equations, and which positions and layers it reads."""
 
 import math
+from functools import cache
 
 import pytest
 import torch
+from attending import assert_same_with_gradients, padding_mask, random_terms, slow_attend
 from small import random_batch, small_model
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, attend
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.context import Context, mean_of_sentence
@@ -26,20 +27,10 @@ def made(kind, *, layer=2, heads=2, first_head=1):
 
 def drawn(layer, lengths, *, heads=2, seed=0):
     """Draw the inputs of so many layers, queries and keys, for sentences of these lengths, padded with noise."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def draw(*shape):
-        return torch.randn(*shape, generator=generator, dtype=torch.float64, requires_grad=True)
-
-    batch, length = len(lengths), max(lengths)
-    states = [draw(batch, length, HEADS * SIZE) for _ in range(layer)]
-    q, k, v = (draw(batch, heads, length, SIZE) for _ in range(3))
-    mask = (torch.arange(length) < torch.tensor(lengths)[:, None])[:, None, None]
-    return Terms(states[-1], q, k, v, mask), states
-
-
-def dot(xs, ys):
-    return sum(x * y for x, y in zip(xs, ys, strict=True))
+    terms = random_terms(len(lengths), heads, max(lengths), SIZE, padding_mask(*lengths), seed=seed)
+    # of one head as wide as the model
+    states = [random_terms(len(lengths), 1, max(lengths), HEADS * SIZE, seed=99 + n).q[:, 0] for n in range(layer)]
+    return terms.edit(x=states[-1]), states
 
 
 def slow_context(kind, states, length, b, t, head):
@@ -53,31 +44,27 @@ def slow_context(kind, states, length, b, t, head):
 
 def slow_mixture(mixture, own, context):
     """(1 - λ) q + λ (c U) with λ = sigmoid(q · v_own + (c U) · v_context), for one position of one head."""
-    mapped = [dot(context, row) for row in mixture.context.weight]
-    gate = 1 / (1 + torch.exp(-dot(own, mixture.own_gate.weight[0]) - dot(mapped, mixture.context_gate.weight[0])))
-    return torch.stack([(1 - gate) * x + gate * c for x, c in zip(own, mapped, strict=True)])
+    mapped = mixture.context.weight @ torch.stack(context)
+    gate = 1 / (1 + torch.exp(-own @ mixture.own_gate.weight[0] - mapped @ mixture.context_gate.weight[0]))
+    return (1 - gate) * own + gate * mapped
 
 
-def slow_attention(context, terms, states):
+def slow_attention(context, terms, states, lengths):
     """Softmax of q̂ · k̂ / √d over the real positions, times v; (B, H, T, d), zeros in padded rows."""
-    query, key = context.mixtures if context.mixtures else (None, None)
-    rows = []
-    for b, length in enumerate(terms.mask.sum(-1).flatten().tolist()):
-        for h in range(context.place.heads):
-            sizes = [
-                slow_context(context.kind, states, length, b, t, context.place.first_head + h) for t in range(length)
-            ]
-            q, k = terms.q[b, h], terms.k[b, h]
-            if query is not None:
-                q = [slow_mixture(query, q[t], sizes[t]) for t in range(length)]
-                k = [slow_mixture(key, k[t], sizes[t]) for t in range(length)]
-            for t in range(terms.q.size(2)):
-                if t >= length:
-                    rows.append(torch.zeros(SIZE, dtype=torch.float64))
-                    continue
-                powers = [torch.exp(dot(q[t], k[j]) / math.sqrt(SIZE)) for j in range(length)]
-                rows.append(sum(power * terms.v[b, h, j] for j, power in enumerate(powers)) / sum(powers))
-    return torch.stack(rows).view_as(terms.v)
+    place = context.place
+
+    @cache
+    def mixed(name, mixture, b, h, t):
+        own = getattr(terms, name)[b, h, t]
+        if not context.mixtures:
+            return own
+        read = slow_context(context.kind, states, lengths[b], b, t, place.first_head + h)
+        return slow_mixture(context.mixtures[mixture], own, read)
+
+    def score(b, h, t, j):
+        return mixed("q", 0, b, h, t) @ mixed("k", 1, b, h, j) / math.sqrt(SIZE)
+
+    return slow_attend(terms, score, lengths=lengths)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -85,14 +72,10 @@ def slow_attention(context, terms, states):
 def test_context_equals_loops_over_the_equation_gradients_too(kind, layer, heads, first_head):
     context = made(kind, layer=layer, heads=heads, first_head=first_head)
     terms, states = drawn(layer, [3, 5, 1], heads=heads, seed=layer)
-    real = terms.mask.transpose(-1, -2)
-    slope = torch.randn(terms.v.shape, generator=torch.Generator().manual_seed(9), dtype=torch.float64)
     inputs = [terms.q, terms.k, terms.v, *states, *context.parameters()]
-    results = []
-    for output in (attend(context.edit(terms, Syntax({}, states))) * real, slow_attention(context, terms, states)):
-        results.append([output, *torch.autograd.grad(output, inputs, slope, allow_unused=True, materialize_grads=True)])
-    for ours, slow in zip(*results, strict=True):
-        torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-9)
+    output = attend(context.edit(terms, Syntax({}, states))) * terms.mask.mT
+    expected = slow_attention(context, terms, states, [3, 5, 1])
+    assert_same_with_gradients(output, expected, inputs, unused=True, rtol=1e-9, atol=1e-9)
 
 
 def test_a_mixture_worked_out_by_hand():
@@ -178,16 +161,3 @@ def test_a_layer_with_heads_of_its_own_cuts_every_layer_into_them():
     _, batch = random_batch(model, [3, 6])
     plain = small_model(encoder_heads=[4, 8]).eval()
     assert not torch.allclose(model(batch).states, plain(batch).states)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"side": "target"}, "side: source"),
-        ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),
-        ({"layers": [3]}, "no layer 3"),
-    ],
-)
-def test_a_recipe_that_context_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said):
-        small_model({"name": "context", **options})

@@ -5,9 +5,20 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    losses_of_training,
+    padding_mask,
+    random_terms,
+    random_trees,
+    slow_attend,
+    slow_biaffine,
+    slow_loss,
+)
+from small import MONKEY, MONKEY_WORD_OF, small_model
+from torch.nn.utils.rnn import pad_sequence
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, attend, causal_mask, split_heads
 from synmt.model.multihead import Cache, SelfAttention
 from synmt.model.variant import Place, Syntax
@@ -41,27 +52,19 @@ def slow_chain(parse, word_of):
 
 
 def random_sentences(side, seed):
-    """Draw trees whose words have one to three pieces."""
-    random = np.random.default_rng(seed)
-    trees = [random_tree(words, random) for words in (1, 4, 5)]
-    word_ofs = [np.repeat(np.arange(len(tree)), random.integers(1, 4, len(tree))) for tree in trees]
-    return [(tree, with_special(side, word_of)) for tree, word_of in zip(trees, word_ofs, strict=True)]
+    trees = random_trees(seed, (1, 4, 5), gap=False)
+    return [(tree.parse, with_special(side, tree.word_of)) for tree in trees]
 
 
 def padded(sentences):
     """Put the two signals side by side, computed by our own loop; padding is no word."""
-    length = max(len(word_of) for _, word_of in sentences)
-    chain, words = torch.zeros(len(sentences), length, dtype=torch.int64), torch.full((len(sentences), length), -1)
-    for row, (tree, word_of) in enumerate(sentences):
-        chain[row, : len(word_of)] = torch.tensor(slow_chain(tree, word_of))
-        words[row, : len(word_of)] = torch.from_numpy(word_of)
-    return {"parent_chain": chain, "word": words}
+    chain = pad_sequence([torch.tensor(slow_chain(*sentence)) for sentence in sentences], batch_first=True)
+    words = [torch.from_numpy(word_of) for _, word_of in sentences]
+    return {"parent_chain": chain, "word": pad_sequence(words, batch_first=True, padding_value=-1)}
 
 
 def mask_of(side, lengths):
-    if side == "target":
-        return causal_mask(max(lengths), torch.device("cpu"))
-    return torch.tensor([[j < length for j in range(max(lengths))] for length in lengths])[:, None, None]
+    return causal_mask(max(lengths), torch.device("cpu")) if side == "target" else padding_mask(*lengths)
 
 
 def random_variant(side, heads=2):
@@ -70,27 +73,11 @@ def random_variant(side, heads=2):
     return variant
 
 
-def slow_dbsa(side, sentences, q, k, v, weight, key_bias):
-    """Output and loss of A = softmax(q U kᵀ / √d + k u) over what a piece sees, sentence by sentence, no padding."""
-    batch, heads, length, size = q.shape
-    output, loss = [[None] * batch for _ in range(heads)], 0
-    for h in range(heads):
-        for b, (tree, word_of) in enumerate(sentences):
-            gold, rows = slow_chain(tree, word_of), []
-            for t, word in enumerate(word_of):
-                seen = range(t + 1) if side == "target" else range(len(word_of))
-                scores = [
-                    (torch.outer(q[b, h, t], k[b, h, j]) * weight[h]).sum() / math.sqrt(size)
-                    + (k[b, h, j] * key_bias[h]).sum()
-                    for j in seen
-                ]
-                total = sum(score.exp() for score in scores)
-                rows.append(sum(score.exp() / total * v[b, h, j] for j, score in enumerate(scores)))
-                if word >= 0 and gold[t] in seen:
-                    loss = loss - (scores[gold[t]].exp() / total).log() / heads
-            rows += [torch.zeros(size, dtype=q.dtype)] * (length - len(word_of))
-            output[h][b] = torch.stack(rows)
-    return torch.stack([torch.stack(rows) for rows in output], 1), loss
+def slow_dbsa(signals, terms, weight, key_bias):
+    """Output and loss of A = softmax(q U kᵀ / √d + k u) over what a piece sees."""
+    scores = slow_biaffine(terms.q, terms.k, weight, key_bias)
+    loss = slow_loss(scores, signals["parent_chain"], signals["word"] >= 0, terms.mask)
+    return slow_attend(terms, lambda *place: scores[place]), loss
 
 
 @pytest.mark.parametrize("heads", [1, 2])
@@ -98,24 +85,16 @@ def slow_dbsa(side, sentences, q, k, v, weight, key_bias):
 def test_dbsa_equals_loops_over_the_equation_on_random_trees_gradients_too(side, heads):
     sentences = random_sentences(side, seed=heads)
     lengths = [len(word_of) for _, word_of in sentences]
-    torch.manual_seed(heads)
-    q, k, v = (torch.randn(3, heads, max(lengths), 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
     dbsa = random_variant(side, heads)
     dbsa.loss_weight = 0.7
     syntax = Syntax(padded(sentences))
-    real = mask_of("source", lengths)[:, :, 0, :, None]
-    terms = Terms(torch.zeros(3, max(lengths), 8), q, k, v, mask_of(side, lengths))
-    output = attend(dbsa.edit(terms, syntax)) * real
-    loss = syntax.losses[f"dbsa.{side}.4"]
-    leaves = q, k, v, dbsa.biaffine.weight, dbsa.biaffine.key_bias
-    slow_output, slow_loss = slow_dbsa(side, sentences, *leaves)
-    torch.testing.assert_close(output, slow_output)
-    torch.testing.assert_close(loss, 0.7 * slow_loss)
-    slopes = torch.randn_like(output)
-    torch.testing.assert_close(
-        torch.autograd.grad((output * slopes).sum() + loss, leaves),
-        torch.autograd.grad((slow_output * slopes).sum() + 0.7 * slow_loss, leaves),
-    )
+    real = padding_mask(*lengths).mT
+    terms = random_terms(3, heads, max(lengths), 4, mask_of(side, lengths), seed=heads)
+    output = attend(dbsa.edit(terms, syntax))
+    slow_output, loss = slow_dbsa(syntax.signals, terms, dbsa.biaffine.weight, dbsa.biaffine.key_bias)
+    fast = torch.cat(((output * real).flatten(), syntax.losses[f"dbsa.{side}.4"][None]))
+    slow = torch.cat(((slow_output * real).flatten(), 0.7 * loss[None]))
+    assert_same_with_gradients(fast, slow, (terms.q, terms.k, terms.v, *dbsa.biaffine.parameters()))
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -129,9 +108,8 @@ def test_the_signals_are_those_of_our_own_loop(side):
 
 def loss_of_equal_scores(side):
     sentence = MONKEY, with_special(side, MONKEY_WORD_OF)
-    zeros = torch.zeros(1, 1, 8, 4)
     syntax = Syntax(padded([sentence]))
-    Dbsa(place(side, heads=1)).edit(Terms(torch.zeros(1, 8, 8), zeros, zeros, zeros, mask_of(side, [8])), syntax)
+    Dbsa(place(side, heads=1)).edit(alike_terms(torch.zeros(1, 1, 8, 4), mask_of(side, [8])), syntax)
     return syntax.losses[f"dbsa.{side}.4"].item()
 
 
@@ -164,15 +142,7 @@ def test_a_head_learns_the_parents_of_the_monkey(side):
     torch.manual_seed(1)
     attention, dbsa = attention_with(side)
     x = torch.randn(1, 8, 16)
-    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
-    losses = []
-    for _ in range(150):
-        syntax = Syntax(signals)
-        attention(x, mask, syntax)
-        losses.append(syntax.losses[f"dbsa.{side}.4"])
-        optimizer.zero_grad()
-        losses[-1].backward()
-        optimizer.step()
+    losses = losses_of_training(attention, x, mask, signals)
     assert losses[0] > 2
     assert losses[-1] < 0.05
     q, k, v = (split_heads(part, 2) for part in attention.project(x).chunk(3, -1))
@@ -220,16 +190,3 @@ def test_u_begins_small_and_the_key_bias_at_zero():
     bound = math.sqrt(6 / 64 / 2)
     assert 0.98 * bound < biaffine.weight.abs().max() <= bound
     assert not biaffine.key_bias.any()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "no layer 4"),
-        ({"layers": [1], "heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
-        ({"layers": [1], "gain": 2}, "no option 'gain'"),
-    ],
-)
-def test_a_recipe_that_dbsa_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said):
-        small_model({"name": "dbsa", **options})

@@ -6,22 +6,20 @@ from itertools import chain
 import numpy as np
 import pytest
 import torch
-from small import (
-    MONKEY,
-    MONKEY_WORD_OF,
-    batch_for,
-    make_variant,
-    random_batch,
-    random_tree,
-    relation_warnings,
-    small_model,
+from attending import (
+    alike_terms,
+    assert_alone_as_in_a_batch,
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
 )
+from small import MONKEY, MONKEY_WORD_OF, make_variant, relation_warnings, small_model
 
-from synmt.data.batch import Reading, collate
-from synmt.data.corpus import Example, Tree
-from synmt.errors import UsageError
+from synmt.data.corpus import Tree
 from synmt.model.attention import Terms, attend
-from synmt.model.variant import Place, Syntax
+from synmt.model.variant import Place
 from synmt.model.variants.dependency_distribution import DependencyDistribution
 from synmt.syntax.parse import Arcs, Parse
 
@@ -47,32 +45,9 @@ def groups_of(kind):
     return {"groups": GROUPS} if kind in LABELLED else {}
 
 
-def random_trees(seed):
-    """Draw trees of 1, 4 and 6 words of one to three pieces; a piece without a word stands inside the last one."""
-    random = np.random.default_rng(seed)
-    trees = [
-        Tree(random_tree(words, random), np.repeat(np.arange(words), random.integers(1, 4, words)))
-        for words in (1, 4, 6)
-    ]
-    trees[2] = Tree(trees[2].parse, np.insert(trees[2].word_of, 3, -1))
-    return trees
-
-
-def read(variant, trees):
-    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask (B, 1, 1, T)."""
-    examples = [
-        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for line, tree in enumerate(trees)
-    ]
-    batch = collate(examples, Reading(variant.reads))
-    return Syntax(batch.source_signals), batch.source.mask[:, None, None]
-
-
-def random_terms(mask, seed):
-    """Draw queries, keys and values of three heads of size 4, in float64."""
-    generator = torch.Generator().manual_seed(seed)
-    size = (mask.size(0), 3, mask.size(-1), 4)
-    q, k, v = (torch.randn(size, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    return Terms(torch.zeros(size[0], size[2], 12), q, k, v, mask)
+def terms_for(mask, seed):
+    """Draw queries, keys and values of three heads of size 4."""
+    return random_terms(mask.size(0), 3, mask.size(-1), 4, mask, seed=seed)
 
 
 def slow_value(parse, kind, head, word, parent):
@@ -105,39 +80,21 @@ def slow_row(tree, kind, head, piece, split):
     ]
 
 
-def slow_weights(terms, b, head, piece, row, kind, softmax):
-    """The weights of one row over the real pieces."""
-    real = int(terms.mask[b].sum())
-    if kind == "lda" and not softmax:
-        return [torch.tensor(p, dtype=torch.float64) for p in row] if row else [torch.tensor(1 / real)] * real
-    scores = []
-    for key in range(real):
-        score = (terms.q[b, head, piece] * terms.k[b, head, key]).sum() / math.sqrt(4)
-        if kind == "lda":
-            score = torch.tensor(row[key] if row else 0.0, dtype=torch.float64)
-        elif row:
-            score = score * row[key]
-        scores.append(score.exp())
-    return [score / sum(scores) for score in scores]
-
-
 def slow_output(terms, trees, kind, split, softmax):
     """N = softmax(S ∘ P) V, or P V for lda, piece by piece; 0 in rows of padding."""
-    output = torch.zeros_like(terms.v)
-    for b, tree in enumerate(trees):
-        for head in range(3):
-            for piece in range(len(tree.word_of) + 1):
-                row = slow_row(tree, kind, head, piece, split)
-                weights = slow_weights(terms, b, head, piece, row, kind, softmax)
-                output[b, head, piece] = sum(w * terms.v[b, head, key] for key, w in enumerate(weights))
-    return output
+    lengths = [len(tree.word_of) + 1 for tree in trees]
 
+    def score(b, head, piece, key):
+        row = slow_row(trees[b], kind, head, piece, split)
+        if kind == "lda" and not softmax:
+            # P itself is the weight; a row without P looks at all pieces alike
+            return torch.tensor(row[key] if row else 1 / lengths[b], dtype=torch.float64).log()
+        if kind == "lda":
+            return torch.tensor(row[key] if row else 0.0, dtype=torch.float64)
+        plain = terms.q[b, head, piece] @ terms.k[b, head, key] / math.sqrt(4)
+        return plain * row[key] if row else plain
 
-def gradients(output, terms):
-    """Pull one fixed direction back to q, k and v; zeros where nothing flows."""
-    direction = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
-    found = torch.autograd.grad((output * direction).sum(), (terms.q, terms.k, terms.v), allow_unused=True)
-    return [torch.zeros_like(terms.q) if gradient is None else gradient for gradient in found]
+    return slow_attend(terms, score, lengths=lengths, normalized=kind != "lda" or softmax)
 
 
 @pytest.mark.parametrize("split", [False, True])
@@ -147,19 +104,18 @@ def test_every_kind_equals_loops_over_the_equation_on_random_trees(kind, softmax
         trees = random_trees(seed)
         variant = made(kind, split=split, softmax=softmax)
         syntax, mask = read(variant, trees)
-        terms = random_terms(mask, seed)
-        output = attend(variant.edit(terms, syntax)) * mask[:, 0, 0, :, None].unsqueeze(1)
+        terms = terms_for(mask, seed)
+        output = attend(variant.edit(terms, syntax)) * mask.mT
         expected = slow_output(terms, trees, kind, split, softmax)
-        torch.testing.assert_close(output, expected, rtol=1e-6, atol=1e-6)
-        for found, right in zip(gradients(output, terms), gradients(expected, terms), strict=True):
-            torch.testing.assert_close(found, right, rtol=1e-6, atol=1e-6)
+        leaves = terms.q, terms.k, terms.v
+        assert_same_with_gradients(output, expected, leaves, unused=kind == "lda", rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["ldd", "lda", "udp"])
 def test_gradients_equal_numerical_ones(kind):
     variant = made(kind)
     syntax, mask = read(variant, random_trees(3)[1:2])
-    terms = random_terms(mask, 3)
+    terms = terms_for(mask, 3)
     assert torch.autograd.gradcheck(
         lambda q, k, v: attend(variant.edit(terms.edit(q=q, k=k, v=v), syntax)), (terms.q, terms.k, terms.v)
     )
@@ -180,8 +136,8 @@ MONKEY_ARCS = {
 def factor(variant, tree):
     """Give P of one sentence: (1 or H, T, T)."""
     syntax, mask = read(variant, [tree])
-    q = torch.zeros(1, variant.place.heads, mask.size(-1), 4)
-    return variant.edit(Terms(torch.zeros(1, mask.size(-1), 8), q, q, q, mask), syntax).factor[0]
+    terms = alike_terms(torch.zeros(1, variant.place.heads, mask.size(-1), 4), mask)
+    return variant.edit(terms, syntax).factor[0]
 
 
 @pytest.mark.parametrize(("split", "half"), [(False, 1.0), (True, 0.5)])
@@ -191,9 +147,8 @@ def test_the_tree_of_the_monkey_puts_each_arc_in_the_head_of_its_group(split, ha
     for head, places in MONKEY_ARCS.items():
         for row, column in places:
             expected[head - 1, row, column] = 1 if column == 3 else half
-    torch.testing.assert_close(
-        factor(make_variant(DependencyDistribution, SIXTEEN, kind="ldp", split=split), MONKEY_TREE), expected
-    )
+    variant = make_variant(DependencyDistribution, SIXTEEN, kind="ldp", split=split)
+    torch.testing.assert_close(factor(variant, MONKEY_TREE), expected)
 
 
 def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads():
@@ -201,9 +156,8 @@ def test_without_labels_the_arcs_of_the_monkey_stand_in_one_matrix_for_all_heads
     expected[:, 7] = 1
     for row, column in chain(*MONKEY_ARCS.values()):
         expected[0, row, column] = 1
-    torch.testing.assert_close(
-        factor(make_variant(DependencyDistribution, PLAIN_PLACE, kind="udp"), MONKEY_TREE), expected
-    )
+    variant = make_variant(DependencyDistribution, PLAIN_PLACE, kind="udp")
+    torch.testing.assert_close(factor(variant, MONKEY_TREE), expected)
 
 
 @pytest.mark.parametrize(("kind", "place", "value"), [("uldd", SIXTEEN, 1 / 80), ("uudd", PLAIN_PLACE, 1 / 5)])
@@ -278,11 +232,9 @@ def test_only_distributions_need_probabilities_of_arcs(kind, needs):
 @pytest.mark.parametrize("kind", ["ldd", "lda"])
 def test_scores_of_half_precision_are_computed_in_float32(kind):
     variant = made(kind)
-    trees = random_trees(1)
-    syntax, mask = read(variant, trees)
-    terms = random_terms(mask, 1)
-    half = terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16(), v=terms.v.bfloat16())
-    edited = variant.edit(half, syntax)
+    syntax, mask = read(variant, random_trees(1))
+    terms = terms_for(mask, 1)
+    edited = variant.edit(terms.edit(q=terms.q.bfloat16(), k=terms.k.bfloat16(), v=terms.v.bfloat16()), syntax)
     assert edited.scores().dtype == torch.float32
     assert attend(edited).dtype == torch.bfloat16
     expected = attend(variant.edit(terms, syntax))
@@ -293,7 +245,7 @@ def test_scores_of_half_precision_are_computed_in_float32(kind):
 def test_other_kinds_compile_as_one_graph_too(options):
     variant = made(**options)
     syntax, mask = read(variant, random_trees(2))
-    terms = random_terms(mask, 2)
+    terms = terms_for(mask, 2)
 
     def output(q):
         return attend(variant.edit(terms.edit(q=q), syntax))
@@ -310,11 +262,7 @@ def test_a_recipe_places_every_kind_and_a_sentence_alone_equals_the_sentence_in_
     variants = [len(layer.self_attention.variants) for layer in model.encoder]
     assert variants == [1, 0]
     assert not list(model.variants["source"][0].parameters())
-    examples, batch = random_batch(model, [2, 7, 1])
-    together = model(batch).states
-    for row, example in enumerate(examples):
-        alone = model(batch_for(model, [example])).states[0]
-        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=1e-5, atol=1e-5)
+    assert_alone_as_in_a_batch(model, [2, 7, 1])
 
 
 def test_the_warning_names_relations_that_no_group_has_and_no_list_leaves_out():
@@ -347,38 +295,12 @@ def test_the_warning_about_custom_groups_names_relations_that_do_not_occur():
     assert warnings("ldd", {"nsubj": 5}, groups="universal") == []
 
 
-@pytest.mark.parametrize("kind", ["udp", "udd", "uudd"])
-def test_without_labels_there_is_no_warning(kind):
-    assert warnings(kind, {"odd": 5}) == []
-
-
-def test_there_is_no_warning_where_every_relation_has_a_group():
-    assert warnings("ldp", {"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}) == []
-
-
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("kind", "occurrences"),
     [
-        ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
-        (
-            {"kind": "uldd"},
-            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
-        ),
-        ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
-        ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
-        ({"groups": []}, "`groups` is empty"),
-        ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
-        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
-        ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
-        ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
-        ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
-        ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
-        ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),
-        ({"kind": "udp", "side": "target"}, "side: source"),
-        ({"splitt": True}, "Did you mean 'split'?"),
+        *((kind, {"odd": 5}) for kind in ("udp", "udd", "uudd")),
+        ("ldp", {"nsubj": 5, "nsubj:pass": 1, "obj:x": 1, "root": 1, "det": 3}),
     ],
 )
-def test_a_recipe_that_it_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError) as error:
-        small_model({"name": "dependency_distribution", **options})
-    assert said in str(error.value)
+def test_there_is_no_warning_without_labels_nor_where_every_relation_has_a_group(kind, occurrences):
+    assert warnings(kind, occurrences) == []

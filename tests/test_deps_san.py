@@ -6,10 +6,18 @@ from collections import deque
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, random_batch, random_tree, small_model
+from attending import (
+    alike_terms,
+    assert_same_with_gradients,
+    random_terms,
+    random_trees,
+    read,
+    slow_attend,
+    with_eos,
+)
+from small import MONKEY, MONKEY_WORD_OF, random_batch, small_model
 
-from synmt.errors import UsageError
-from synmt.model.attention import Terms, attend
+from synmt.model.attention import attend
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.deps_san import DepsSan, density
 from synmt.syntax.signals import DISTANCE
@@ -23,8 +31,7 @@ def distances_of_monkey():
 
 def edited(variant, distances, **changes):
     """Edit empty terms of two heads."""
-    q = torch.zeros(len(distances), 2, distances.size(1), 4)
-    terms = Terms(torch.zeros(len(distances), distances.size(1), 8), q, q, q).edit(**changes)
+    terms = alike_terms(torch.zeros(len(distances), 2, distances.size(1), 4)).edit(**changes)
     return variant.edit(terms, Syntax({"distance": distances}))
 
 
@@ -52,34 +59,18 @@ def slow_distances(tree, word_of):
     return table
 
 
-def slow_deps_san(q, k, v, table, variance, window, combine):
-    """One sentence, one head: (T, d) -> (T, d); N = (q · k / √d) · exp(-d² / 2σ²) / √(2πσ²), softmax, values."""
-    outputs = []
-    for i in range(len(q)):
-        seen = [j for j in range(len(q)) if window is None or table[i, j] <= window]
-        row = []
-        for j in seen:
-            closeness = math.exp(-(table[i, j] ** 2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
-            score = (q[i] * k[j]).sum() / math.sqrt(q.size(-1))
-            row.append(score * closeness if combine == "multiply" else score + closeness)
-        powers = [score.exp() for score in row]
-        outputs.append(sum(power / sum(powers) * v[j] for power, j in zip(powers, seen, strict=True)))
-    return torch.stack(outputs)
+def slow_deps_san(terms, sentences, variance, window, combine):
+    """N = (q · k / √d) · exp(-d² / 2σ²) / √(2πσ²), softmax over d within the window, values; without padding."""
+    tables = [slow_distances(*sentence) for sentence in sentences]
 
+    def score(b, h, t, j):
+        plain, distance = terms.q[b, h, t] @ terms.k[b, h, j] / math.sqrt(4), tables[b][t, j]
+        if window is not None and distance > window:
+            return torch.tensor(-math.inf)
+        closeness = math.exp(-(distance**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+        return plain * closeness if combine == "multiply" else plain + closeness
 
-def random_sentences(seed):
-    """Draw three sentences with split words, EOS and a piece without a word, side by side: with signal and mask."""
-    random = np.random.default_rng(seed)
-    trees = [random_tree(words, random) for words in (1, 4, 6)]
-    word_ofs = [np.append(np.repeat(np.arange(len(tree)), random.integers(1, 4, len(tree))), -1) for tree in trees]
-    word_ofs[1] = np.insert(word_ofs[1], 2, -1)
-    length = max(map(len, word_ofs))
-    signal = torch.full((3, length, length), DISTANCE.pad)
-    mask = torch.zeros(3, 1, 1, length, dtype=torch.bool)
-    for row, (tree, word_of) in enumerate(zip(trees, word_ofs, strict=True)):
-        signal[row, : len(word_of), : len(word_of)] = torch.from_numpy(DISTANCE.compute(tree, word_of))
-        mask[row, ..., : len(word_of)] = True
-    return trees, word_ofs, signal, mask
+    return slow_attend(terms, score, lengths=[len(word_of) for _, word_of in sentences])
 
 
 def test_density_rows_of_the_monkey():
@@ -94,26 +85,13 @@ def test_density_rows_of_the_monkey():
 @pytest.mark.parametrize("combine", ["multiply", "add"])
 @pytest.mark.parametrize(("variance", "window"), [(1, None), (4, 2), (32, 0), (0.5, 1)])
 def test_deps_san_equals_loops_over_the_equation_gradients_too(variance, window, combine):
-    trees, word_ofs, signal, mask = random_sentences(seed=int(variance))
-    torch.manual_seed(1)
-    q, k, v, slope = (torch.randn(3, 2, mask.size(-1), 4, dtype=torch.float64) for _ in range(4))
-    slope = slope * mask[:, 0, 0, :, None].unsqueeze(1)
-    leaves = [tensor.requires_grad_() for tensor in (q, k, v)]
+    trees = random_trees(int(variance))
     variant = DepsSan(PLACE, variance=variance, window=window, combine=combine)
-    terms = Terms(torch.zeros(3, mask.size(-1), 8), q, k, v, mask)
-    output = attend(variant.edit(terms, Syntax({"distance": signal.double()})))
-    gradients = torch.autograd.grad((output * slope).sum(), leaves)
-
-    total = torch.zeros(())
-    for row, (tree, word_of) in enumerate(zip(trees, word_ofs, strict=True)):
-        table, length = slow_distances(tree, word_of), len(word_of)
-        for head in range(2):
-            parts = (tensor[row, head, :length] for tensor in leaves)
-            expected = slow_deps_san(*parts, table, variance, window, combine)
-            torch.testing.assert_close(output[row, head, :length], expected)
-            total = total + (expected * slope[row, head, :length]).sum()
-    for gradient, expected in zip(gradients, torch.autograd.grad(total, leaves), strict=True):
-        torch.testing.assert_close(gradient, expected)
+    syntax, mask = read(variant, trees)
+    terms = random_terms(3, 2, mask.size(-1), 4, mask, seed=1)
+    output = attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()}))) * mask.mT
+    expected = slow_deps_san(terms, with_eos(trees), variance, window, combine)
+    assert_same_with_gradients(output, expected, (terms.q, terms.k, terms.v))
 
 
 def test_whole_numbers_of_steps_give_the_same_factor_as_fractions():
@@ -222,22 +200,3 @@ def test_it_stands_on_all_heads_of_the_first_three_layers():
     owned = [[variant.place.heads for variant in layer.self_attention.variants] for layer in model.encoder]
     assert owned == [[4], [4], [4], []]
     assert model.reads("source") == (DISTANCE,)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"variance": 0}, "variance: input should be greater than 0, not 0"),
-        ({"resample": 1.5}, "resample: input should be less than or equal to 1, not 1.5"),
-        ({"resample": -0.1}, "resample: input should be greater than or equal to 0, not -0.1"),
-        ({"fill": -1}, "fill: input should be greater than or equal to 0, not -1"),
-        ({"window": -1}, "window: input should be greater than or equal to 0, not -1"),
-        ({"side": "target"}, "deps_san cannot be used on the target side. side: source"),
-        ({"combine": "divide"}, "'multiply' or 'add'"),
-        ({"windw": 6}, "Did you mean 'window'?"),
-        ({"layers": [3]}, "no layer 3"),
-    ],
-)
-def test_a_recipe_that_deps_san_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
-        small_model({"name": "deps_san", "layers": [1], **options})

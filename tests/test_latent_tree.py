@@ -5,16 +5,17 @@ import math
 
 import pytest
 import torch
+from enumerating import enumerated
 from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
 
 from synmt.data.vocabulary import EOS, Words
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.model.build import build_for
 from synmt.model.latent import ParentFilter, straight_through
 from synmt.model.matrix_tree import possible_parents
+from synmt.model.weights import load_weights
 from synmt.recipe.load import check_recipe
-from synmt.run import load_weights
 
 OPTIONS = [
     {},
@@ -33,38 +34,6 @@ def with_latent_trees(**options):
     return model, model.variants["source"][0]
 
 
-def all_trees(words):
-    """Every choice of parents in which each word comes to the one root; a root is its own parent."""
-    for parents in itertools.product(range(words), repeat=words):
-        if sum(word == parent for word, parent in enumerate(parents)) == 1 and comes_to_the_root(parents):
-            yield parents
-
-
-def comes_to_the_root(parents):
-    def top(word):
-        for _ in parents:
-            word = parents[word]
-        return word
-
-    return all(parents[top(word)] == top(word) for word in range(len(parents)))
-
-
-def enumerated(scores, roots, may):
-    """P(parent | child) from the sum over all trees; scores[child, parent]."""
-    words, scores, roots = len(roots), scores.detach(), roots.detach()
-    total, found = 0.0, torch.zeros(words, words, dtype=scores.dtype)
-    for parents in all_trees(words):
-        if not all(may[parent] for parent in parents):
-            continue
-        weight = math.exp(
-            sum(float(roots[w] if w == parent else scores[w, parent]) for w, parent in enumerate(parents))
-        )
-        total += weight
-        for word, parent in enumerate(parents):
-            found[word, parent] += weight
-    return found / total
-
-
 def slow_weights(variant, states, ids):
     """Follow the equation for one sentence: states (T, D), its pieces -> (T, T)."""
     words, width = states.shape
@@ -79,7 +48,7 @@ def slow_weights(variant, states, ids):
         powers = torch.exp(scores) * torch.tensor(may)
         return powers / powers.sum(1, keepdim=True)
     roots = torch.stack([variant.root @ (variant.key.weight @ state) / math.sqrt(width) for state in states])
-    return enumerated(scores, roots, may)
+    return enumerated(scores, roots, torch.tensor(may))[0].detach()
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -151,33 +120,10 @@ def test_a_model_in_training_and_one_that_translates_give_the_same():
         torch.testing.assert_close(model(batch).states, expected)
 
 
-def test_one_set_with_an_attention_of_its_own_is_refused():
-    with pytest.raises(UsageError, match="one set"):
-        with_latent_trees(sets=1, attention="separate")
-
-
-def test_a_second_layer_would_undo_the_first_and_is_refused():
-    with pytest.raises(UsageError, match="once"):
-        with_latent_trees(layers=[1, 2])
-
-
-def test_trees_of_the_target_are_refused():
-    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
-        small_model({"name": "latent_tree", "side": "target"}, architecture="lstm")
-
-
 def test_a_recipe_finds_the_punctuation_in_its_vocabulary():
-    recipe = check_recipe(
-        {
-            "name": "sa",
-            "source": "en",
-            "target": "de",
-            "corpus": {"name": "controlled"},
-            "model": {"architecture": "lstm", **LSTM_SIZE},
-            "syntax": {"variants": [{"name": "latent_tree"}]},
-        },
-        where="test",
-    )
+    values = {"name": "sa", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    parts = {"model": {"architecture": "lstm", **LSTM_SIZE}, "syntax": {"variants": [{"name": "latent_tree"}]}}
+    recipe = check_recipe({**values, **parts}, where="test")
     words = Words(["monkey", ",", "eats", "."])
     model = build_for(recipe, words, words)
     assert model.variants["source"][0].may_be_parent.excluded.tolist() == [5, 7]
@@ -218,8 +164,8 @@ def test_a_tree_head_of_a_transformer_attends_by_the_marginals(options):
     for row, head in itertools.product(range(2), range(2)):
         length = int(mask[row].sum()) - 1
         scores = slow_scores(attention, x[row, :length], head)
-        may = ["punctuation" in options or piece not in PUNCTUATION for piece in ids[row, :length].tolist()]
-        expected = enumerated(scores, scores.diagonal(), may)
+        may = [options.get("punctuation", piece not in PUNCTUATION) for piece in ids[row, :length].tolist()]
+        expected, _ = enumerated(scores, scores.diagonal(), torch.tensor(may))
         if "hard" in options:
             expected = torch.nn.functional.one_hot(expected.argmax(-1), length).double()
         torch.testing.assert_close(weights[row, head, :length, :length], expected)
@@ -232,13 +178,6 @@ def test_a_tree_head_of_a_transformer_attends_by_the_marginals(options):
 
 def slow_scores(attention, x, head):
     width = 16 // attention.heads
-    q, k, _ = (
-        x @ part.T + bias for part, bias in zip(*[p.chunk(3) for p in attention.project.parameters()], strict=True)
-    )
+    q, k, _ = (x @ attention.project.weight.T + attention.project.bias).chunk(3, -1)
     chosen = slice(head * width, (head + 1) * width)
     return q[:, chosen] @ k[:, chosen].T / math.sqrt(width)
-
-
-def test_tree_heads_of_the_target_are_refused():
-    with pytest.raises(UsageError, match=r"cannot be used on the target side\. side: source"):
-        small_model({"name": "tree_attention", "side": "target"})

@@ -5,9 +5,19 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
+from attending import (
+    assert_same_with_gradients,
+    losses_of_training,
+    padding_mask,
+    random_trees,
+    slow_attend,
+    slow_biaffine,
+    slow_loss,
+    with_eos,
+)
+from small import MONKEY, MONKEY_WORD_OF, small_model
+from torch.nn.utils.rnn import pad_sequence
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, attend, split_heads
 from synmt.model.multihead import SelfAttention
 from synmt.model.variant import Place, Syntax
@@ -29,24 +39,14 @@ def slow_first(parse, word_of):
 
 
 def random_sentences(seed):
-    """Draw trees whose words have one to three pieces, EOS at the end."""
-    random = np.random.default_rng(seed)
-    trees = [random_tree(words, random) for words in (1, 4, 5)]
-    return [(tree, np.append(np.repeat(np.arange(len(tree)), random.integers(1, 4, len(tree))), -1)) for tree in trees]
+    return with_eos(random_trees(seed, (1, 4, 5), gap=False))
 
 
 def padded(sentences):
     """Put the two signals side by side, computed by our own loop; padding is no word."""
-    length = max(len(word_of) for _, word_of in sentences)
-    first, words = torch.zeros(len(sentences), length, dtype=torch.int64), torch.full((len(sentences), length), -1)
-    for row, (tree, word_of) in enumerate(sentences):
-        first[row, : len(word_of)] = torch.tensor(slow_first(tree, word_of))
-        words[row, : len(word_of)] = torch.from_numpy(word_of)
-    return {"parent_first": first, "word": words}
-
-
-def mask_of(lengths):
-    return torch.tensor([[j < length for j in range(max(lengths))] for length in lengths])[:, None, None]
+    first = pad_sequence([torch.tensor(slow_first(*sentence)) for sentence in sentences], batch_first=True)
+    words = [torch.from_numpy(word_of) for _, word_of in sentences]
+    return {"parent_first": first, "word": pad_sequence(words, batch_first=True, padding_value=-1)}
 
 
 def random_variant(heads):
@@ -57,54 +57,38 @@ def random_variant(heads):
 
 
 def leaky(values):
-    return torch.stack([value if value > 0 else 0.01 * value for value in values])
+    return torch.stack([value if value > 0 else 0.01 * value for value in values.flatten()]).view_as(values)
 
 
-def slow_lisa(sentences, heads, x, v, weight, bias, bilinear, key_bias):
-    """Output and loss of softmax(Q U Kᵀ + K u), Q and K from leaky_relu(W x + b), one sentence after the other."""
-    size, length = v.size(-1), v.size(2)
-    output, loss = [[None] * len(sentences) for _ in range(heads)], 0
-    for h in range(heads):
-        # of each head's 2d rows of W, the first d make the query and the others the key
-        rows_q = range(2 * size * h, 2 * size * h + size)
-        rows_k = range(2 * size * h + size, 2 * size * (h + 1))
-        for b, (tree, word_of) in enumerate(sentences):
-            gold, rows = slow_first(tree, word_of), []
-            queries = [leaky([weight[row] @ x_t + bias[row] for row in rows_q]) for x_t in x[b, : len(word_of)]]
-            keys = [leaky([weight[row] @ x_t + bias[row] for row in rows_k]) for x_t in x[b, : len(word_of)]]
-            for t, word in enumerate(word_of):
-                scores = [(torch.outer(queries[t], key) * bilinear[h]).sum() + key @ key_bias[h] for key in keys]
-                total = sum(score.exp() for score in scores)
-                rows.append(sum(score.exp() / total * v[b, h, j] for j, score in enumerate(scores)))
-                if word >= 0:
-                    loss = loss - (scores[gold[t]].exp() / total).log() / heads
-            rows += [torch.zeros(size, dtype=v.dtype)] * (length - len(word_of))
-            output[h][b] = torch.stack(rows)
-    return torch.stack([torch.stack(rows) for rows in output], 1), loss
+def slow_lisa(signals, terms, weight, bias, bilinear, key_bias):
+    """Output and loss of softmax(Q U Kᵀ + K u), Q and K from leaky_relu(W x + b)."""
+    heads, size = terms.v.size(1), terms.v.size(-1)
+    # of each head's 2d rows of W, the first d make the query and the others the key
+    rows = [slice(size * part, size * (part + 1)) for part in range(2 * heads)]
+    parts = [leaky(terms.x @ weight[row].T + bias[row]) for row in rows]
+    q, k = torch.stack(parts[::2], 1), torch.stack(parts[1::2], 1)
+    scores = slow_biaffine(q, k, bilinear, key_bias, scaled=False)
+    loss = slow_loss(scores, signals["parent_first"], signals["word"] >= 0, terms.mask)
+    return slow_attend(terms, lambda *place: scores[place]), loss
 
 
 @pytest.mark.parametrize("heads", [1, 2])
 def test_lisa_equals_loops_over_the_equation_on_random_trees_gradients_too(heads):
     sentences = random_sentences(seed=heads)
-    lengths = [len(word_of) for _, word_of in sentences]
+    signals, mask = padded(sentences), padding_mask(*(len(word_of) for _, word_of in sentences))
     torch.manual_seed(heads)
-    x = torch.randn(3, max(lengths), 6, dtype=torch.float64, requires_grad=True)
-    v = torch.randn(3, heads, max(lengths), 3, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(3, mask.size(-1), 6, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(3, heads, mask.size(-1), 3, dtype=torch.float64, requires_grad=True)
     lisa = random_variant(heads)
-    syntax = Syntax(padded(sentences))
+    syntax = Syntax(signals)
     # the ordinary queries and keys are not used
-    terms = Terms(x, torch.full_like(v, math.nan), torch.full_like(v, math.nan), v, mask_of(lengths))
-    output = attend(lisa.edit(terms, syntax)) * mask_of(lengths)[:, :, 0, :, None]
-    loss = syntax.losses["lisa.source.1"]
-    leaves = x, v, lisa.project.weight, lisa.project.bias, lisa.biaffine.weight, lisa.biaffine.key_bias
-    slow_output, slow_loss = slow_lisa(sentences, heads, *leaves)
-    torch.testing.assert_close(output, slow_output)
-    torch.testing.assert_close(loss, slow_loss)
-    slopes = torch.randn_like(output)
-    torch.testing.assert_close(
-        torch.autograd.grad((output * slopes).sum() + loss, leaves),
-        torch.autograd.grad((slow_output * slopes).sum() + slow_loss, leaves),
-    )
+    terms = Terms(x, torch.full_like(v, math.nan), torch.full_like(v, math.nan), v, mask)
+    output = attend(lisa.edit(terms, syntax))
+    parameters = lisa.project.weight, lisa.project.bias, lisa.biaffine.weight, lisa.biaffine.key_bias
+    slow_output, loss = slow_lisa(signals, terms, *parameters)
+    fast = torch.cat(((output * mask.mT).flatten(), syntax.losses["lisa.source.1"][None]))
+    slow = torch.cat(((slow_output * mask.mT).flatten(), loss[None]))
+    assert_same_with_gradients(fast, slow, (x, v, *parameters))
 
 
 def test_the_signals_are_those_of_our_own_loop():
@@ -124,10 +108,8 @@ def test_the_monkey_teaches_every_piece_but_eos_and_padding():
     lisa = Lisa(place(heads=1))
     # two places of padding, so that equal scores are shared by 8 of 10
     signals = {name: torch.nn.functional.pad(s, (0, 2), value=-1) for name, s in monkey_signals().items()}
-    mask = torch.arange(10).lt(8)[None, None, None]
-    x, v = torch.zeros(1, 10, 6), torch.zeros(1, 1, 10, 3)
-    syntax = Syntax(signals)
-    lisa.edit(Terms(x, v, v, v, mask), syntax)
+    syntax, v = Syntax(signals), torch.zeros(1, 1, 10, 3)
+    lisa.edit(Terms(torch.zeros(1, 10, 6), v, v, v, torch.arange(10).lt(8)[None, None, None]), syntax)
     assert syntax.losses["lisa.source.1"].item() == pytest.approx(7 * math.log(8))
 
 
@@ -140,15 +122,7 @@ def test_a_head_learns_the_parents_of_the_monkey():
     lisa = Lisa(Place("source", layer=1, heads=1, model_dim=16, head_dim=8))
     attention = SelfAttention(16, 2, variants=[lisa])
     x = torch.randn(1, 8, 16)
-    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
-    losses = []
-    for _ in range(150):
-        syntax = Syntax(monkey_signals())
-        attention(x, None, syntax)
-        losses.append(syntax.losses["lisa.source.1"])
-        optimizer.zero_grad()
-        losses[-1].backward()
-        optimizer.step()
+    losses = losses_of_training(attention, x, None, monkey_signals())
     assert losses[0] > 5
     assert losses[-1] < 0.05
     v = split_heads(x, 2)[:, :1]
@@ -196,16 +170,3 @@ def test_the_feed_forward_layer_is_drawn_by_xaviers_rule_head_by_head():
     assert 0.97 * math.sqrt(6 / 32) < lisa.biaffine.weight.abs().max() <= math.sqrt(6 / 32)
     assert not lisa.project.bias.any()
     assert not lisa.biaffine.key_bias.any()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"side": "target"}, "lisa cannot be used on the target side. side: source"),
-        ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
-        ({"slope": 0.1}, "no option 'slope'"),
-    ],
-)
-def test_a_recipe_that_lisa_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said):
-        small_model({"name": "lisa", **options})

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import assert_same_with_gradients
 
 from synmt.training import loss as loss_module
 from synmt.training.loss import smoothed_cross_entropy
@@ -23,14 +24,8 @@ def test_equals_the_usual_two_steps_gradients_too(smoothing, block, monkeypatch)
     monkeypatch.setitem(loss_module.BLOCKS, "cpu", block)
     states, weight, targets = draw()
     total, nll = smoothed_cross_entropy(states, weight, targets, smoothing=smoothing)
-    (3 * total).backward()
-    gradients = states.grad.clone(), weight.grad.clone()
-    states.grad = weight.grad = None
     usual = F.cross_entropy(states @ weight.T, targets, label_smoothing=smoothing, reduction="sum")
-    (3 * usual).backward()
-    torch.testing.assert_close(total, usual)
-    torch.testing.assert_close(gradients[0], states.grad)
-    torch.testing.assert_close(gradients[1], weight.grad)
+    assert_same_with_gradients(total, usual, (states, weight))
     torch.testing.assert_close(nll, F.cross_entropy(states.detach() @ weight.T.detach(), targets, reduction="sum"))
 
 

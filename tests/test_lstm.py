@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 import torch
-from small import PIECES, PUNCTUATION, batch_for, model_recipe, random_batch, small_model
+from attending import assert_alone_as_in_a_batch, assert_same_with_gradients
+from small import PIECES, PUNCTUATION, model_recipe, random_batch, small_model
 from torch.autograd import gradcheck
 
 from synmt.data.batch import Sequences
@@ -112,12 +113,7 @@ def test_equals_the_slow_model(annotation, shape):
 
 @pytest.mark.parametrize("annotation", ANNOTATIONS)
 def test_a_sentence_alone_equals_the_sentence_in_a_batch(annotation):
-    model = lstm(annotation)
-    examples, batch = random_batch(model, [2, 9, 5, 1])
-    together = model(batch).states
-    for row, example in enumerate(examples):
-        alone = model(batch_for(model, [example])).states[0]
-        torch.testing.assert_close(alone, together[row, : len(alone)])
+    assert_alone_as_in_a_batch(lstm(annotation), [2, 9, 5, 1])
 
 
 @pytest.mark.parametrize("annotation", ANNOTATIONS)
@@ -200,20 +196,16 @@ def test_gradients_are_those_of_plain_projections(annotation, monkeypatch):
         model(batch).states.square().sum().backward()
         gradients.append([parameter.grad.clone() for parameter in model.parameters()])
         monkeypatch.setattr("synmt.model.recurrent.repeated", lambda projection: projection)
-    for one, other in zip(*gradients, strict=True):
-        assert one.abs().sum() > 0
-        torch.testing.assert_close(one, other)
+    assert all(gradient.any() for gradient in gradients[0])
+    torch.testing.assert_close(*gradients)
 
 
 def test_a_repeated_projection_has_the_gradient_of_all_its_uses():
     torch.manual_seed(0)
     projection, x = Linear(3, 3).double(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
-    gradients = []
-    for use in (projection, repeated(projection)):
-        given = (x, *projection.parameters())
-        gradients.append(torch.autograd.grad(use(use(x).tanh()).square().sum(), given))
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    use = repeated(projection)
+    outputs = use(use(x).tanh()), projection(projection(x).tanh())
+    assert_same_with_gradients(*outputs, (x, *projection.parameters()))
 
 
 def test_a_pass_that_stops_before_the_weight_leaves_nothing_to_the_next():
@@ -251,26 +243,17 @@ def test_with_one_layer_dropout_stands_on_the_attentional_state_only():
     assert 0.3 < (states == 0).double().mean() < 0.7
 
 
-def test_between_the_layers_of_the_encoder_stands_dropout():
+def test_between_the_layers_stands_dropout():
     model = lstm(dropout=0.5).train()
     _, batch = random_batch(model, [4])
     memory, again = (model.remember(batch.source, {})[0] for _ in range(2))
     assert not torch.allclose(memory.states, again.states)
     # the first layer is before it
     torch.testing.assert_close(memory.ends[0][0], again.ends[0][0])
-
-
-def test_between_the_layers_of_the_decoder_stands_dropout():
-    model = lstm(dropout=0.5).train()
-    _, batch = random_batch(model, [4])
-    memory, _ = model.remember(batch.source, {})
-    firsts, seconds = [], []
-    for _ in range(2):
-        state = model.start(memory)
+    states = [model.start(memory) for _ in range(2)]
+    for state in states:
         model.step(state, batch.target_input[:, :1])
-        (first, _), (second, _) = state.recurrence.layers
-        firsts.append(first)
-        seconds.append(second)
+    firsts, seconds = zip(*([h for h, _ in state.recurrence.layers] for state in states), strict=True)
     torch.testing.assert_close(*firsts)
     assert not torch.allclose(*seconds)
 
@@ -289,9 +272,7 @@ def test_padding_is_zero_in_every_table():
         assert table.weight[PAD + 1].any()
 
 
-@pytest.mark.parametrize(
-    ("embeddings", "tables"), [("shared", 1), ("tied", 2), ("separate", 3)], ids=["shared", "tied", "separate"]
-)
+@pytest.mark.parametrize(("embeddings", "tables"), [("shared", 1), ("tied", 2), ("separate", 3)])
 def test_tables_are_shared_as_asked_for(embeddings, tables):
     model = small_model(architecture="lstm", embeddings=embeddings)
     found = (model.source_embedding.table.weight, model.target_embedding.table.weight, model.output_weight)
@@ -309,48 +290,51 @@ def test_bf16_comes_near_float32():
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
 
 
-REFUSED = [
-    ({"architecture": "lstm", "heads": 8}, "heads belongs to architecture: transformer"),
-    ({"architecture": "lstm", "norm": "pre"}, "norm belongs"),
-    ({"architecture": "lstm", "model_dim": 15}, "odd"),
-    ({"embedding_dim": 12}, "embedding_dim belongs to architecture: lstm"),
-    ({"initial_range": 0.1}, "initial_range belongs to architecture: lstm"),
-]
-
-
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
 def test_a_stored_recipe_is_read_again(architecture):
     recipe = ModelRecipe.model_validate({"architecture": architecture, "size": "tiny"})
     assert ModelRecipe.model_validate(recipe.model_dump()) == recipe
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED, ids=str)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"architecture": "lstm", "heads": 8}, "heads belongs to architecture: transformer"),
+        ({"architecture": "lstm", "norm": "pre"}, "norm belongs"),
+        ({"architecture": "lstm", "model_dim": 15}, "odd"),
+        ({"embedding_dim": 12}, "embedding_dim belongs to architecture: lstm"),
+        ({"initial_range": 0.1}, "initial_range belongs to architecture: lstm"),
+    ],
+    ids=str,
+)
 def test_what_belongs_to_the_other_architecture_is_refused(options, words):
     with pytest.raises(ValueError, match=words):
         model_recipe(**{"model_dim": 16, **options})
 
 
-@pytest.mark.parametrize("name", ["pascal", "lisa", "relative", "tree_attention"])
-def test_a_variant_of_self_attention_is_refused(name):
-    with pytest.raises(UsageError, match="an LSTM has none"):
-        small_model({"name": name}, architecture="lstm")
+@pytest.mark.parametrize(
+    ("variant", "options", "message"),
+    [
+        *(({"name": name}, {}, "an LSTM has none") for name in ("pascal", "lisa", "relative", "tree_attention")),
+        ({"name": "tag_embedding", "size": 12}, {"embedding_dim": 10}, "1 to 10, the width of an embedding"),
+        ({"name": "latent_tree"}, {"architecture": "transformer"}, "tree_attention"),
+    ],
+)
+def test_a_variant_that_does_not_fit_the_architecture_is_refused(variant, options, message):
+    with pytest.raises(UsageError, match=message):
+        small_model(variant, **{"architecture": "lstm", **options})
 
 
-def test_a_transformer_refuses_annotations():
-    with pytest.raises(UsageError, match=r"tree_attention"):
-        small_model({"name": "latent_tree"})
-
-
-def test_compiling_an_lstm_is_refused():
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ({"compile": True}, "`training.compile` does not work for an lstm"),
+        ({"precision": "fp16", "device": "cpu"}, "fp16 on a CPU"),
+    ],
+)
+def test_training_that_an_lstm_cannot_do_is_refused(training, message):
     values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    with pytest.raises(UsageError, match="cannot compile an lstm"):
-        check_recipe({**values, "model": {"architecture": "lstm"}, "training": {"compile": True}}, where="test")
-
-
-def test_fp16_on_a_cpu_is_refused():
-    values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    training = {"precision": "fp16", "device": "cpu"}
-    with pytest.raises(UsageError, match="fp16 on a CPU"):
+    with pytest.raises(UsageError, match=message):
         check_values(check_recipe({**values, "model": {"architecture": "lstm"}, "training": training}, where="test"))
 
 
@@ -360,11 +344,6 @@ def test_tag_embeddings_stand_in_an_lstm():
     before = model(batch).states
     batch.source_signals["relation"][:] = batch.source_signals["relation"].flip(1)
     assert not torch.allclose(model(batch).states, before)
-
-
-def test_a_tag_embedding_fits_into_the_embedding():
-    with pytest.raises(UsageError, match="1 to 10, the width of an embedding"):
-        small_model({"name": "tag_embedding", "size": 12}, architecture="lstm", embedding_dim=10)
 
 
 @pytest.mark.parametrize(("size", "layers", "width"), [("tiny", 1, 128), ("small", 2, 256), ("big", 2, 1024)])

@@ -1,47 +1,18 @@
 """Marginals of trees against all trees written down, exact fractions, and the inverse of the Laplacian."""
 
-import functools
 import math
 from fractions import Fraction
 from itertools import product
 
 import pytest
 import torch
-import torch.nn.functional as F
+from enumerating import all_trees, enumerated
 
 from synmt.model.matrix_tree import tree_log_partition, tree_marginals
 
 SEEDS = range(5)
 HARD = 50.0
 WORST = 200  # words
-
-
-@functools.cache
-def all_trees(words):
-    """Write down the parents of every tree, a root being its own: (trees, W)."""
-    return torch.tensor([parents for parents in product(range(words), repeat=words) if is_tree(parents)])
-
-
-def is_tree(parents):
-    """One word is its own parent, and everyone's steps end there."""
-    ends = set()
-    for word in range(len(parents)):
-        for _ in parents:
-            word = parents[word]
-        ends.add(word)
-    return len(ends) == 1 and parents[min(ends)] == min(ends)
-
-
-def enumerated(scores, roots, heads=None):
-    """Weigh every tree: the marginals (W, W) and log Z."""
-    words = len(roots)
-    trees = all_trees(words)
-    if heads is not None:
-        trees = trees[heads[trees].all(-1)]
-    potentials = torch.where(torch.eye(words, dtype=torch.bool), roots[:, None], scores)
-    weights = potentials[torch.arange(words), trees].sum(-1)  # (trees,)
-    arcs = F.one_hot(trees, words).double()  # (trees, W, W)
-    return torch.einsum("t,tmh->mh", weights.softmax(0), arcs), weights.logsumexp(0)
 
 
 def laplacian(scores, roots):

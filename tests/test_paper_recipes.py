@@ -19,9 +19,6 @@ WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k
 LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")
 
 
-# all recipes
-
-
 def test_the_names_of_recipes_differ_in_all_folders():
     assert len(PATHS) == len(list((ROOT / "recipes").rglob("*.yaml")))
 
@@ -65,32 +62,28 @@ def test_the_wat_corpus_is_not_cleaned_as_in_the_released_script(name):
     assert recipe(name).filters == FilterRecipe(max_words=0)
 
 
-# Deps-SAN
-
 WORDS = {"iwslt14-deen": 0, "wmt16-deen": 1}
-DEPS_SAN = {  # reported on both corpora; option(s) of each variant
-    "base": ((29.88, 27.48), []),
-    "pascal": ((29.75, 27.55), [{"name": "pascal", "layers": (1,), "heads": 8}]),
-    "pascal-ignore": ((29.95, 27.73), [{"name": "pascal", "layers": (1,), "heads": 8, "ignore": 0.3}]),
-    "localness-fixed": ((28.72, 27.21), [{"name": "localness", "layers": (1, 2, 3), "window": "fixed", "size": 10}]),
-    "localness-layer": ((29.89, 27.23), [{"name": "localness", "layers": (1, 2, 3), "window": "layer"}]),
-    "localness-query": ((29.63, 27.46), [{"name": "localness", "layers": (1, 2, 3), "window": "query"}]),
-    "context-global": ((29.92, 27.45), [{"name": "context", "layers": "all", "kind": "global"}]),
-    "context-deep": ((30.03, 27.63), [{"name": "context", "layers": "all", "kind": "deep"}]),
-    "context-deep-global": ((30.07, 27.55), [{"name": "context", "layers": "all", "kind": "deep_global"}]),
-    "relative": (
-        (30.34, 27.71),
-        [
-            {"name": "relative", "layers": "all", "reach": 16, "shared": True},
-            {"name": "relative", "layers": "all", "reach": 16, "shared": True, "side": "target"},
-        ],
-    ),
-    "deps-san": ((30.44, 27.94), [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1}]),
-    "deps-san-rs": (
-        (30.75, 28.21),
-        [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1, "resample": 0.1, "fill": 6}],
-    ),
-    "deps-san-wink": ((30.64, 28.13), [{"name": "deps_san", "layers": (1, 2, 3), "variance": 1, "window": 6}]),
+PASCAL = {"name": "pascal", "layers": (1,), "heads": 8}
+LOCALNESS = {"name": "localness", "layers": (1, 2, 3)}
+CONTEXT = {"name": "context", "layers": "all"}
+RELATIVE = {"name": "relative", "layers": "all", "reach": 16, "shared": True}
+STEPS = {"name": "deps_san", "layers": (1, 2, 3), "variance": 1}
+# reported on both corpora, and millions of weights, which the paper truncates after the second decimal; options of each
+# variant
+DEPS_SAN = {
+    "base": ((29.88, 27.48, 74.85), []),
+    "pascal": ((29.75, 27.55, 74.85), [PASCAL]),
+    "pascal-ignore": ((29.95, 27.73, 74.85), [PASCAL | {"ignore": 0.3}]),
+    "localness-fixed": ((28.72, 27.21, 74.87), [LOCALNESS | {"window": "fixed", "size": 10}]),
+    "localness-layer": ((29.89, 27.23, 74.88), [LOCALNESS | {"window": "layer"}]),
+    "localness-query": ((29.63, 27.46, 74.87), [LOCALNESS | {"window": "query"}]),
+    "context-global": ((29.92, 27.45, 74.90), [CONTEXT | {"kind": "global"}]),
+    "context-deep": ((30.03, 27.63, 74.98), [CONTEXT | {"kind": "deep"}]),
+    "context-deep-global": ((30.07, 27.55, 75.03), [CONTEXT | {"kind": "deep_global"}]),
+    "relative": ((30.34, 27.71, 74.88), [RELATIVE, RELATIVE | {"side": "target"}]),
+    "deps-san": ((30.44, 27.94, 74.85), [STEPS]),
+    "deps-san-rs": ((30.75, 28.21, 74.85), [STEPS | {"resample": 0.1, "fill": 6}]),
+    "deps-san-wink": ((30.64, 28.13, 74.85), [STEPS | {"window": 6}]),
 }
 
 
@@ -116,26 +109,15 @@ def test_the_bases_of_the_deps_san_paper_have_its_settings():
         assert (base.decoding.beam_size, base.decoding.length_penalty) == (5, 0.6)
 
 
-WEIGHTS = {  # in millions; the paper truncates them after the second decimal
-    **{f"iwslt14-deen-{system}": 74.85 for system in ("base", "pascal", "deps-san", "deps-san-rs", "deps-san-wink")},
-    "iwslt14-deen-localness-fixed": 74.87,
-    "iwslt14-deen-localness-layer": 74.88,
-    "iwslt14-deen-localness-query": 74.87,
-    "iwslt14-deen-context-global": 74.90,
-    "iwslt14-deen-context-deep": 74.98,
-    "iwslt14-deen-context-deep-global": 75.03,
-    "iwslt14-deen-relative": 74.88,
-    "wmt16-deen-base": 105.57,
-}
+WEIGHTS = {f"iwslt14-deen-{system}": figures[2] for system, (figures, _) in DEPS_SAN.items()}
 
 
-@pytest.mark.parametrize("name", WEIGHTS)
-def test_the_systems_of_the_deps_san_paper_have_its_number_of_weights(name):
+@pytest.mark.parametrize(("name", "millions"), [*WEIGHTS.items(), ("wmt16-deen-base", 105.57)])
+def test_the_systems_of_the_deps_san_paper_have_its_number_of_weights(name, millions):
     size = recipe(name).vocabulary.size
     with torch.device("meta"):
         model = build(recipe(name).model, recipe(name).syntax, source_pieces=size, target_pieces=size)
-    weights = sum(parameter.numel() for parameter in model.parameters())
-    assert weights // 10_000 == round(100 * WEIGHTS[name])
+    assert sum(parameter.numel() for parameter in model.parameters()) // 10_000 == round(100 * millions)
 
 
 LAYERS_AND_VARIANCES = {
@@ -162,10 +144,8 @@ def test_the_ablations_of_deps_san_change_one_option_each():
         assert f"reported {figure:.2f} BLEU" in comment(name)
 
 
-# dependency-based self-attention
-
 ENCODER = {"name": "dbsa", "layers": (4,), "heads": 1}
-DECODER = {"name": "dbsa", "layers": (4,), "heads": 1, "side": "target"}
+DECODER = ENCODER | {"side": "target"}
 
 
 @pytest.mark.parametrize(
@@ -204,8 +184,6 @@ def test_aspec_is_trained_as_in_the_paper():
     assert words.min_frequency == 5
     assert words.training_lines >= 2 * 1_198_149
 
-
-# labelled dependency distributions
 
 LDD = {  # pairs to train on, sentences of a batch, warm-up, layers; BL, then LDD_KINDS
     "multi30k-words": ((29_000, 256, 400, 4), ("30.14", "31.29", "30.49", "30.71", "31.05", "27.80", "29.09")),
@@ -270,15 +248,16 @@ def test_a_recipe_with_a_supervised_decoder_names_a_parser_of_the_target():
     assert all(recipe(name).target_parser.model == "official" for name in supervised)
 
 
-@pytest.mark.parametrize("control", ["random", "left", "right", "shuffled"])
-def test_a_control_of_pascal_differs_in_its_trees_alone(control):
-    assert differences(f"multi30k-pascal-{control}", "multi30k-pascal") == {"parser.control"}
-    assert recipe(f"multi30k-pascal-{control}").parser.control == control
-
-
-def test_rewired50_draws_half_of_the_parents():
-    assert differences("multi30k-pascal-rewired50", "multi30k-pascal") == {"parser.rewire"}
-    assert recipe("multi30k-pascal-rewired50").parser.rewire == 0.5
+@pytest.mark.parametrize(
+    ("control", "key", "value"),
+    [
+        *((control, "control", control) for control in ("random", "left", "right", "shuffled")),
+        ("rewired50", "rewire", 0.5),
+    ],
+)
+def test_a_control_of_pascal_differs_in_its_trees_alone(control, key, value):
+    assert differences(f"multi30k-pascal-{control}", "multi30k-pascal") == {f"parser.{key}"}
+    assert getattr(recipe(f"multi30k-pascal-{control}").parser, key) == value
 
 
 def test_a_corpus_without_a_test_set_is_judged_by_the_bleu_of_its_validations():

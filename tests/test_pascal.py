@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_tree, small_model
+from attending import alike_terms, random_terms, random_trees, read, slow_attend, with_eos
+from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, small_model
 
-from synmt.errors import UsageError
-from synmt.model.attention import Terms, attend
+from synmt.model.attention import attend
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.pascal import Pascal, gaussian, parent_only
 from synmt.syntax.signals import parent_middle
@@ -30,27 +30,19 @@ def slow_middles(parse, word_of):
     return middles
 
 
-def slow_pascal(terms, middles, variance, combine, shape):
+def slow_pascal(terms, sentences, variance, combine, shape):
     """N = (q · k / √d) · D with D_tj = exp(-(j - p_t)² / 2σ²) / √(2πσ²), softmax, values; without padding."""
-    batch, heads, length, size = terms.q.shape
-    output = torch.zeros(batch, heads, length, size, dtype=torch.float64)
-    for b in range(batch):
-        real = [j for j in range(length) if terms.mask[b, 0, 0, j]]
-        for h in range(heads):
-            for t in real:
-                row = []
-                for j in real:
-                    score = (terms.q[b, h, t] @ terms.k[b, h, j]).item() / math.sqrt(size)
-                    distance = j - middles[b][t]
-                    if shape == "gaussian":
-                        d = math.exp(-(distance**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
-                    else:
-                        d = 1.0 if abs(distance) < 1 else 0.0
-                    row.append(score * d if combine == "multiply" else score + d)
-                total = sum(map(math.exp, row))
-                for j, score in zip(real, row, strict=True):
-                    output[b, h, t] += math.exp(score) / total * terms.v[b, h, j].detach()
-    return output
+    middles = [slow_middles(*sentence) for sentence in sentences]
+
+    def score(b, h, t, j):
+        plain, distance = terms.q[b, h, t] @ terms.k[b, h, j] / math.sqrt(4), j - middles[b][t]
+        if shape == "gaussian":
+            d = math.exp(-(distance**2) / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+        else:
+            d = 1.0 if abs(distance) < 1 else 0.0
+        return plain * d if combine == "multiply" else plain + d
+
+    return slow_attend(terms, score, lengths=[len(word_of) for _, word_of in sentences])
 
 
 def test_parent_middle_of_the_monkey():
@@ -77,51 +69,32 @@ def test_parent_only_takes_both_pieces_around_a_middle():
     ("combine", "shape"), [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")]
 )
 def test_pascal_equals_loops_over_the_equation_on_random_trees(variance, combine, shape):
-    random = np.random.default_rng(variance)
-    trees, word_ofs = [], []
-    for words in (1, 4, 6):
-        trees.append(random_tree(words, random))
-        word_ofs.append(np.append(np.repeat(np.arange(words), random.integers(1, 4, words)), -1))
-    length = max(map(len, word_ofs))
-    signal = torch.zeros(3, length)
-    mask = torch.zeros(3, 1, 1, length, dtype=torch.bool)
-    for row, (tree, word_of) in enumerate(zip(trees, word_ofs, strict=True)):
-        signal[row, : len(word_of)] = torch.from_numpy(parent_middle(tree, word_of))
-        mask[row, ..., : len(word_of)] = True
-    generator = torch.Generator().manual_seed(variance)
-    q, k, v = (
-        torch.randn(3, 2, length, 4, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3)
-    )
-    terms = Terms(torch.zeros(3, length, 8), q, k, v, mask)
+    trees = random_trees(variance)
     pascal = Pascal(PLACE, variance=variance, combine=combine, shape=shape)
-    output = attend(pascal.edit(terms, Syntax({"parent_middle": signal})))
-    expected = slow_pascal(
-        terms, [slow_middles(*pair) for pair in zip(trees, word_ofs, strict=True)], variance, combine, shape
-    )
-    real = mask[:, 0, 0, :, None].unsqueeze(1)
-    torch.testing.assert_close(output.detach() * real, expected, rtol=1e-6, atol=1e-6)
+    syntax, mask = read(pascal, trees)
+    terms = random_terms(3, 2, mask.size(-1), 4, mask, seed=variance)
+    output = attend(pascal.edit(terms, syntax)) * mask.mT
+    expected = slow_pascal(terms, with_eos(trees), variance, combine, shape)
+    torch.testing.assert_close(output, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("combine", ["multiply", "add"])
 def test_gradients_of_pascal_equal_numerical_ones(combine):
-    signals = {"parent_middle": parents_of_monkey().double()}
-    generator = torch.Generator().manual_seed(3)
-    q, k, v = (torch.randn(1, 2, 8, 4, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    pascal = Pascal(PLACE, combine=combine)
+    syntax = Syntax({"parent_middle": parents_of_monkey().double()})
+    pascal, terms = Pascal(PLACE, combine=combine), random_terms(1, 2, 8, 4, seed=3)
 
     def output(q, k, v):
-        return attend(pascal.edit(Terms(torch.zeros(1, 8, 8), q, k, v), Syntax(signals)))
+        return attend(pascal.edit(terms.edit(q=q, k=k, v=v), syntax))
 
-    assert torch.autograd.gradcheck(output, (q, k, v))
+    assert torch.autograd.gradcheck(output, (terms.q, terms.k, terms.v))
 
 
 def test_parent_ignoring_has_its_rate_per_sentence_head_and_row():
     pascal = Pascal(PLACE, ignore=0.3).train()
     batch, heads, length = 20, 2, 50
     signal = {"parent_middle": torch.full((batch, length), 7.0)}
-    q = torch.zeros(batch, heads, length, 4)
     torch.manual_seed(0)
-    factor = pascal.edit(Terms(torch.zeros(batch, length, 8), q, q, q), Syntax(signal)).factor
+    factor = pascal.edit(alike_terms(torch.zeros(batch, heads, length, 4)), Syntax(signal)).factor
     ignored = (factor == 1).all(-1)  # (B, H, T)
     # 2,000 rows: the rate is 0.3 ± 0.01 (one standard deviation)
     assert abs(ignored.float().mean().item() - 0.3) < 0.04
@@ -132,18 +105,19 @@ def test_parent_ignoring_has_its_rate_per_sentence_head_and_row():
     torch.testing.assert_close(kept, gaussian(signal["parent_middle"][:1], 1.0)[0, :1].expand(len(kept), -1))
 
 
+def ignoring_all(**options):
+    syntax = Syntax({"parent_middle": torch.zeros(1, 5)})
+    return Pascal(PLACE, ignore=1.0, **options), (alike_terms(torch.zeros(1, 2, 5, 4)), syntax)
+
+
 def test_parent_ignoring_adds_nothing_where_closeness_is_added():
-    pascal = Pascal(PLACE, ignore=1.0, combine="add").train()
-    q = torch.zeros(1, 2, 5, 4)
-    bias = pascal.edit(Terms(torch.zeros(1, 5, 8), q, q, q), Syntax({"parent_middle": torch.zeros(1, 5)})).bias
-    assert not bias.any()
+    pascal, inputs = ignoring_all(combine="add")
+    assert not pascal.train().edit(*inputs).bias.any()
 
 
 def test_parent_ignoring_is_for_training_only():
-    pascal = Pascal(PLACE, ignore=1.0).eval()
-    q = torch.zeros(1, 2, 5, 4)
-    factor = pascal.edit(Terms(torch.zeros(1, 5, 8), q, q, q), Syntax({"parent_middle": torch.zeros(1, 5)})).factor
-    assert not (factor == 1).any()
+    pascal, inputs = ignoring_all()
+    assert not (pascal.eval().edit(*inputs).factor == 1).any()
 
 
 def test_heads_beyond_those_of_pascal_are_plain():
@@ -170,28 +144,8 @@ def test_a_changed_parse_changes_its_own_sentence_and_no_other():
     model = small_model({"name": "pascal", "heads": 2}).eval()
     examples, batch = random_batch(model, [6, 6, 6])
     before = model(batch).states
-    signals = {"parent_middle": batch.source_signals["parent_middle"].clone()}
-    signals["parent_middle"][0] = 0
-    batch.source_signals.update(signals)
+    batch.source_signals["parent_middle"][0] = 0
     after = model(batch).states
     assert not torch.allclose(before[0], after[0])
     torch.testing.assert_close(before[1:], after[1:])
-    assert batch_for(model, examples).source_signals.keys() == signals.keys()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"variance": 0}, "variance: input should be greater than 0, not 0"),
-        ({"ignore": 1.5}, "ignore: input should be less than or equal to 1, not 1.5"),
-        ({"side": "target"}, "pascal cannot be used on the target side. side: source"),
-        ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
-        ({"layers": [3]}, "no layer 3"),
-        ({"varience": 2}, "Did you mean 'variance'?"),
-        ({"layer": 1}, "Did you mean 'layers'?"),
-        ({"combine": "divide"}, "'multiply' or 'add'"),
-    ],
-)
-def test_a_recipe_that_pascal_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said.replace("?", r"\?")):
-        small_model({"name": "pascal", **options})
+    assert batch_for(model, examples).source_signals.keys() == {"parent_middle"}

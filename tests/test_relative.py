@@ -4,9 +4,9 @@ import math
 
 import pytest
 import torch
+from attending import assert_same_with_gradients, padding_mask, random_terms, slow_attend
 from small import random_batch, small_model
 
-from synmt.errors import UsageError
 from synmt.model.attention import Terms, attend, causal_mask
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.relative import Relative, agreement, clipped_distances
@@ -24,42 +24,19 @@ def made(*, heads=2, side="target", **options):
     return relative
 
 
-def drawn(batch, length, mask, *, heads=2, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    shape = (batch, heads, length, SIZE)
-    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
-    return Terms(torch.zeros(batch, length, 4 * SIZE), q, k, v, mask)
-
-
-def padding_mask(*lengths):
-    return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])[:, None, None]
-
-
-def dot(xs, ys):
-    return sum(x * y for x, y in zip(xs, ys, strict=True))
-
-
 def slow_relative(terms, reach, keys, values):
-    """O_i = Σ_j softmax_j(q_i · (k_j + a^K[j - i]) / √d) (v_j + a^V[j - i]), one number after the other."""
-    batch, heads, length, size = terms.q.shape
-    visible = terms.mask.expand(batch, 1, length, length)
-    rows = []
-    for b in range(batch):
-        for h in range(heads):
-            for i in range(length):
-                weights, seen = [], []
-                for j in range(length):
-                    if not visible[b, 0, i, j]:
-                        continue
-                    row = max(-reach, min(reach, j - i)) + reach
-                    key, value = terms.k[b, h, j], terms.v[b, h, j]
-                    if values is not None:
-                        value = value + values[row]
-                    score = dot(terms.q[b, h, i], [key[n] + keys[row, n] for n in range(size)]) / math.sqrt(size)
-                    weights.append(torch.exp(score))
-                    seen.append(value)
-                rows.append(sum(w * value for w, value in zip(weights, seen, strict=True)) / sum(weights))
-    return torch.stack(rows).view_as(terms.v)
+    """O_i = Σ_j softmax_j(q_i · (k_j + a^K[j - i]) / √d) (v_j + a^V[j - i])."""
+
+    def row(i, j):
+        return max(-reach, min(reach, j - i)) + reach
+
+    def score(b, h, i, j):
+        return terms.q[b, h, i] @ (terms.k[b, h, j] + keys[row(i, j)]) / math.sqrt(SIZE)
+
+    def value(b, h, i, j):
+        return terms.v[b, h, j] + (0 if values is None else values[row(i, j)])
+
+    return slow_attend(terms, score, value=value)
 
 
 @pytest.mark.parametrize("reach", [1, 3, 16])
@@ -67,15 +44,11 @@ def slow_relative(terms, reach, keys, values):
 @pytest.mark.parametrize("mask", [padding_mask(6, 2), causal_mask(5, torch.device("cpu"))], ids=["padding", "causal"])
 def test_relative_attention_equals_loops_over_the_equation_gradients_too(mask, options, reach):
     relative = made(reach=reach, **options)
-    terms = drawn(2, mask.size(-1), mask, seed=reach)
+    terms = random_terms(2, 2, mask.size(-1), SIZE, mask, seed=reach)
     values = None if options.get("values") is False else relative.key if "shared" in options else relative.value
-    slope = torch.randn(terms.v.shape, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
     inputs = [terms.q, terms.k, terms.v, *relative.parameters()]
-    results = []
-    for output in (attend(relative.edit(terms, NOTHING)), slow_relative(terms, reach, relative.key, values)):
-        results.append([output, *torch.autograd.grad(output, inputs, slope)])
-    for ours, slow in zip(*results, strict=True):
-        torch.testing.assert_close(ours, slow, rtol=1e-9, atol=1e-9)
+    output, expected = attend(relative.edit(terms, NOTHING)), slow_relative(terms, reach, relative.key, values)
+    assert_same_with_gradients(output, expected, inputs, rtol=1e-9, atol=1e-9)
 
 
 def test_rows_of_the_table_by_distance():
@@ -95,7 +68,7 @@ def test_agreement_worked_out_by_hand():
 @pytest.mark.parametrize("newest", [1, 3])
 def test_the_newest_queries_alone_give_what_they_give_among_all(newest):
     relative = made(reach=2)
-    terms = drawn(2, 7, None)
+    terms = random_terms(2, 2, 7, SIZE)
     at_once = attend(relative.edit(terms, NOTHING))
     last = attend(relative.edit(terms.edit(q=terms.q[:, :, -newest:]), NOTHING))
     torch.testing.assert_close(last, at_once[:, :, -newest:])
@@ -114,7 +87,7 @@ def test_attention_without_content_looks_alike_from_everywhere():
 
 def test_without_values_only_the_scores_change():
     relative = made(values=False)
-    edited = relative.edit(drawn(1, 4, None), NOTHING)
+    edited = relative.edit(random_terms(1, 2, 4, SIZE), NOTHING)
     assert edited.relative is None
     assert [name for name, _ in relative.named_parameters()] == ["key"]
 
@@ -143,17 +116,3 @@ def test_the_heads_behind_those_of_another_variant_are_relative():
         outputs.append(attention(x, batch.source.mask[:, None, None], Syntax(batch.source_signals)))
     torch.testing.assert_close(outputs[0][..., 8:], outputs[1][..., 8:])
     assert not torch.allclose(outputs[0][..., :8], outputs[1][..., :8])
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
-        ({"values": False, "shared": True}, "no table to share"),
-        ({"reach": 2.5}, "reach: "),
-        ({"range": 4}, "no option 'range'"),
-    ],
-)
-def test_a_recipe_that_relative_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError, match=said):
-        small_model({"name": "relative", **options})

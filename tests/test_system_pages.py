@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 import typer
-from small import MONKEY, MONKEY_WORD_OF, is_tree
+from enumerating import all_trees
+from small import MONKEY, MONKEY_WORD_OF
 
 import synmt.model.variants
 from synmt import cli
@@ -79,26 +80,18 @@ def defaults_on(text):
     return {row[0].strip("`"): row[2].strip("`") for row in table_rows(section(text, "Recipe"))}
 
 
-def as_plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-# options
-
-
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_the_page_of_a_variant_names_every_option_with_its_default(name):
     text, kind = page_of(name), variant_class(name)
     found = defaults_on(text)
     options = [p for p in inspect.signature(kind).parameters.values() if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    expected = {option.name: as_plain(option.default) for option in options}
-    expected["layers"] = as_plain(kind.default_layers)
+    expected = {option.name: option.default for option in options} | {"layers": kind.default_layers}
     if kind.edits_attention():
         expected["heads"] = kind.default_heads
     if kind.learns:
         expected["loss_weight"] = kind.loss_weight
     given = {option: parse_yaml_value(cell) for option, cell in found.items() if option in expected}
-    assert given == expected
+    assert given == {option: list(value) if isinstance(value, tuple) else value for option, value in expected.items()}
     assert found.keys() - expected.keys() <= {"option", "---", "side"}
 
 
@@ -124,9 +117,6 @@ def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
         found = {key: parse_yaml_value(cell) for key, cell in found.items() if key in type(values).model_fields}
         assert found
         assert found == {key: getattr(values, key) for key in found}
-
-
-# the pages
 
 
 @pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls"}))
@@ -163,9 +153,6 @@ def test_every_option_of_a_command_on_a_page_is_one(path):
     commands: Any = vars(typer.main.get_command(cli.app))["commands"].values()
     options = {name for command in commands for parameter in command.params for name in parameter.opts}
     assert set(re.findall(r"(?<=[ `])--[a-z][a-z-]*", TEXTS[path])) <= options
-
-
-# recipes
 
 
 def expanded(pattern):
@@ -243,9 +230,6 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
             assert tree_requirements(recipe)["source"].to_run == (parser == "yes"), line
             checked += 1
     assert checked > len(DOCUMENTED)
-
-
-# figures
 
 
 def reported():
@@ -373,15 +357,14 @@ def test_distributions_of_the_monkey():
 
 def test_marginals_of_two_pieces_and_of_equal_scores():
     likely = math.exp(2) / (math.exp(2) + 1)
-    assert on_page("latent-tree", "monkey", [1 - likely, likely], "{:.3f}")
-    assert on_page("latent-tree", "eats", [1 - likely, likely], "{:.3f}")
+    for word in ("monkey", "eats"):
+        assert on_page("latent-tree", word, [1 - likely, likely], "{:.3f}")
     scores, real = torch.tensor([[0.0, 2.0], [0.0, 0.0]]), torch.ones(2, dtype=torch.bool)
     expected = torch.tensor([[1 - likely, likely]] * 2)
     torch.testing.assert_close(tree_marginals(scores, torch.zeros(2), real), expected)
     even = tree_marginals(torch.zeros(5, 5), torch.zeros(5), torch.ones(5, dtype=torch.bool))
     torch.testing.assert_close(even, torch.full((5, 5), 0.2))
-    assert "625 trees of five pieces" in PAGES["latent-tree"]
-    assert sum(is_tree(np.array(parents)) for parents in product(range(5), repeat=5)) == 625
+    assert f"{len(all_trees(5))} trees of five pieces" in PAGES["latent-tree"]
 
 
 def test_tree_attention_of_equal_scores_is_even_among_words():
@@ -395,8 +378,6 @@ def test_controls_of_the_monkey_and_what_pascal_reads():
     for kind in ("none", "left", "right"):
         tree = Control(kind).apply(MONKEY, b"")
         label = "parser" if kind == "none" else kind
-        parents = [
-            "root" if word == parent else MONKEY.words[parent] for word, parent in enumerate(tree.parents.tolist())
-        ]
-        assert on_page("controls", label, parents)
+        parents = enumerate(tree.parents.tolist())
+        assert on_page("controls", label, ["root" if word == up else MONKEY.words[up] for word, up in parents])
         assert on_page("controls", label, parent_middle(tree, WITH_EOS), "{:.1f}")

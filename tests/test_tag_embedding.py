@@ -1,14 +1,12 @@
 """Tag embedding against a slow loop, and where it stands in the model."""
 
-import numpy as np
 import pytest
 import torch
-from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, random_tree, relation_warnings, small_model
+from attending import random_trees, read
+from small import MONKEY, MONKEY_WORD_OF, make_variant, random_batch, relation_warnings, small_model
 
-from synmt.data.batch import Reading, collate
-from synmt.data.corpus import Example, Tree
-from synmt.errors import UsageError
-from synmt.model.variant import Place, Syntax
+from synmt.data.corpus import Tree
+from synmt.model.variant import Place
 from synmt.model.variants.tag_embedding import TagEmbedding
 
 PLACE = Place("source", layer=1, heads=0, model_dim=8, head_dim=4)
@@ -16,15 +14,6 @@ PLACE = Place("source", layer=1, heads=0, model_dim=8, head_dim=4)
 NAMES = ("root", "nsubj", "obj", "nsubj:pass")
 ROWS = {"root": 1, "nsubj": 2, "obj": 3, "nsubj:pass": 4}
 OTHER = 5
-
-
-def read(variant, trees):
-    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask (B, T)."""
-    examples = [
-        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for line, tree in enumerate(trees)
-    ]
-    batch = collate(examples, Reading(variant.reads))
-    return Syntax(batch.source_signals), batch.source.mask
 
 
 def slow_embed(x, trees, table, size):
@@ -51,15 +40,10 @@ def slow_gradient(direction, trees, size):
 
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_it_equals_a_loop_over_pieces_on_random_trees_gradients_too(size):
-    random = np.random.default_rng(size)
-    trees = [
-        Tree(random_tree(words, random), np.repeat(np.arange(words), random.integers(1, 4, words)))
-        for words in (1, 4, 9)
-    ]
-    # a piece without a word inside
-    trees[2] = Tree(trees[2].parse, np.insert(trees[2].word_of, 3, -1))
+    trees = random_trees(size, (1, 4, 9))
     variant = make_variant(TagEmbedding, PLACE, size=size, relations=NAMES).double()
     syntax, mask = read(variant, trees)
+    mask = mask[:, 0, 0]
     x = torch.randn(*mask.shape, 8, dtype=torch.float64, requires_grad=True)
     output = variant.embed(x, syntax)
     expected = slow_embed(x, trees, variant.table.weight.detach(), size)
@@ -134,24 +118,3 @@ def test_the_warning_about_a_custom_list_names_the_five_most_frequent_other_rela
 
 def test_there_is_no_warning_where_every_relation_is_known():
     assert relation_warnings(TagEmbedding, {"nsubj": 5, "dobj": 1, "obl:tmod": 3}) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"size": 0}, "syntax.variants[0].size: input should be greater than 0, not 0"),
-        ({"size": 17}, "1 to 16"),
-        ({"size": 2.5}, "size: input should be a valid integer"),
-        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
-        ({"layers": "all"}, "acts once, not in every layer. layers: [1]"),
-        ({"side": "target"}, "side: source"),
-        ({"heads": 2}, "owns no heads"),
-        ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is listed twice"),
-        ({"relations": "nsubj"}, "relations: input should be a valid"),
-        ({"sise": 3}, "Did you mean 'size'?"),
-    ],
-)
-def test_a_recipe_that_it_cannot_follow_is_refused(options, said):
-    with pytest.raises(UsageError) as error:
-        small_model({"name": "tag_embedding", **options})
-    assert said in str(error.value)

@@ -18,6 +18,14 @@ BOTH = {"variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in (
 GOLD = {"control": "gold", "workers": 1, "device": "cpu"}
 
 
+def refusal_to_train(place, recipe, **sections):
+    """Train with a recipe that is refused: the message, in one line."""
+    write_recipe(place / recipe, place / "corpus", parser=GOLD, **sections)
+    done = synmt("train", recipe, cwd=place)
+    assert done.returncode == 2
+    return " ".join(done.stderr.decode().split())
+
+
 def test_signals_of_the_target_stand_at_the_decoders_input():
     pair = Example(0, np.array([9]), np.arange(20, 27), {"target": Tree(MONKEY, MONKEY_WORD_OF)})
     batch = collate([pair], target=Reading([PARENT_FIRST, PARENT_CHAIN, WORD]))
@@ -60,30 +68,21 @@ def test_trees_of_both_sides_lie_beside_one_prepared_text(place):
 
 
 def test_a_target_without_a_parser_is_refused_before_anything_runs(place):
-    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=DECODER, parser=GOLD, target_parser={"model": "compact"})
-    done = synmt("train", "dbsa.yaml", cwd=place)
-    assert done.returncode == 2
-    assert "no compact model for the language 'de'" in done.stderr.decode()
+    message = refusal_to_train(place, "dbsa.yaml", syntax=DECODER, target_parser={"model": "compact"})
+    assert "no compact model for the language 'de'" in message
 
 
 def test_gold_trees_of_the_target_that_are_not_there_are_named(place):
     (place / "corpus/valid.de.conllu").unlink()
-    write_recipe(place / "dbsa.yaml", place / "corpus", syntax=DECODER, parser=GOLD, target_parser=GOLD)
-    done = synmt("train", "dbsa.yaml", cwd=place)
-    assert done.returncode == 2
-    message = " ".join(done.stderr.decode().split())
+    message = refusal_to_train(place, "dbsa.yaml", syntax=DECODER, target_parser=GOLD)
     assert "valid.de: target_parser.control is gold, but this text comes without trees" in message
 
 
 def test_a_variant_that_reads_trees_on_the_target_is_refused(place):
-    (place / "lab.py").write_text(
+    (place / "mine").mkdir()
+    (place / "mine/lab.py").write_text(
         "from synmt.model.variant import Variant\nfrom synmt.syntax.signals import WORD\n\n\n"
         "class Lab(Variant):\n    reads = (WORD,)\n\n    def edit(self, terms, syntax):\n        return terms\n"
     )
-    (place / "mine").mkdir()
-    (place / "lab.py").rename(place / "mine/lab.py")
-    syntax = {"variants": [{"name": "mine.lab", "side": "target"}]}
-    write_recipe(place / "lab.yaml", place / "corpus", syntax=syntax, parser=GOLD)
-    done = synmt("train", "lab.yaml", cwd=place)
-    assert done.returncode == 2
-    assert "mine.lab reads trees whenever the model runs" in " ".join(done.stderr.decode().split())
+    message = refusal_to_train(place, "lab.yaml", syntax={"variants": [{"name": "mine.lab", "side": "target"}]})
+    assert "mine.lab reads trees whenever the model runs" in message

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from attending import assert_same_with_gradients
 from small import PIECES, SIZE, random_batch, small_model
 from torch import nn
 
@@ -168,15 +169,10 @@ def test_padding_and_neighbours_change_nothing(norm):
     with torch.no_grad():
         together = model(batch).states
         for row, example in enumerate(examples):
-            alone = replace(
-                batch,
-                source=Sequences(
-                    batch.source.ids[row : row + 1, : len(example.source) + 1],
-                    batch.source.mask[row : row + 1, : len(example.source) + 1],
-                ),
-                target_input=batch.target_input[row : row + 1, : len(example.target) + 1],
-            )
-            expected = model(alone).states[0]
+            own = slice(row, row + 1), slice(len(example.source) + 1)
+            source = Sequences(batch.source.ids[own], batch.source.mask[own])
+            target_input = batch.target_input[row : row + 1, : len(example.target) + 1]
+            expected = model(replace(batch, source=source, target_input=target_input)).states[0]
             torch.testing.assert_close(together[row, : len(expected)], expected, atol=1e-5, rtol=1e-5)
 
 
@@ -211,21 +207,11 @@ def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias):
     for x in (
         torch.randn(shape),
         torch.randn(*shape[:-1], 16)[..., ::2],
-        torch.randn(shape[::-1]).permute(*_back(shape)),
+        torch.randn(shape[::-1]).permute(*reversed(range(len(shape)))),
     ):
         weight, offset = torch.randn(6, 8), torch.randn(6) if bias else None
-        slope = torch.randn(*shape[:-1], 6)
-        results = []
-        for function in (linear, F.linear):
-            inputs = [t.clone().requires_grad_() for t in (x, weight, offset) if t is not None]
-            output = function(*inputs)
-            results.append((output, *torch.autograd.grad(output, inputs, slope)))
-        for ours, theirs in zip(*results, strict=True):
-            torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
-
-
-def _back(shape):
-    return range(len(shape) - 1, -1, -1)
+        inputs = [t.requires_grad_() for t in (x, weight, offset) if t is not None]
+        assert_same_with_gradients(linear(*inputs), F.linear(*inputs), inputs, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])

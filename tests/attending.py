@@ -1,0 +1,155 @@
+"""Shared by the tests of attention: random terms, random trees, slow loops over equations, and their gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+import torch
+from small import batch_for, random_batch, random_tree
+from torch import Tensor
+
+from synmt.arrays import IntArray
+from synmt.data.batch import Reading, collate
+from synmt.data.corpus import Example, Tree
+from synmt.model.attention import Terms
+from synmt.model.multihead import SelfAttention
+from synmt.model.seq2seq import Seq2Seq
+from synmt.model.variant import Syntax, Variant
+from synmt.syntax.parse import Parse
+
+Sentence = tuple[Parse, IntArray]
+"""A tree, and the word of each piece."""
+
+
+def random_terms(batch: int, heads: int, length: int, size: int, mask: Tensor | None = None, *, seed: int = 0) -> Terms:
+    """Draw queries, keys and values in float64; the input of the layer is zero."""
+    generator, shape = torch.Generator().manual_seed(seed), (batch, heads, length, size)
+    q, k, v = (torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(3))
+    return Terms(torch.zeros(batch, length, heads * size), q, k, v, mask)
+
+
+def alike_terms(q: Tensor, mask: Tensor | None = None) -> Terms:
+    """Use the queries as keys and values, too."""
+    batch, heads, length, size = q.shape
+    return Terms(torch.zeros(batch, length, heads * size), q, q, q, mask)
+
+
+def padding_mask(*lengths: int) -> Tensor:
+    """Mask what follows each sentence: (B, 1, 1, T)."""
+    return (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None])[:, None, None]
+
+
+def random_trees(seed: int, words: Sequence[int] = (1, 4, 6), *, gap: bool = True) -> list[Tree]:
+    """Draw trees whose words have one to three pieces; with a gap, a piece inside the last one has no word."""
+    random = np.random.default_rng(seed)
+    trees = [Tree(random_tree(n, random), np.repeat(np.arange(n), random.integers(1, 4, n))) for n in words]
+    if gap:
+        trees[-1] = Tree(trees[-1].parse, np.insert(trees[-1].word_of, 3, -1))
+    return trees
+
+
+def with_eos(trees: Sequence[Tree]) -> list[Sentence]:
+    """Append EOS, which has no word."""
+    return [(tree.parse, np.append(tree.word_of, -1)) for tree in trees]
+
+
+def read(variant: Variant, trees: Sequence[Tree]) -> tuple[Syntax, Tensor]:
+    """Compute and pad what the variant reads; every sentence ends in EOS: the syntax, and the mask (B, 1, 1, T)."""
+    examples = [
+        Example(line, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for line, tree in enumerate(trees)
+    ]
+    batch = collate(examples, Reading(variant.reads))
+    return Syntax(batch.source_signals), batch.source.mask[:, None, None]
+
+
+def slow_attend(
+    terms: Terms,
+    score: Callable[[int, int, int, int], Tensor],
+    *,
+    value: Callable[[int, int, int, int], Tensor] | None = None,
+    lengths: Sequence[int] | None = None,
+    normalized: bool = True,
+) -> Tensor:
+    """Loop over O_t = Σ_j softmax_j(score(b, h, t, j)) v_j, over the j that t sees: (B, H, T, d).
+
+    Rows beyond `lengths` are zero; `value` replaces v_j; the weights may be exp(score) as they are, not normalized.
+    """
+    batch, heads, queries, size = terms.q.shape
+    mask = terms.mask.expand(batch, 1, queries, terms.k.size(2))  # type: ignore[union-attr]
+    rows = []
+    for b, h, t in product(range(batch), range(heads), range(queries)):
+        if lengths is not None and t >= lengths[b]:
+            rows.append(torch.zeros(size, dtype=terms.v.dtype))
+            continue
+        seen = mask[b, 0, t].nonzero().flatten().tolist()
+        powers = [torch.exp(score(b, h, t, j)) for j in seen]
+        values = [value(b, h, t, j) if value else terms.v[b, h, j] for j in seen]
+        total = sum(p * v for p, v in zip(powers, values, strict=True))
+        rows.append(total / sum(powers) if normalized else total)
+    return torch.stack(rows).view(batch, heads, queries, size)
+
+
+def slow_biaffine(q: Tensor, k: Tensor, weight: Tensor, key_bias: Tensor, *, scaled: bool = True) -> Tensor:
+    """S_tj = (Σ_mn q_tm U_mn k_jn) / √d + Σ_n k_jn u_n, one score at a time: (B, H, T, T)."""
+    batch, heads, length, size = q.shape
+    rows = []
+    for b, h, t, j in product(range(batch), range(heads), range(length), range(length)):
+        agreement = (torch.outer(q[b, h, t], k[b, h, j]) * weight[h]).sum()
+        rows.append(agreement / (math.sqrt(size) if scaled else 1) + (k[b, h, j] * key_bias[h]).sum())
+    return torch.stack(rows).view(batch, heads, length, length)
+
+
+def slow_loss(scores: Tensor, parents: Tensor, supervised: Tensor, mask: Tensor) -> Tensor:
+    """- Σ log(exp S_tp / Σ_j exp S_tj) over what is supervised and sees its parent, over j that t sees; by head."""
+    batch, heads, length, _ = scores.shape
+    visible, total = mask.expand(batch, 1, length, length), scores.new_zeros(())
+    for b, h, t in product(range(batch), range(heads), range(length)):
+        seen, parent = visible[b, 0, t].nonzero().flatten().tolist(), int(parents[b, t])
+        if supervised[b, t] and parent in seen:
+            denominator = sum(scores[b, h, t, j].exp() for j in seen)
+            total = total - (scores[b, h, t, parent].exp() / denominator).log() / heads
+    return total
+
+
+def losses_of_training(
+    attention: SelfAttention, x: Tensor, mask: Tensor | None, signals: dict[str, Tensor]
+) -> list[float]:
+    """Train heads of self-attention by the one loss that they have: the loss of each of 150 steps."""
+    optimizer = torch.optim.Adam(attention.parameters(), lr=0.01)
+    losses = []
+    for _ in range(150):
+        syntax = Syntax(signals)
+        attention(x, mask, syntax)
+        (loss,) = syntax.losses.values()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def assert_same_with_gradients(
+    fast: Tensor, slow: Tensor, leaves: Sequence[Tensor], *, unused: bool = False, **tolerance: float
+) -> Sequence[Tensor]:
+    """Compare two outputs, and what a random direction pulls back to the leaves, which it gives."""
+    torch.testing.assert_close(fast, slow, **tolerance)
+    direction = torch.randn_like(slow)
+    unused_too = {"allow_unused": unused, "materialize_grads": unused}
+    ours, theirs = (
+        torch.autograd.grad(output, leaves, direction, retain_graph=True, **unused_too) for output in (fast, slow)
+    )
+    torch.testing.assert_close(ours, theirs, **tolerance)
+    return theirs
+
+
+def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
+    """Compare the states of every sentence of a batch with those of the sentence alone."""
+    examples, batch = random_batch(model, words)
+    together = model(batch).states
+    tolerance = 1e-5 if together.dtype == torch.float32 else 1e-7
+    for row, example in enumerate(examples):
+        alone = model(batch_for(model, [example])).states[0]
+        torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)

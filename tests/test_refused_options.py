@@ -1,0 +1,106 @@
+"""What a recipe may not say about each variant of a paper, and the message that refuses it."""
+
+import pytest
+from small import small_model
+
+from synmt.errors import UsageError
+
+REFUSED = {
+    "pascal": [
+        ({"variance": 0}, "variance: input should be greater than 0, not 0"),
+        ({"ignore": 1.5}, "ignore: input should be less than or equal to 1, not 1.5"),
+        ({"side": "target"}, "pascal cannot be used on the target side. side: source"),
+        ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
+        ({"layers": [3]}, "no layer 3"),
+        ({"varience": 2}, "Did you mean 'variance'?"),
+        ({"layer": 1}, "Did you mean 'layers'?"),
+        ({"combine": "divide"}, "'multiply' or 'add'"),
+    ],
+    "lisa": [
+        ({"side": "target"}, "lisa cannot be used on the target side. side: source"),
+        ({"heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
+        ({"slope": 0.1}, "no option 'slope'"),
+    ],
+    "deps_san": [
+        ({"layers": [1], "variance": 0}, "variance: input should be greater than 0, not 0"),
+        ({"layers": [1], "resample": 1.5}, "resample: input should be less than or equal to 1, not 1.5"),
+        ({"layers": [1], "resample": -0.1}, "resample: input should be greater than or equal to 0, not -0.1"),
+        ({"layers": [1], "fill": -1}, "fill: input should be greater than or equal to 0, not -1"),
+        ({"layers": [1], "window": -1}, "window: input should be greater than or equal to 0, not -1"),
+        ({"layers": [1], "side": "target"}, "deps_san cannot be used on the target side. side: source"),
+        ({"layers": [1], "combine": "divide"}, "'multiply' or 'add'"),
+        ({"layers": [1], "windw": 6}, "Did you mean 'window'?"),
+        ({"layers": [3]}, "no layer 3"),
+    ],
+    "context": [
+        ({"side": "target"}, "side: source"),
+        ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),
+        ({"layers": [3]}, "no layer 3"),
+    ],
+    "dbsa": [
+        ({}, "no layer 4"),
+        ({"layers": [1], "heads": 5}, "5 heads of layer 1, but 4 of 4 are free"),
+        ({"layers": [1], "gain": 2}, "no option 'gain'"),
+    ],
+    "localness": [
+        ({"layers": [1], "size": 0}, "size: input should be greater than or equal to 0.1, not 0"),
+        ({"layers": [1], "size": -3}, "size: input should be greater than or equal to 0.1, not -3"),
+        ({"layers": [1], "window": "head"}, "'fixed', 'layer' or 'query'"),
+        ({"layers": [1], "side": "target"}, "cannot be used on the target side. side: source"),
+        ({"layers": [1], "sise": 10}, "Did you mean 'size'"),
+        ({"layers": [3]}, "no layer 3"),
+    ],
+    "relative": [
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
+        ({"values": False, "shared": True}, "no table to share"),
+        ({"reach": 2.5}, "reach: "),
+        ({"range": 4}, "no option 'range'"),
+    ],
+    "tag_embedding": [
+        ({"size": 0}, "syntax.variants[0].size: input should be greater than 0, not 0"),
+        ({"size": 17}, "1 to 16"),
+        ({"size": 2.5}, "size: input should be a valid integer"),
+        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
+        ({"layers": "all"}, "acts once, not in every layer. layers: [1]"),
+        ({"side": "target"}, "side: source"),
+        ({"heads": 2}, "owns no heads"),
+        ({"relations": ["nsubj", "obj", "nsubj"]}, "relation 'nsubj' is listed twice"),
+        ({"relations": "nsubj"}, "relations: input should be a valid"),
+        ({"sise": 3}, "Did you mean 'size'?"),
+    ],
+    "dependency_distribution": [
+        ({}, "has 16 groups, one for each head, but owns 4 heads of layer 1"),
+        (
+            {"kind": "uldd"},
+            "Use 16 heads (`heads: 16`) of a layer with as many or more (`model.encoder_heads: [16, …]`)",
+        ),
+        ({"groups": [["nsubj"], ["obj"]]}, "has 2 groups, one for each head, but owns 4 heads of layer 1"),
+        ({"groups": [["nsubj"], ["obj"]], "heads": 1}, "or name 1 groups"),
+        ({"groups": []}, "`groups` is empty"),
+        ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
+        ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
+        ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
+        ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
+        ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
+        ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
+        ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),
+        ({"kind": "udp", "side": "target"}, "side: source"),
+        ({"splitt": True}, "Did you mean 'split'?"),
+    ],
+    "latent_tree": [
+        ({"sets": 1, "attention": "separate"}, "one set"),
+        # a second layer would undo the first
+        ({"layers": [1, 2]}, "once"),
+        ({"side": "target"}, "cannot be used on the target side. side: source"),
+    ],
+    "tree_attention": [({"side": "target"}, "cannot be used on the target side. side: source")],
+}
+CASES = [(name, options, message) for name, cases in REFUSED.items() for options, message in cases]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), CASES, ids=str)
+def test_a_recipe_that_a_variant_cannot_follow_is_refused(name, options, message):
+    model = {"architecture": "lstm"} if name == "latent_tree" else {}
+    with pytest.raises(UsageError) as error:
+        small_model({"name": name, **options}, **model)
+    assert message in str(error.value)
