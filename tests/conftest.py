@@ -60,6 +60,16 @@ def data_folder() -> Path:
     return folder
 
 
+@pytest.fixture(scope="module", params=["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
+def treebank(request: pytest.FixtureRequest, data_folder: Path) -> list[object]:
+    """Read the gold trees of a treebank."""
+    from synmt.syntax.conllu import read_conllu
+
+    parses = [parse for _, parse in read_conllu(data_folder / "ud" / f"{request.param}.conllu.gz")]
+    assert len(parses) > 700
+    return parses
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a folder with the tiny corpus; the network is off and the cache is empty."""
