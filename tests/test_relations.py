@@ -18,6 +18,7 @@ from synmt.syntax.relations import (
 )
 
 SCHEMES = [(UNIVERSAL, UNIVERSAL_GROUPS, LEFT_OUT), (STANFORD, STANFORD_GROUPS, STANFORD_LEFT_OUT)]
+SAME_NAMES = ("root", "cop", "xcomp", "iobj", "cc", "conj", "advcl", "amod", "advmod", "appos", "punct", "mark")
 
 
 @pytest.mark.parametrize(("scheme", "groups", "left_out"), SCHEMES)
@@ -66,23 +67,7 @@ def test_the_groups_of_the_paper():
 @pytest.mark.parametrize(
     ("stanford", "universal"),
     [
-        *(
-            (name, name)
-            for name in [
-                "root",
-                "cop",
-                "xcomp",
-                "iobj",
-                "cc",
-                "conj",
-                "advcl",
-                "amod",
-                "advmod",
-                "appos",
-                "punct",
-                "mark",
-            ]
-        ),
+        *((name, name) for name in SAME_NAMES),
         *[("auxpass", "aux:pass"), ("csubjpass", "csubj:pass"), ("nsubjpass", "nsubj:pass"), ("dobj", "obj")],
         *[("preconj", "cc:preconj"), ("tmod", "obl:tmod"), ("npadvmod", "obl:npmod"), ("predet", "det:predet")],
         *[("num", "nummod"), ("nn", "compound"), ("prep", "case"), ("rcmod", "acl:relcl")],
