@@ -68,6 +68,14 @@ def run(source, target, parser=None, **options):
     return list(parse_file(source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}))
 
 
+def interrupt(source, target, shards):
+    """Parse some shards of four lines each; gives their steps."""
+    steps = parse_file(source, target, FlatParser(), shard_lines=4, workers=1)
+    done = [next(steps) for _ in range(shards)]
+    steps.close()
+    return done
+
+
 def everything(folder, name):
     return {path.name.removeprefix(name): path.read_bytes() for path in folder.iterdir() if path.name.startswith(name)}
 
@@ -107,10 +115,8 @@ class SureParser(FlatParser):
     """A parser whose arcs are certain."""
 
     def parse(self, lines, *, on_failure=None):
-        return [
-            replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse
-            for parse in super().parse(lines, on_failure=on_failure)
-        ]
+        flat = super().parse(lines, on_failure=on_failure)
+        return [replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse for parse in flat]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -157,9 +163,7 @@ def test_workers_give_the_same_files_as_one_process(source, tmp_path):
 
 def test_an_interrupted_run_continues_and_ends_with_the_same_files(source, tmp_path):
     run(source, tmp_path / "whole")
-    steps = parse_file(source, tmp_path / "broken", FlatParser(), shard_lines=4, workers=1)
-    assert [next(steps).state for _ in range(3)] == ["parsed"] * 3
-    steps.close()
+    assert [step.state for step in interrupt(source, tmp_path / "broken", 3)] == ["parsed"] * 3
     assert not (tmp_path / "broken").exists()
     damaged = tmp_path / "broken.parts" / "000002.conllu"
     damaged.write_text(damaged.read_text()[:-20])
@@ -221,9 +225,7 @@ def test_a_worker_that_is_killed_is_a_message(tmp_path):
 
 def test_a_kill_between_trees_and_summary_is_repaired(source, tmp_path):
     run(source, tmp_path / "whole")
-    steps = parse_file(source, tmp_path / "cut", FlatParser(), shard_lines=4, workers=1)
-    [next(steps) for _ in range(9)]
-    steps.close()
+    interrupt(source, tmp_path / "cut", 9)
     (tmp_path / "cut").write_text("half")
     run(source, tmp_path / "cut")
     assert everything(tmp_path, "whole") == everything(tmp_path, "cut")
@@ -259,9 +261,7 @@ def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten
 
 
 def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
-    steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
-    next(steps)
-    steps.close()
+    interrupt(source, tmp_path / "a", 1)
     with pytest.raises(SynmtError, match=r"a.parts: contains trees of another parser.*--overwrite"):
         run(source, tmp_path / "a", FlatParser("other"))
     states = [step.state for step in run(source, tmp_path / "a", FlatParser("other"), overwrite=True)]
