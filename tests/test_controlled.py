@@ -253,26 +253,19 @@ def test_a_noun_phrase_is_declined(phrase, case, expected):
     assert " ".join(german.noun_phrase(np_(phrase), case)) == expected
 
 
-def rows(main):
+def arcs_of(main):
+    """Write each word with its relation and its parent."""
     _, parse = english.text_and_parse(english.tree(Sentence(main)))
-    arcs = zip(parse.words, parse.parents, parse.relations, strict=True)
-    return [(word, parse.words[parent], relation) for word, parent, relation in arcs]
+    arcs = zip(parse.words, parse.relations, parse.parents, strict=True)
+    return " ".join(f"{word}/{relation}/{parse.words[parent]}" for word, relation, parent in arcs)
 
 
 def test_the_tree_of_an_object_relative_has_the_labels_of_ewt():
     dog = np_("the dog", relative(np_("two girls"), "could", does("pick up")))
-    assert rows(clause(dog, "past", SLEPT)) == [
-        ("The", "dog", "det"),
-        ("dog", "slept", "nsubj"),
-        ("that", "pick", "obj"),
-        ("two", "girls", "nummod"),
-        ("girls", "pick", "nsubj"),
-        ("could", "pick", "aux"),
-        ("pick", "dog", "acl:relcl"),
-        ("up", "pick", "compound:prt"),
-        ("slept", "slept", "root"),
-        (".", "slept", "punct"),
-    ]
+    assert arcs_of(clause(dog, "past", SLEPT)) == (
+        "The/det/dog dog/nsubj/slept that/obj/pick two/nummod/girls girls/nsubj/pick could/aux/pick "
+        "pick/acl:relcl/dog up/compound:prt/pick slept/root/slept ./punct/slept"
+    )
 
 
 def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
@@ -280,31 +273,12 @@ def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
     inner = clause(girl, "past", does("give", np_("a cake"), to=np_("the boy")))
     sub = SubordinateClause("because", inner, fronted=True)
     main = clause(np_("the man"), "past", SANG, does("run", place=pp("through", np_("the city"))), sub=sub)
-    assert rows(main) == [
-        ("Because", "gave", "mark"),
-        ("my", "girl", "nmod:poss"),
-        ("old", "girl", "amod"),
-        ("girl", "gave", "nsubj"),
-        ("next", "girl", "advmod"),
-        ("to", "cars", "case"),
-        ("the", "cars", "det"),
-        ("cars", "next", "obl"),
-        ("gave", "sang", "advcl"),
-        ("the", "boy", "det"),
-        ("boy", "gave", "iobj"),
-        ("a", "cake", "det"),
-        ("cake", "gave", "obj"),
-        (",", "gave", "punct"),
-        ("the", "man", "det"),
-        ("man", "sang", "nsubj"),
-        ("sang", "sang", "root"),
-        ("and", "ran", "cc"),
-        ("ran", "sang", "conj"),
-        ("through", "city", "case"),
-        ("the", "city", "det"),
-        ("city", "ran", "obl"),
-        (".", "sang", "punct"),
-    ]
+    assert arcs_of(main) == (
+        "Because/mark/gave my/nmod:poss/girl old/amod/girl girl/nsubj/gave next/advmod/girl to/case/cars "
+        "the/det/cars cars/obl/next gave/advcl/sang the/det/boy boy/iobj/gave a/det/cake cake/obj/gave "
+        ",/punct/gave the/det/man man/nsubj/sang sang/root/sang and/cc/ran ran/conj/sang "
+        "through/case/city the/det/city city/obl/ran ./punct/sang"
+    )
 
 
 @pytest.mark.parametrize(

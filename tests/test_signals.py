@@ -37,23 +37,20 @@ def pieces_of(word, word_of):
     return [position for position, owner in enumerate(word_of) if owner == word]
 
 
+def parents_pieces(parse, word_of):
+    """Loop over pieces: the pieces of the parent; specials themselves."""
+    return [
+        [position] if word < 0 else pieces_of(parse.parents[word], word_of) for position, word in enumerate(word_of)
+    ]
+
+
 def slow_parent_middle(parse, word_of):
-    """Loop over pieces: the mean of the first and the last position of the parent's pieces."""
-    result = []
-    for position, word in enumerate(word_of):
-        if word < 0:
-            result.append(float(position))
-            continue
-        theirs = pieces_of(parse.parents[word], word_of)
-        result.append((theirs[0] + theirs[-1]) / 2)
-    return result
+    """Take the mean of the first and the last position of the parent's pieces."""
+    return [(pieces[0] + pieces[-1]) / 2 for pieces in parents_pieces(parse, word_of)]
 
 
 def slow_parent_first(parse, word_of):
-    """The first piece of the parent; specials themselves."""
-    return [
-        position if word < 0 else pieces_of(parse.parents[word], word_of)[0] for position, word in enumerate(word_of)
-    ]
+    return [pieces[0] for pieces in parents_pieces(parse, word_of)]
 
 
 def slow_parent_chain(parse, word_of):
