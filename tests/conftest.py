@@ -60,6 +60,7 @@ def data_folder() -> Path:
     return folder
 
 
+<<<<<<< HEAD
 @pytest.fixture(scope="session")
 def nc11(data_folder: Path) -> Callable[[str], Path]:
     """Find the files of the PASCAL paper's systems and their test set, by the name before `.test.gz`."""
@@ -67,6 +68,16 @@ def nc11(data_folder: Path) -> Callable[[str], Path]:
     if not folder.is_dir():
         pytest.skip(f"needs {folder}")
     return lambda name: folder / f"{name}.test.gz"
+=======
+@pytest.fixture(scope="module", params=["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
+def treebank(request: pytest.FixtureRequest, data_folder: Path) -> list[object]:
+    """Read the gold trees of a treebank."""
+    from synmt.syntax.conllu import read_conllu
+
+    parses = [parse for _, parse in read_conllu(data_folder / "ud" / f"{request.param}.conllu.gz")]
+    assert len(parses) > 700
+    return parses
+>>>>>>> s-sc
 
 
 @pytest.fixture

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -79,6 +82,45 @@ def is_tree(parents: Sequence[int] | IntArray) -> bool:
     for _ in parents:
         ends = np.asarray(parents)[ends]
     return len(set(ends.tolist())) <= 1 and all(parents[end] == end for end in ends)
+
+
+@cache
+def all_trees(words: int) -> IntArray:
+    """Write down the parents of every tree of so many words: (trees, W)."""
+    return np.array([parents for parents in product(range(words), repeat=words) if is_tree(parents)])
+
+
+def slow_distances(parents: IntArray) -> list[list[int]]:
+    """Search in breadth from every word, over arcs that go both ways."""
+    beside: list[set[int]] = [set() for _ in parents]
+    for word, parent in enumerate(parents.tolist()):
+        beside[word].add(parent)
+        beside[parent].add(word)
+    rows = []
+    for start in range(len(parents)):
+        steps, found = {start: 0}, [start]
+        for word in found:
+            for near in beside[word] - steps.keys():
+                steps[near] = steps[word] + 1
+                found.append(near)
+        rows.append([steps[word] for word in range(len(parents))])
+    return rows
+
+
+def random_pieces(words: int, random: np.random.Generator) -> IntArray:
+    """Give words one to four pieces each, with specials between them, and with or without some before and after."""
+    word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
+    # between two words: a piece without a word is never inside one
+    gaps = np.flatnonzero(np.diff(word_of)) + 1
+    word_of = np.insert(word_of, random.choice(gaps, min(2, len(gaps)), replace=False), -1)
+    return np.concatenate((np.full(random.integers(2), -1), word_of, np.full(random.integers(3), -1)))
+
+
+def stanza_sentence(words: Sequence[tuple[Any, ...]], tokens: Sequence[tuple[int, int, int]]) -> SimpleNamespace:
+    """Make a sentence as Stanza does: words (head, relation, perhaps tag) and tokens (start, end, number of words)."""
+    made = [SimpleNamespace(head=head, deprel=relation, upos=[*tag, "X"][0]) for head, relation, *tag in words]
+    parts = [SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
+    return SimpleNamespace(words=made, tokens=parts)
 
 
 def random_tree(words: int, random: np.random.Generator) -> Parse:

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from small import stanza_sentence
 
 from synmt.errors import SynmtError
+from synmt.files import read_lines
 from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
@@ -36,11 +38,10 @@ def make(entries, names=NAMES):
 
 
 def entries_of(arcs):
-    rows = zip(arcs.words.tolist(), arcs.parents.tolist(), arcs.relations.tolist(), strict=True)
-    digits = [float(f"{value:.6g}") for value in arcs.probabilities.tolist()]
-    return [
-        (word, parent, arcs.names[number], value) for (word, parent, number), value in zip(rows, digits, strict=True)
-    ]
+    """List the arcs as (word, parent, relation, probability), with six digits."""
+    columns = (arcs.words.tolist(), arcs.parents.tolist(), arcs.relations.tolist(), arcs.probabilities.tolist())
+    rows = zip(*columns, strict=True)
+    return [(word, parent, arcs.names[number], float(f"{value:.6g}")) for word, parent, number, value in rows]
 
 
 def by_arc(arcs):
@@ -49,22 +50,9 @@ def by_arc(arcs):
 
 def test_the_largest_are_kept_until_they_reach_0_999():
     # word 0: 0.9 + 0.0985 = 0.9985 < 0.999 <= 0.9985 + 0.0008; word 1: 0.9995 is enough
-    arcs = make(
-        [
-            (1, 0, "obj", 0.0005),
-            (0, 0, "root", 0.0008),
-            (0, 1, "det", 0.0007),
-            (0, 1, "nsubj", 0.9),
-            (1, 1, "root", 0.9995),
-            (0, 2, "obj", 0.0985),
-        ]
-    )
-    assert entries_of(keep_most_probable(arcs)) == [
-        (0, 1, "nsubj", 0.9),
-        (0, 2, "obj", 0.0985),
-        (0, 0, "root", 0.0008),
-        (1, 1, "root", 0.9995),
-    ]
+    rest = [(1, 0, "obj", 0.0005), (0, 1, "det", 0.0007)]
+    kept = [(0, 1, "nsubj", 0.9), (0, 2, "obj", 0.0985), (0, 0, "root", 0.0008), (1, 1, "root", 0.9995)]
+    assert entries_of(keep_most_probable(make([rest[0], kept[2], rest[1], kept[0], kept[3], kept[1]]))) == kept
 
 
 def test_values_have_four_digits_and_never_sum_to_more_than_1():
@@ -117,28 +105,16 @@ def test_a_token_has_the_arcs_of_its_leading_word_and_mass_inside_it_is_divided_
     # tokens [0], [1 2], [3]; word 2 leads its token. Of its 0.8 outside, 0.4 point at 3, 0.3 at 0, 0.1 are the root
     arcs = make(
         [
-            (0, 1, "det", 0.3),
-            (0, 2, "det", 0.2),
-            (0, 3, "det", 0.5),
+            *[(0, 1, "det", 0.3), (0, 2, "det", 0.2), (0, 3, "det", 0.5)],
             (1, 0, "obj", 1.0),
-            (2, 1, "obj", 0.2),
-            (2, 3, "obj", 0.4),
-            (2, 0, "det", 0.3),
-            (2, 2, "root", 0.1),
+            *[(2, 1, "obj", 0.2), (2, 3, "obj", 0.4), (2, 0, "det", 0.3), (2, 2, "root", 0.1)],
             (3, 3, "root", 1.0),
         ]
     )
     moved = token_arcs(arcs, [range(1), range(1, 3), range(3, 4)], [0, 2, 3], [1, 2, 2], ["det", "obj", "root"])
-    assert by_arc(moved) == pytest.approx(
-        {
-            (0, 1, "det"): 0.5,
-            (0, 2, "det"): 0.5,
-            (1, 2, "obj"): 0.5,
-            (1, 0, "det"): 0.375,
-            (1, 1, "root"): 0.125,
-            (2, 2, "root"): 1.0,
-        }
-    )
+    expected = {(0, 1, "det"): 0.5, (0, 2, "det"): 0.5}
+    expected |= {(1, 2, "obj"): 0.5, (1, 0, "det"): 0.375, (1, 1, "root"): 0.125, (2, 2, "root"): 1.0}
+    assert by_arc(moved) == pytest.approx(expected)
     assert moved.words.tolist() == sorted(moved.words.tolist())
 
 
@@ -152,23 +128,9 @@ def test_the_root_mass_of_later_sentences_goes_to_the_first_root():
     one = make([(0, 1, "det", 1.0), (1, 1, "root", 0.9), (1, 0, "obj", 0.1)])
     two = make([(0, 0, "root", 0.6), (0, 0, "obj", 0.1), (0, 1, "obj", 0.3), (1, 0, "det", 1.0)], NAMES[:4])
     arcs = join_arcs([one, two], [2, 2], 1)
-    assert by_arc(arcs) == pytest.approx(
-        {
-            (0, 1, "det"): 1.0,
-            (1, 1, "root"): 0.9,
-            (1, 0, "obj"): 0.1,
-            (2, 1, "parataxis"): 0.7,
-            (2, 3, "obj"): 0.3,
-            (3, 2, "det"): 1.0,
-        }
-    )
-
-
-def stanza_sentence(words, tokens):
-    """Make a sentence as Stanza does: words (head, relation) and tokens (start, end, number of words)."""
-    made = [types.SimpleNamespace(head=head, deprel=relation, upos="X") for head, relation in words]
-    parts = [types.SimpleNamespace(start_char=a, end_char=b, words=[None] * n) for a, b, n in tokens]
-    return types.SimpleNamespace(words=made, tokens=parts)
+    expected = {(0, 1, "det"): 1.0, (1, 1, "root"): 0.9, (1, 0, "obj"): 0.1}
+    expected |= {(2, 1, "parataxis"): 0.7, (2, 3, "obj"): 0.3, (3, 2, "det"): 1.0}
+    assert by_arc(arcs) == pytest.approx(expected)
 
 
 def test_multiword_tokens_and_several_sentences_meet_in_one_line():
@@ -176,16 +138,9 @@ def test_multiword_tokens_and_several_sentences_meet_in_one_line():
     first = stanza_sentence([(0, "root")], [(0, 4, 1)])
     second = stanza_sentence([(3, "case"), (3, "det"), (0, "root")], [(5, 8, 2), (9, 13, 1)])
     names = ("root", "case", "det")
-    tables = [
-        make([(0, 0, "root", 1.0)], names),
-        make(
-            [
-                *[(0, 2, "case", 0.7), (0, 1, "case", 0.2), (0, 0, "root", 0.1), (1, 2, "det", 1.0)],
-                *[(2, 2, "root", 0.75), (2, 0, "det", 0.125), (2, 1, "det", 0.125)],
-            ],
-            names,
-        ),
-    ]
+    entries = [(0, 2, "case", 0.7), (0, 1, "case", 0.2), (0, 0, "root", 0.1), (1, 2, "det", 1.0)]
+    entries += [(2, 2, "root", 0.75), (2, 0, "det", 0.125), (2, 1, "det", 0.125)]
+    tables = [make([(0, 0, "root", 1.0)], names), make(entries, names)]
     [(parse, _)] = stanza_lines.parses_of(["Geh. zum Haus"], [first, second], tables)
     assert parse.parents.tolist() == [0, 2, 0]
     assert entries_of(parse.arcs) == [
@@ -220,9 +175,8 @@ def dense(parser, line):
     tables = []
     for sentence in document.sentences:
         alone = type(document)([sentence.to_dict()])
-        [batch] = DataLoader(
-            alone, 10_000, processor.config, processor.pretrain, vocab=processor.vocab, evaluation=True
-        )
+        options = {"vocab": processor.vocab, "evaluation": True}
+        [batch] = DataLoader(alone, 10_000, processor.config, processor.pretrain, **options)
         inputs, _, word_order, lengths, word_lengths, text = unpack_batch(batch, "cpu")
         assert len(lengths) == 1
         with torch.no_grad():
@@ -239,11 +193,10 @@ def softmax(scores):
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def by_hand(tables, names):
+def by_hand(tables, parser):
     """Give {(word, parent, relation): probability} of a line whose first root is known from its first sentence."""
-    found = {}
-    root = None
-    start = 0
+    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
+    found, root, start = {}, None, 0
     for number, table in enumerate(tables):
         for (word, head, label), value in np.ndenumerate(table):
             key = (start + word, start + head - 1, names[label])
@@ -270,11 +223,10 @@ def assert_agrees(parse, expected):
 
 
 def test_the_arcs_of_lines_of_any_length_in_a_batch_are_those_of_each_line_alone(parser, parses):
-    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
     for line, parse in zip(LINES, parses, strict=True):
         tables = dense(parser, line)
         assert sum(map(len, tables)) == len(parse)
-        assert_agrees(parse, by_hand(tables, names))
+        assert_agrees(parse, by_hand(tables, parser))
     assert len({len(parse) for parse in parses}) > 4, "shorter sentences are padded"
 
 
@@ -285,14 +237,9 @@ def test_a_line_alone_has_the_arcs_of_the_line_among_others_in_any_order(parser,
             assert by_arc(one.arcs) == pytest.approx(by_arc(many.arcs), abs=2e-4)
 
 
-def test_stanzas_own_smaller_batches_are_put_back_in_order(parser, parses):
-    processor = parser._pipeline.processors["depparse"]
-    size = processor.config["batch_size"]
-    processor._config["batch_size"] = 12
-    try:
-        again = parser.parse(LINES)
-    finally:
-        processor._config["batch_size"] = size
+def test_stanzas_own_smaller_batches_are_put_back_in_order(parser, parses, monkeypatch):
+    monkeypatch.setitem(parser._pipeline.processors["depparse"]._config, "batch_size", 12)
+    again = parser.parse(LINES)
     for one, other in zip(parses, again, strict=True):
         assert by_arc(one.arcs) == pytest.approx(by_arc(other.arcs), abs=2e-4)
 
@@ -302,10 +249,7 @@ def test_trees_with_and_without_arcs_are_the_same(parses):
 
 
 def test_the_most_probable_arc_is_nearly_always_that_of_the_tree(parser, data_folder):
-    import gzip
-
-    with gzip.open(data_folder / "multi30k" / "val.en.gz", "rt", encoding="utf-8", newline="\n") as stream:
-        lines = [next(stream).rstrip("\n") for _ in range(100)]
+    lines = list(read_lines(data_folder / "multi30k" / "val.en.gz"))[:100]
     same = total = 0
     for parse in parser.parse(lines):
         best = np.searchsorted(parse.arcs.words, np.arange(len(parse)))
@@ -319,16 +263,15 @@ def test_the_most_probable_arc_is_nearly_always_that_of_the_tree(parser, data_fo
 
 
 def test_arcs_come_back_exactly_from_a_file(parses, tmp_path):
-    path = tmp_path / "trees.conllu"
-    text = written(parses)
+    path, text = tmp_path / "trees.conllu", written(parses)
     path.write_text(text, encoding="utf-8", newline="\n")
     assert list(read_conllu(path)) == list(zip(LINES, parses, strict=True))
     assert list(read_parses(path, LINES)) == parses
     assert written(read_parses(path, LINES)) == text
 
 
-def written(parses):
-    return "".join(format_conllu(parse, line, 1) for parse, line in zip(parses, LINES, strict=True))
+def written(parses, lines=LINES):
+    return "".join(format_conllu(parse, line, 1) for parse, line in zip(parses, lines, strict=True))
 
 
 def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
@@ -339,7 +282,7 @@ def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
     assert [parse.arcs for parse in found[1:3]] == [None, None]
     assert found[3].arcs.words.max() == 1
     path = tmp_path / "trees.conllu"
-    path.write_text("".join(format_conllu(parse, line, 1) for parse, line in zip(found, lines, strict=True)))
+    path.write_text(written(found, lines))
     assert list(read_parses(path, lines)) == found
 
 
@@ -351,8 +294,7 @@ def test_the_parts_of_a_line_that_is_split_are_attached_to_the_first_root(parser
     tables = [table for piece in pieces for table in dense(parser, piece)]
     assert [len(table) for table in tables] == [8, 8]
     short, parse, _ = parser.parse(["Stop", " ".join(words), LINES[0]])
-    names = stanza_arcs.relation_names(parser._pipeline.processors["depparse"].vocab["deprel"])
-    assert_agrees(parse, by_hand(tables, names))
+    assert_agrees(parse, by_hand(tables, parser))
     assert short == parser.parse(["Stop"])[0]
     root, second = parse.relations.index("root"), parse.relations.index("parataxis")
     assert (root < 8) & (second >= 8)
@@ -367,10 +309,9 @@ def test_an_ensemble_of_graph_parsers_gives_arcs_too(parser):
     single = trainer.model
     trainer.model = EnsembleGraphParser(single.args, single.vocab, [single, single])
     stanza_arcs.check_graph_parser(ensemble._pipeline.processors["depparse"])
-    names = stanza_arcs.relation_names(trainer.vocab["deprel"])
     found = ensemble.parse(LINES[:3])
     for line, parse in zip(LINES[:3], found, strict=True):
-        assert_agrees(parse, by_hand(dense(ensemble, line), names))
+        assert_agrees(parse, by_hand(dense(ensemble, line), ensemble))
     assert found[0].arcs != parser.parse(LINES[:1])[0].arcs, "twice the scores make a sharper distribution"
 
 

@@ -79,28 +79,27 @@ def test_a_source_without_pieces_is_its_end():
 
 
 def test_parent_middles_of_the_monkey_stand_beside_its_pieces_and_its_end():
-    short = Example(
-        1, np.array([4]), np.array([4]), {"source": Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))}
-    )
+    tree = Tree(replace(MONKEY, parents=np.zeros(5, int)), np.array([0]))
+    short = Example(1, np.array([4]), np.array([4]), {"source": tree})
     middles = collate_signals([MONKEY_PAIR, short], "source", Reading([PARENT_MIDDLE]))["parent_middle"]
     # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>; the parent of The is mon key: (1 + 2) / 2
     assert middles[0].tolist() == [1.5, 3, 3, 3, 5.5, 3, 3, 7]
     assert middles[1].tolist() == [0, 1, 0, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("shape", ["T", "TT", "GTT"])
+@pytest.mark.parametrize("shape", [lambda t: (t,), lambda t: (t, t), lambda t: (3, t, t)], ids=["T", "TT", "GTT"])
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.bool_])
 def test_signals_of_every_shape_are_padded_along_every_axis_of_length_t(shape, kind):
     def compute(parse, word_of):
-        size = {"T": (), "TT": (len(word_of),), "GTT": (3, len(word_of))}[shape]
-        return np.arange(np.prod((*size, len(word_of)))).reshape(*size, len(word_of)).astype(kind)
+        size = shape(len(word_of))
+        return np.arange(np.prod(size)).reshape(size).astype(kind)
 
     random = np.random.default_rng(0)
     examples = [random_example(words, random) for words in (4, 1, 6)]
     signal = Signal("it", needs="parents", compute=compute, pad=7.0)
     padded = collate_signals(examples, "source", Reading([signal]))["it"]
     longest = max(len(example.source) for example in examples) + 1
-    assert padded.shape == (3, *{"T": (), "TT": (longest,), "GTT": (3, longest)}[shape], longest)
+    assert padded.shape == (3, *shape(longest))
     assert padded.dtype == (torch.int64 if np.issubdtype(kind, np.integer) else torch.float32)
     for example, row in zip(examples, padded, strict=True):
         expected = compute(None, np.append(example.trees["source"].word_of, -1))

@@ -2,9 +2,11 @@
 
 import gzip
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
+from small import MONKEY, all_trees, is_tree
 
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
@@ -13,13 +15,7 @@ from synmt.syntax.parse import Arcs, Parse, flat_parse
 from synmt.syntax.trees import depths
 
 LINE = "The monkey eats a banana"
-MONKEY = Parse(
-    words=LINE.split(),
-    spans=np.array([[0, 3], [4, 10], [11, 15], [16, 17], [18, 24]]),
-    parents=np.array([1, 2, 2, 4, 2]),
-    relations=["det", "nsubj", "root", "det", "obj"],
-    tags=["DET", "NOUN", "VERB", "DET", "NOUN"],
-)
+TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])
 
 
 def write(folder, text):
@@ -28,12 +24,16 @@ def write(folder, text):
     return path
 
 
+def read(folder, text):
+    return list(read_conllu(write(folder, text)))
+
+
 def row(number, form, head, relation="dep", misc="_", tag="X"):
     return f"{number}\t{form}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
 
 
 def test_a_tree_is_written_in_ten_columns_with_its_places(tmp_path):
-    block = format_conllu(MONKEY, LINE, 7).split("\n")
+    block = format_conllu(TAGGED, LINE, 7).split("\n")
     assert block[:2] == ["# line = 7", f"# text = {LINE}"]
     assert block[2] == "1\tThe\t_\tDET\t_\t_\t2\tdet\t_\tTokenRange=0:3"
     assert block[4].split("\t")[6:8] == ["0", "root"]
@@ -71,16 +71,16 @@ def test_any_line_comes_back_exactly(tmp_path, line):
     parse = flat_parse(line)
     block = format_conllu(parse, line, 1)
     assert len(block.splitlines()) == len(block.split("\n")) - 1, "no character ends a line but the line end"
-    path = write(tmp_path, block + format_conllu(MONKEY, LINE, 2))
-    assert list(read_conllu(path)) == [(line, parse), (LINE, MONKEY)]
-    assert list(read_parses(path, [line, LINE])) == [parse, MONKEY]
+    path = write(tmp_path, block + format_conllu(TAGGED, LINE, 2))
+    assert list(read_conllu(path)) == [(line, parse), (LINE, TAGGED)]
+    assert list(read_parses(path, [line, LINE])) == [parse, TAGGED]
 
 
 def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
     # Wir gehen zum Haus: zu -> Haus (case), dem -> Haus (det); both parents are outside, the first leads
     rows = row(1, "Wir", 2, "nsubj") + row(2, "gehen", 0, "root") + row("3-4", "zum", "_", "_")
     rows += row(3, "zu", 5, "case", tag="ADP") + row(4, "dem", 5, "det") + row(5, "Haus", 2, "obl")
-    [(_, parse)] = read_conllu(write(tmp_path, "# text = Wir gehen zum Haus\n" + rows + "\n"))
+    [(_, parse)] = read(tmp_path, "# text = Wir gehen zum Haus\n" + rows + "\n")
     assert parse.words == ["Wir", "gehen", "zum", "Haus"]
     assert parse.parents.tolist() == [1, 1, 3, 1]
     assert parse.relations == ["nsubj", "root", "case", "obl"]
@@ -88,38 +88,32 @@ def test_a_multiword_token_has_the_parent_of_the_word_that_leads_it(tmp_path):
 
 
 def test_every_tree_of_five_words_stays_a_tree_when_two_words_are_joined():
-    # all 5 ** 5 ways of giving parents; 5 ** 4 = 625 are trees with one root (Cayley, with the choice of the root)
-    trees = 0
-    for code in range(5**5):
-        parents = [code // 5**word % 5 for word in range(5)]
-        if sum(word == parent for word, parent in enumerate(parents)) != 1 or depths(parents) is None:
-            continue
-        trees += 1
-        for first in range(4):
-            tokens = [range(word, word + 1) for word in range(first)]
-            tokens += [range(first, first + 2)] + [range(word, word + 1) for word in range(first + 2, 5)]
-            joined = token_parents(parents, tokens, leading_words(parents, tokens))
-            assert sum(token == parent for token, parent in enumerate(joined)) == 1
-            assert depths(joined) is not None, (parents, first)
-    assert trees == 625
+    trees = all_trees(5).tolist()
+    # of all 5 ** 5 ways of giving parents, 5 ** 4 are trees with one root (Cayley, with the choice of the root)
+    assert len(trees) == 625
+    for parents, first in product(trees, range(4)):
+        assert depths(parents) is not None
+        tokens = [range(word, word + 1 + (word == first)) for word in range(5) if word != first + 1]
+        joined = token_parents(parents, tokens, leading_words(parents, tokens))
+        assert is_tree(joined)
+        assert depths(joined) is not None, (parents, first)
 
 
 def test_comments_and_empty_nodes_are_skipped_and_a_missing_text_is_joined_from_the_words(tmp_path):
     rows = "# sent_id = 1\n" + row(1, "Do", 0, "root", "SpaceAfter=No") + row(2, "n't", 1, "advmod")
     rows += "2.1\tgo\t_\t_\t_\t_\t_\t_\t1:ccomp\t_\n" + row(3, "!", 1, "punct")
-    [(text, parse)] = read_conllu(write(tmp_path, "# global.columns = ID\n\n\n" + rows))
+    [(text, parse)] = read(tmp_path, "# global.columns = ID\n\n\n" + rows)
     assert text == "Don't !"
     assert parse.words == ["Do", "n't", "!"]
     assert parse.spans.tolist() == [[0, 2], [2, 5], [6, 7]]
 
 
 def test_windows_line_ends_are_read(tmp_path):
-    path = write(tmp_path, format_conllu(MONKEY, LINE, 1).replace("\n", "\r\n"))
-    assert list(read_conllu(path)) == [(LINE, MONKEY)]
+    assert read(tmp_path, format_conllu(TAGGED, LINE, 1).replace("\n", "\r\n")) == [(LINE, TAGGED)]
 
 
 def test_words_are_placed_in_the_line_whatever_its_whitespace(tmp_path):
-    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
     [parse] = read_parses(path, ["  The\u2028monkey eats\ta  banana"])
     assert parse.spans.tolist() == [[2, 5], [6, 12], [13, 17], [18, 19], [21, 27]]
 
@@ -131,7 +125,7 @@ def test_a_shifted_token_range_is_ignored(tmp_path):
 
 
 def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
-    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
     assert [len(parse) for parse in read_parses(path, ["", LINE, " "])] == [0, 5, 0]
 
 
@@ -155,60 +149,48 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
     ],
 )
 def test_a_malformed_tree_is_named_by_file_sentence_line_and_token(tmp_path, rows, message):
-    path = write(tmp_path, rows + "\n")
     with pytest.raises(SynmtError, match=r"trees\.conllu, sentence 1.*" + message):
-        list(read_conllu(path))
+        read(tmp_path, rows + "\n")
 
 
-ARCS = Arcs(
-    words=np.array([0, 0, 1, 2, 3, 4, 4]),
-    parents=np.array([1, 2, 2, 2, 4, 2, 4]),
-    relations=np.array([0, 0, 1, 2, 0, 3, 2]),
-    probabilities=np.array([0.98, 0.0195, 0.9999, 1, 0.9991, 0.75, 0.2499], dtype=np.float32),
-    names=("det", "nsubj:pass", "root", "obj"),
+def arcs_of(words, parents, relations, probabilities, *names):
+    return Arcs(np.array(words), np.array(parents), np.array(relations), np.float32(probabilities), names)
+
+
+ARCS = arcs_of(
+    *([0, 0, 1, 2, 3, 4, 4], [1, 2, 2, 2, 4, 2, 4], [0, 0, 1, 2, 0, 3, 2]),
+    *([0.98, 0.0195, 0.9999, 1, 0.9991, 0.75, 0.2499], "det", "nsubj:pass", "root", "obj"),
 )
 
 
 def test_arcs_are_written_to_misc_and_read_again(tmp_path):
-    parse = replace(MONKEY, arcs=ARCS)
+    parse = replace(TAGGED, arcs=ARCS)
     block = format_conllu(parse, LINE, 1)
     miscs = [line.split("\t")[9] for line in block.split("\n")[2:7]]
     assert miscs[0] == "Arcs=2:det:0.98,3:det:0.0195|TokenRange=0:3"
     assert miscs[4] == "Arcs=3:obj:0.75,0:root:0.2499|TokenRange=18:24"
-    path = write(tmp_path, block + format_conllu(MONKEY, LINE, 2))
-    assert list(read_conllu(path)) == [(LINE, parse), (LINE, MONKEY)]
-    assert list(read_parses(path, [LINE, LINE])) == [parse, MONKEY]
+    path = write(tmp_path, block + format_conllu(TAGGED, LINE, 2))
+    assert list(read_conllu(path)) == [(LINE, parse), (LINE, TAGGED)]
+    assert list(read_parses(path, [LINE, LINE])) == [parse, TAGGED]
 
 
 def test_arcs_are_found_anywhere_in_misc(tmp_path):
-    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b") + row(
-        2, "b", 1, "x", "Arcs=1:x:1"
-    )
-    [(text, parse)] = read_conllu(write(tmp_path, rows))
+    rows = row(1, "a", 0, "root", "SpaceAfter=No|Arcs=0:root:0.999,2:x:y:5e-05|Gloss=b")
+    rows += row(2, "b", 1, "x", "Arcs=1:x:1")
+    [(text, parse)] = read(tmp_path, rows)
     assert text == "ab"
-    assert parse.arcs == Arcs(
-        words=np.array([0, 0, 1]),
-        parents=np.array([0, 1, 0]),
-        relations=np.array([0, 1, 2]),
-        probabilities=np.array([0.999, 5e-5, 1], dtype=np.float32),
-        names=("root", "x:y", "x"),
-    )
+    assert parse.arcs == arcs_of([0, 0, 1], [0, 1, 0], [0, 1, 2], [0.999, 5e-5, 1], "root", "x:y", "x")
 
 
 def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_path):
     # zu (0.3 inside "zum", so 0.63 of 0.7 and 0.07 of 0.7 are left) leads; the parent "dem" becomes "zum"
     rows = row("1-2", "zum", "_", "_") + row(1, "zu", 3, "case", "Arcs=3:case:0.63,2:case:0.3,0:root:0.07")
     rows += row(2, "dem", 3, "det", "Arcs=3:det:1") + row(3, "Haus", 0, "root", "Arcs=0:root:0.9,2:obl:0.06,1:obl:0.04")
-    [(_, parse)] = read_conllu(write(tmp_path, "# text = zum Haus\n" + rows))
-    assert parse.arcs == Arcs(
-        words=np.array([0, 0, 1, 1]),
-        parents=np.array([1, 0, 1, 0]),
-        relations=np.array([0, 1, 1, 2]),
-        probabilities=np.array([0.9, 0.1, 0.9, 0.1], dtype=np.float32),
-        names=("case", "root", "obl"),
-    )
+    [(_, parse)] = read(tmp_path, "# text = zum Haus\n" + rows)
+    expected = arcs_of([0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 1, 2], [0.9, 0.1, 0.9, 0.1], "case", "root", "obl")
+    assert parse.arcs == expected
     block = format_conllu(parse, "zum Haus", 1)
-    assert list(read_conllu(write(tmp_path, block))) == [("zum Haus", parse)]
+    assert read(tmp_path, block) == [("zum Haus", parse)]
 
 
 @pytest.mark.parametrize(
@@ -241,14 +223,8 @@ def test_the_arcs_of_a_multiword_token_are_those_of_the_word_that_leads_it(tmp_p
 )
 def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, message):
     good = row(1, "a", 0, "root", "Arcs=0:root:1")
-    rows = (
-        good
-        + "\n"
-        + good
-        + row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
-        + row(3, "c", 1, "x", "Arcs=1:x:1")
-    )
-    path = write(tmp_path, rows)
+    bad = row(2, "b", 1, "x", f"SpaceAfter=No|{misc}|TokenRange=2:3")
+    path = write(tmp_path, good + "\n" + good + bad + row(3, "c", 1, "x", "Arcs=1:x:1"))
     where = r"trees\.conllu, sentence 2, line 4: token 2 \('b'\) has an invalid MISC: .*"
     with pytest.raises(SynmtError, match=where + message + r".*Arcs=2:nsubj.*synmt parse --arcs") as error:
         list(read_conllu(path))
@@ -260,13 +236,12 @@ def test_corrupt_arcs_are_named_by_file_sentence_line_and_token(tmp_path, misc, 
 def test_a_token_without_arcs_among_tokens_with_arcs_is_named(tmp_path):
     rows = row(1, "a", 0, "root", "Arcs=0:root:1") + row(2, "b", 1, "x", "SpaceAfter=No")
     with pytest.raises(SynmtError, match=r"sentence 1, line 2: token 2 \('b'\) has no `Arcs=` in MISC, but other"):
-        list(read_conllu(write(tmp_path, rows)))
+        read(tmp_path, rows)
 
 
 def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
-    path = write(tmp_path, format_conllu(MONKEY, LINE, 1) + "# text = x\n" + row(1, "x", 5) + "\n")
     with pytest.raises(SynmtError, match=r"sentence 2, line 10: token 1"):
-        list(read_conllu(path))
+        read(tmp_path, format_conllu(TAGGED, LINE, 1) + "# text = x\n" + row(1, "x", 5) + "\n")
 
 
 @pytest.mark.parametrize(
@@ -282,14 +257,14 @@ def test_the_second_sentence_is_counted_from_its_own_line(tmp_path):
     ],
 )
 def test_a_tree_of_another_text_is_refused_with_sentence_and_token(tmp_path, line, message):
-    path = write(tmp_path, format_conllu(MONKEY, LINE, 1))
+    path = write(tmp_path, format_conllu(TAGGED, LINE, 1))
     with pytest.raises(SynmtError, match=message):
         list(read_parses(path, [line]))
 
 
 @pytest.mark.parametrize(("blocks", "lines"), [(1, 3), (3, 1), (0, 2), (2, 0)])
 def test_an_error_for_different_numbers_of_sentences_and_lines_has_both(tmp_path, blocks, lines):
-    path = write(tmp_path, "".join(format_conllu(MONKEY, LINE, number) for number in range(blocks)))
+    path = write(tmp_path, "".join(format_conllu(TAGGED, LINE, number) for number in range(blocks)))
     with pytest.raises(SynmtError, match=f"has {blocks} sentences, but the text has {lines} lines"):
         list(read_parses(path, [LINE] * lines))
 
@@ -310,7 +285,7 @@ def test_a_gold_treebank_is_read_and_comes_back(tmp_path, data_folder, name, sen
     gold = list(read_conllu(source))
     assert len(gold) == sentences
     for text, parse in gold:
-        assert sum(word == parent for word, parent in enumerate(parse.parents)) == 1
+        assert is_tree(parse.parents)
         assert depths(parse.parents.tolist()) is not None
         assert [text[start:end] for start, end in parse.spans] == parse.words
     path = tmp_path / "again.conllu.gz"

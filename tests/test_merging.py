@@ -1,19 +1,82 @@
 """Words without a piece are merged into others, with their arc probabilities."""
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from small import random_arcs
+from small import is_tree, random_arcs
 
+from synmt.data.vocabulary import word_of
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.trees import random_tree
 
 
+def parse_of(parents, spans=None):
+    """Make a tree with three characters for each word, or words at the spans, that can be told apart."""
+    count = len(parents)
+    spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
+    relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
+    return Parse([f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations)
+
+
 def drawn_parse(words, random):
-    parents = random_tree(words, random)
-    spans = np.stack((np.arange(words), np.arange(1, words + 1)), 1)
-    relations = ["root" if parent == word else "dep" for word, parent in enumerate(parents)]
-    return Parse(list("abcdefghijklmnop"[:words]), spans, parents, relations, arcs=random_arcs(words, random))
+    tree = parse_of(random_tree(words, random), [(word, word + 1) for word in range(words)])
+    return replace(tree, arcs=random_arcs(words, random))
+
+
+SPLIT, SPACED = [(0, 3), (3, 6), (7, 9)], [(0, 1), (2, 3), (4, 5)]
+MERGED = {
+    # "cannot go": can <- go, not <- go, go root; the piece ▁cannot has both words
+    "a word that shares a piece": ([2, 2, 2], SPLIT, [(0, 6), (6, 9)], None, [0, 2], [1, 1], [0, 1]),
+    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2 follows
+    "a child that takes in its parent": ([1, 1, 1], SPLIT, [(0, 6), (6, 9)], None, [0, 2], [0, 0], [0, 1]),
+    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays below
+    "a grandchild that takes in its grandparent": (
+        *([3, 0, 1, 3], [(6, 9), (0, 2), (2, 4), (12, 14)]),
+        *([(0, 3), (3, 4), (5, 9), (11, 14)], [1, 1, 0, 3], [0, 1, 3], [2, 0, 2], [1, 1, 0, 2]),
+    ),
+    # "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
+    "a word whose characters are lost": ([1, 2, 2], SPACED, [(0, 1), (3, 5)], None, [0, 2], [1, 1], [0, 1]),
+    "a lost root": ([1, 1, 1], SPACED, [(0, 1), (3, 5)], None, [0, 2], [0, 0], [0, 1]),
+    # a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
+    "a lost word of a chain": (
+        *([0, 0, 1, 2, 3], None, [(0, 2), (2, 5), (8, 11), (11, 14)], [0, 1, 3, 4]),
+        *([0, 1, 3, 4], [0, 0, 1, 2], [0, 1, 2, 3]),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("parents", "words", "pieces", "owners", "kept", "merged_parents", "merged_owners"), MERGED.values(), ids=MERGED
+)
+def test_words_without_a_piece_pass_on_their_arcs(parents, words, pieces, owners, kept, merged_parents, merged_owners):
+    parse, pieces = parse_of(parents, words), np.array(pieces)
+    owners = word_of(pieces, parse.spans) if owners is None else np.array(owners)
+    merged, after = merge_unowned(parse, pieces, owners)
+    assert merged.words == [f"w{word}" for word in kept]
+    assert merged.parents.tolist() == merged_parents
+    assert merged.relations == ["root" if merged_parents[i] == i else f"r{word}" for i, word in enumerate(kept)]
+    assert after.tolist() == merged_owners
+
+
+def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
+    random = np.random.default_rng(5)
+    for _ in range(3000):
+        lengths = random.integers(1, 4, random.integers(1, 10))
+        ends = np.cumsum(lengths)
+        parse = parse_of(random_tree(len(ends), random), np.stack([ends - lengths, ends], 1))
+        cuts = sorted({0, int(ends[-1]), *random.integers(0, ends[-1] + 1, random.integers(0, 5)).tolist()})
+        spans = np.array([span for span in itertools.pairwise(cuts) if random.random() < 0.8]).reshape(-1, 2)
+        owners = word_of(spans, parse.spans)
+        merged, after = merge_unowned(parse, spans, owners)
+        assert is_tree(merged.parents)
+        assert merged.relations.count("root") == 1
+        assert merged.relations[int(np.flatnonzero(merged.parents == np.arange(len(merged)))[0])] == "root"
+        if len(spans):
+            assert set(after.tolist()) == set(range(len(merged)))
+            assert [merged.words[w] for w in after] == [parse.words[w] for w in owners]
 
 
 def table_of(arcs, words):
@@ -33,9 +96,8 @@ def test_two_words_in_one_piece_become_one_with_the_row_of_the_upper_one():
         probabilities=np.array([0.9, 0.1, 0.75, 0.25, 0.5, 0.2, 0.3], np.float32),
         names=("root", "x", "y"),
     )
-    parse = Parse(
-        ["a", "b", "c"], np.array([[0, 1], [1, 2], [3, 4]]), np.array([1, 2, 2]), ["x", "y", "root"], arcs=arcs
-    )
+    spans = np.array([[0, 1], [1, 2], [3, 4]])
+    parse = Parse(["a", "b", "c"], spans, np.array([1, 2, 2]), ["x", "y", "root"], arcs=arcs)
     merged, owners = merge_unowned(parse, np.array([[0, 2], [2, 4]]), np.array([0, 2]))
     assert owners.tolist() == [0, 1]
     assert (merged.parents.tolist(), merged.relations) == ([1, 1], ["y", "root"])
@@ -65,5 +127,6 @@ def test_rows_keep_their_mass_and_stay_in_order(seed):
 
 
 def test_a_tree_of_which_every_word_owns_a_piece_is_the_same_object():
-    parse = drawn_parse(5, np.random.default_rng(0))
-    assert merge_unowned(parse, parse.spans, np.arange(5))[0] is parse
+    drawn, plain = drawn_parse(5, np.random.default_rng(0)), parse_of([1, 1])
+    for parse, pieces in ((drawn, drawn.spans), (plain, np.array([(0, 2), (2, 5)]))):
+        assert merge_unowned(parse, pieces, word_of(pieces, parse.spans))[0] is parse

@@ -1,6 +1,5 @@
 """Cached trees: equal bit by bit, for one parser, and never a reason to fail."""
 
-import logging
 import os
 import sqlite3
 import subprocess
@@ -39,7 +38,7 @@ class Counting:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def cache(tmp_path, monkeypatch, show_remarks):
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
@@ -87,13 +86,10 @@ def test_a_cached_line_is_not_parsed_again_except_by_another_parser():
 
 
 def test_a_failed_line_is_parsed_and_reported_again():
-    parser = Counting()
+    parser, reported = Counting(), []
     for _ in range(2):
-        reported = []
-        CachedParser(parser).parse(
-            ["x", "odd", "y", "odd"], on_failure=lambda *args, reported=reported: reported.append(args)
-        )
-        assert reported == [(1, "odd: odd"), (3, "odd: odd")]
+        CachedParser(parser).parse(["x", "odd", "y", "odd"], on_failure=lambda *args: reported.append(args))
+    assert reported == [(1, "odd: odd"), (3, "odd: odd")] * 2
     assert parser.asked == ["x", "odd", "y", "odd"]
 
 
@@ -113,13 +109,8 @@ def trees(seed):
     line = " ".join("abcdefgh"[:words])
     flat = flat_parse(line)
     count = int(random.integers(1, 20))
-    arcs = Arcs(
-        np.sort(random.integers(0, words, count)),
-        random.integers(0, words, count),
-        random.integers(0, 3, count),
-        random.random(count, dtype=np.float32),
-        ("nsubj", "a:b", "ü"),
-    )
+    columns = np.sort(random.integers(0, words, count)), random.integers(0, words, count), random.integers(0, 3, count)
+    arcs = Arcs(*columns, random.random(count, dtype=np.float32), ("nsubj", "a:b", "ü"))
     return line, Parse(flat.words, flat.spans, random.integers(0, words, words), ["x"] * words, ["_"] * words, arcs)
 
 
@@ -175,17 +166,11 @@ def test_the_oldest_trees_are_deleted_first():
     assert lines[0] in parser.asked
 
 
-def broken(path):
-    path.write_bytes(b"not a database, and long enough to be detected" * 30)
+NOT_A_DATABASE = b"not a database, and long enough to be detected" * 30
 
 
-def folder(path):
-    path.mkdir()
-
-
-@pytest.mark.parametrize("make", [broken, folder])
+@pytest.mark.parametrize("make", [lambda path: path.write_bytes(NOT_A_DATABASE), Path.mkdir], ids=["broken", "folder"])
 def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, caplog):
-    caplog.set_level(logging.INFO, "synmt")
     parser = Counting()
     cached = CachedParser(parser)
     cached.path.parent.mkdir(parents=True)
@@ -198,14 +183,12 @@ def test_a_cache_that_cannot_be_used_is_logged_once_and_changes_nothing(make, ca
 
 
 def test_a_cache_where_nothing_can_be_written_is_no_error(cache, caplog):
-    caplog.set_level(logging.INFO, "synmt")
     cache.write_text("a file, where a folder was expected")
     assert CachedParser(Counting()).parse(["a"]) == [flat_parse("a")]
     assert len(caplog.messages) == 1
 
 
 def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "synmt")
     monkeypatch.setattr("synmt.parsing.cache._TIMEOUT", 0.01)
     parser = Counting()
     cached = CachedParser(parser)
@@ -218,23 +201,26 @@ def test_a_cache_that_another_process_keeps_locked_is_no_error(monkeypatch, capl
     assert "locked" in caplog.messages[0]
 
 
+def python(code):
+    """Start Python with code that imports from this file."""
+    tests = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": f"{tests.parent}:{tests}"}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE)
+
+
 WRITER = """
 import logging, sys
-sys.path.insert(0, {tests!r})
 from test_parse_cache import Counting, CachedParser
 from synmt.syntax.parse import flat_parse
 logging.basicConfig(level=logging.INFO, stream=sys.stdout)
 for first in range(0, 60, 3):
-    lines = [f"line {{number}}" for number in range(first, first + 10)]
+    lines = [f"line {number}" for number in range(first, first + 10)]
     assert CachedParser(Counting()).parse(lines) == [flat_parse(line) for line in lines]
 """
 
 
 def test_processes_write_at_once():
-    code = WRITER.format(tests=str(Path(__file__).parent))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    command = [sys.executable, "-c", code]
-    running = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) for _ in range(3)]
+    running = [python(WRITER) for _ in range(3)]
     assert [(process.communicate(timeout=60)[0], process.returncode) for process in running] == [(b"", 0)] * 3
     parser = Counting()
     CachedParser(parser).parse([f"line {number}" for number in range(60)])
@@ -242,7 +228,6 @@ def test_processes_write_at_once():
 
 
 def test_two_processes_may_create_the_file_at_once(monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "synmt")
 
     class Second(sqlite3.Connection):
         def execute(self, statement, *values):
@@ -258,8 +243,7 @@ def test_two_processes_may_create_the_file_at_once(monkeypatch, caplog):
 
 
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, {tests!r})
+import os, signal
 from test_parse_cache import Counting, CachedParser
 import synmt.parsing.cache as module
 CachedParser(Counting()).parse(["safe"])
@@ -278,10 +262,8 @@ CachedParser(Counting()).parse(["killed", "with it"])
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_kill_while_trees_are_written_loses_those_at_most(after, caplog):
-    caplog.set_level(logging.INFO, "synmt")
-    code = KILLED.format(tests=str(Path(__file__).parent), after=after)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == -9
+    with python(KILLED.format(after=after)) as killed:
+        assert killed.wait() == -9
     parser = Counting()
     lines = ["safe", "killed", "with it"]
     assert CachedParser(parser).parse(lines) == [flat_parse(line) for line in lines]

@@ -68,6 +68,19 @@ def run(source, target, parser=None, **options):
     return list(parse_file(source, target, parser or FlatParser(), **{"shard_lines": 4, "workers": 1, **options}))
 
 
+def assert_refused(message, *arguments, **options):
+    with pytest.raises(SynmtError, match=message):
+        run(*arguments, **options)
+
+
+def interrupt(source, target, shards):
+    """Parse some shards of four lines each; gives their steps."""
+    steps = parse_file(source, target, FlatParser(), shard_lines=4, workers=1)
+    done = [next(steps) for _ in range(shards)]
+    steps.close()
+    return done
+
+
 def everything(folder, name):
     return {path.name.removeprefix(name): path.read_bytes() for path in folder.iterdir() if path.name.startswith(name)}
 
@@ -107,10 +120,8 @@ class SureParser(FlatParser):
     """A parser whose arcs are certain."""
 
     def parse(self, lines, *, on_failure=None):
-        return [
-            replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse
-            for parse in super().parse(lines, on_failure=on_failure)
-        ]
+        flat = super().parse(lines, on_failure=on_failure)
+        return [replace(parse, arcs=certain_arcs(parse)) if len(parse) else parse for parse in flat]
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -157,9 +168,7 @@ def test_workers_give_the_same_files_as_one_process(source, tmp_path):
 
 def test_an_interrupted_run_continues_and_ends_with_the_same_files(source, tmp_path):
     run(source, tmp_path / "whole")
-    steps = parse_file(source, tmp_path / "broken", FlatParser(), shard_lines=4, workers=1)
-    assert [next(steps).state for _ in range(3)] == ["parsed"] * 3
-    steps.close()
+    assert [step.state for step in interrupt(source, tmp_path / "broken", 3)] == ["parsed"] * 3
     assert not (tmp_path / "broken").exists()
     damaged = tmp_path / "broken.parts" / "000002.conllu"
     damaged.write_text(damaged.read_text()[:-20])
@@ -215,15 +224,14 @@ def group_lives(group):
 
 def test_a_worker_that_is_killed_is_a_message(tmp_path):
     (tmp_path / "text").write_text("a\nb\nkill\nc\n")
-    with pytest.raises(SynmtError, match=r"worker process was killed.*--workers 1"):
-        run(tmp_path / "text", tmp_path / "out", shard_lines=1, workers=2)
+    assert_refused(
+        r"worker process was killed.*--workers 1", tmp_path / "text", tmp_path / "out", shard_lines=1, workers=2
+    )
 
 
 def test_a_kill_between_trees_and_summary_is_repaired(source, tmp_path):
     run(source, tmp_path / "whole")
-    steps = parse_file(source, tmp_path / "cut", FlatParser(), shard_lines=4, workers=1)
-    [next(steps) for _ in range(9)]
-    steps.close()
+    interrupt(source, tmp_path / "cut", 9)
     (tmp_path / "cut").write_text("half")
     run(source, tmp_path / "cut")
     assert everything(tmp_path, "whole") == everything(tmp_path, "cut")
@@ -240,32 +248,25 @@ def test_a_finished_file_is_not_made_again(source, tmp_path):
 def test_a_file_of_another_parser_another_text_or_another_program_is_overwritten_on_request_only(source, tmp_path):
     target = tmp_path / "a"
     run(source, target)
-    with pytest.raises(SynmtError, match=r"a: was made by another parser.*--overwrite"):
-        run(source, target, FlatParser("other"))
+    assert_refused(r"a: was made by another parser.*--overwrite", source, target, FlatParser("other"))
     run(source, target, FlatParser("other"), overwrite=True)
     assert read_summary(target).parser["name"] == "other"
     source.write_text("something else\n")
-    with pytest.raises(SynmtError, match=r"made from another text"):
-        run(source, target, FlatParser("other"))
+    assert_refused(r"made from another text", source, target, FlatParser("other"))
     run(source, target, FlatParser("other"), overwrite=True)
     assert not (tmp_path / "a.failures.jsonl").exists()
     target.write_text("changed")
-    with pytest.raises(SynmtError, match=r"was changed after `synmt parse` made it"):
-        run(source, target, FlatParser("other"))
+    assert_refused(r"was changed after `synmt parse` made it", source, target, FlatParser("other"))
     (tmp_path / "mine").write_text("precious")
-    with pytest.raises(SynmtError, match=r"is not a finished file of `synmt parse`"):
-        run(source, tmp_path / "mine")
+    assert_refused(r"is not a finished file of `synmt parse`", source, tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
 
 
 def test_shards_of_two_parsers_are_never_mixed(source, tmp_path):
-    steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
-    next(steps)
-    steps.close()
-    with pytest.raises(SynmtError, match=r"a.parts: contains trees of another parser.*--overwrite"):
-        run(source, tmp_path / "a", FlatParser("other"))
-    states = [step.state for step in run(source, tmp_path / "a", FlatParser("other"), overwrite=True)]
-    assert "kept" not in states
+    interrupt(source, tmp_path / "a", 1)
+    other = FlatParser("other")
+    assert_refused(r"a.parts: contains trees of another parser.*--overwrite", source, tmp_path / "a", other)
+    assert "kept" not in [step.state for step in run(source, tmp_path / "a", other, overwrite=True)]
 
 
 def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
@@ -279,8 +280,7 @@ def test_a_parser_that_finished_no_shard_does_not_block_another_one(tmp_path):
 def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
     steps = parse_file(source, tmp_path / "a", FlatParser(), shard_lines=4, workers=1)
     next(steps)
-    with pytest.raises(SynmtError, match=r"another process is writing"):
-        run(source, tmp_path / "a")
+    assert_refused(r"another process is writing", source, tmp_path / "a")
     assert list(steps)[-1].state == "finished"
 
 
@@ -291,8 +291,7 @@ def test_a_text_is_not_overwritten_by_its_trees(source):
 
 def test_a_text_that_is_not_utf8_is_named_by_line_and_finished_shards_stay(tmp_path):
     (tmp_path / "text").write_bytes(b"a\nb\nc\nd\n\xff\n")
-    with pytest.raises(SynmtError, match=r"text: line 5 is not UTF-8"):
-        run(tmp_path / "text", tmp_path / "out", shard_lines=1)
+    assert_refused(r"text: line 5 is not UTF-8", tmp_path / "text", tmp_path / "out", shard_lines=1)
     assert (tmp_path / "out.parts" / "000002.json").exists()
     assert not (tmp_path / "out").exists()
 
@@ -305,8 +304,7 @@ def test_an_empty_text_gives_an_empty_file(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_a_message(source):
-    with pytest.raises(SynmtError, match=r"cannot write"):
-        run(source, "/proc/none/out")
+    assert_refused(r"cannot write", source, "/proc/none/out")
 
 
 def test_a_stream_gives_the_first_tree_before_the_last_line_comes():

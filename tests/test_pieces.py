@@ -1,9 +1,8 @@
-"""Pieces: cutting and joining text, the word of each piece, words without a piece, learning a vocabulary."""
+"""Pieces: cutting and joining text, the word of each piece, learning a vocabulary."""
 
 import gzip
 import itertools
 import pickle
-import random
 import re
 import sys
 
@@ -28,42 +27,11 @@ from synmt.data.vocabulary_training import sample_lines, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Parse
 
-NAMES = [
-    "monkey",
-    "banana",
-    "apple",
-    "tree",
-    "girl",
-    "boy",
-    "river",
-    "stone",
-    "bird",
-    "house",
-    "garden",
-    "letter",
-    "window",
-    "farmer",
-    "teacher",
-]
-VERBS = [
-    "eats",
-    "sees",
-    "takes",
-    "likes",
-    "finds",
-    "wants",
-    "throws",
-    "washes",
-    "counts",
-    "paints",
-    "brings",
-    "carries",
-]
-LINES = [
-    f"The {a} {verb} a {b}." for a, verb, b in itertools.product(NAMES, VERBS, NAMES) if (a < b) == (len(verb) > 4)
-]
+NAMES = "monkey banana apple tree girl boy river stone bird house garden letter window farmer teacher"
+VERBS = "eats sees takes likes finds wants throws washes counts paints brings carries"
+SENTENCES = itertools.product(NAMES.split(), VERBS.split(), NAMES.split())
+LINES = [f"The {a} {verb} a {b}." for a, verb, b in SENTENCES if (a < b) == (len(verb) > 4)]
 
 ODD_TEXTS = [
     "The monkey eats a banana.",
@@ -85,16 +53,18 @@ def vocabulary(**settings) -> Vocabulary:
     return train_vocabulary(LINES, VocabularyRecipe(**{"size": 400, **settings}))
 
 
-@pytest.fixture(scope="module", params=["bpe", "unigram", "identity", "no bytes", "word"])
+KINDS = {
+    "bpe": {},
+    "unigram": {"kind": "unigram"},
+    "identity": {"normalization": "identity"},
+    "no bytes": {"byte_fallback": False, "size": 150},
+    "word": {"kind": "word"},
+}
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
 def any_vocabulary(request) -> Vocabulary:
-    settings = {
-        "bpe": {},
-        "unigram": {"kind": "unigram"},
-        "identity": {"normalization": "identity"},
-        "no bytes": {"byte_fallback": False, "size": 150},
-        "word": {"kind": "word"},
-    }
-    return vocabulary(**settings[request.param])
+    return vocabulary(**request.param)
 
 
 def words_of(text: str) -> np.ndarray:
@@ -109,22 +79,6 @@ def words_of(text: str) -> np.ndarray:
         elif not character.isspace():
             spans.append((index, index + 1))
     return np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
-
-
-def parse_of(parents: list[int], spans=None) -> Parse:
-    count = len(parents)
-    spans = [(3 * word, 3 * word + 2) for word in range(count)] if spans is None else spans
-    relations = ["root" if parent == word else f"r{word}" for word, parent in enumerate(parents)]
-    return Parse([f"w{word}" for word in range(count)], np.array(spans), np.array(parents), relations)
-
-
-def random_tree(count: int, chance: random.Random) -> list[int]:
-    order = chance.sample(range(count), count)
-    parents = [0] * count
-    parents[order[0]] = order[0]
-    for position, word in enumerate(order[1:], start=1):
-        parents[word] = order[chance.randrange(position)]
-    return parents
 
 
 # cutting and joining
@@ -151,11 +105,8 @@ def test_bytes_bring_back_every_character():
 def test_the_ways_of_cutting_agree(any_vocabulary, text):
     ids = any_vocabulary.encode(text).ids.tolist()
     assert any_vocabulary.encode_ids(text) == ids
-    assert any_vocabulary.encode_batch([text, "The monkey", text]) == [
-        ids,
-        any_vocabulary.encode_ids("The monkey"),
-        ids,
-    ]
+    other = "The monkey"
+    assert any_vocabulary.encode_batch([text, other, text]) == [ids, any_vocabulary.encode_ids(other), ids]
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS)
@@ -202,11 +153,7 @@ def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
         # a lone blank belongs to the word that follows: "a" "▁" "b"
         ([(0, 1), (1, 2), (2, 3)], [(0, 1), (2, 3)], [0, 1, 1]),
         # four bytes of the character at 2
-        (
-            [(0, 1), (1, 2), (2, 2), (2, 2), (2, 2), (2, 3), (3, 5)],
-            [(0, 1), (2, 3), (4, 5)],
-            [0, 1, 1, 1, 1, 1, 2],
-        ),
+        ([(0, 1), (1, 2), *[(2, 2)] * 3, (2, 3), (3, 5)], [(0, 1), (2, 3), (4, 5)], [0, *[1] * 5, 2]),
         # do|n't cut as ▁don ' t: the first word of a piece has it
         ([(0, 3), (3, 4), (4, 5)], [(0, 2), (2, 5)], [0, 1, 1]),
         # text after the last word
@@ -219,25 +166,17 @@ def test_a_piece_belongs_to_the_word_of_its_first_character(spans, words, expect
 
 
 def test_a_piece_straddles_where_it_has_characters_of_two_words():
-    spans, words = (
-        np.array([(0, 3), (3, 4), (4, 6), (6, 6), (6, 7)]),
-        np.array([(0, 2), (2, 4), (5, 6), (6, 7)]),
-    )
+    spans = np.array([(0, 3), (3, 4), (4, 6), (6, 6), (6, 7)])
+    words = np.array([(0, 2), (2, 4), (5, 6), (6, 7)])
     assert straddles(spans, words).tolist() == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize("text", ODD_TEXTS)
-def test_every_piece_has_an_owner_and_owners_never_go_back(any_vocabulary, text):
+def test_every_piece_is_owned_by_the_first_word_in_it_and_owners_never_go_back(any_vocabulary, text):
     spans, words = any_vocabulary.encode(text).spans, words_of(text)
     owners = word_of(spans, words)
     assert (owners >= 0).all()
     assert (np.diff(owners) >= 0).all()
-
-
-@pytest.mark.parametrize("text", ODD_TEXTS)
-def test_a_word_in_a_piece_of_its_own_owns_it(any_vocabulary, text):
-    spans, words = any_vocabulary.encode(text).spans, words_of(text)
-    owners = word_of(spans, words)
     for (start, end), owner in zip(spans.tolist(), owners.tolist(), strict=True):
         touched = [w for w, (first, last) in enumerate(words.tolist()) if first < end and start < last]
         assert not touched or owner == touched[0]
@@ -254,86 +193,6 @@ def cutter_words(text: str) -> tuple[list[int], list[int]]:
     cut = vocabulary().encode(text)
     words = np.array([match.span() for match in re.finditer(r"\S+", text)])
     return cut.ids.tolist(), word_of(cut.spans, words).tolist()
-
-
-# words without a piece
-
-
-def test_a_word_that_shares_a_piece_passes_its_arcs_on():
-    # cannot|, parents: can <- go, not <- go, go root; the piece ▁cannot has both words
-    parse = parse_of([2, 2, 2], [(0, 3), (3, 6), (7, 9)])
-    spans = np.array([(0, 6), (6, 9)])
-    merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
-    assert merged.words == ["w0", "w2"]
-    assert merged.parents.tolist() == [1, 1]
-    assert owners.tolist() == [0, 1]
-
-
-def test_a_child_that_takes_in_its_parent_takes_its_parents_place():
-    # w1 is the root and has no piece; w0, its child, shares one with it and becomes the root; w2 follows
-    parse = parse_of([1, 1, 1], [(0, 3), (3, 6), (7, 9)])
-    spans = np.array([(0, 6), (6, 9)])
-    merged, _ = merge_unowned(parse, spans, word_of(spans, parse.spans))
-    assert merged.parents.tolist() == [0, 0]
-    assert merged.relations == ["root", "r2"]
-
-
-def test_a_grandchild_that_takes_in_its_grandparent_takes_its_place():
-    # 2 -> 1 -> 0 -> 3 (root); 1 owns the piece that it shares with 2 (unowned), 2's child 0 stays below
-    parse = parse_of([3, 0, 1, 3], [(6, 9), (0, 2), (2, 4), (12, 14)])
-    spans = np.array([(0, 3), (3, 4), (5, 9), (11, 14)])
-    owners = np.array([1, 1, 0, 3])
-    merged, owners = merge_unowned(parse, spans, owners)
-    assert merged.words == ["w0", "w1", "w3"]
-    assert merged.parents.tolist() == [2, 0, 2]
-    assert owners.tolist() == [1, 1, 0, 2]
-
-
-def test_a_word_whose_characters_are_lost_gives_its_children_to_its_parent():
-    # "a \u200b b": w1 has no piece; w0 hangs on w1, w1 on w2
-    parse = parse_of([1, 2, 2], [(0, 1), (2, 3), (4, 5)])
-    spans = np.array([(0, 1), (3, 5)])
-    merged, owners = merge_unowned(parse, spans, word_of(spans, parse.spans))
-    assert merged.parents.tolist() == [1, 1]
-    assert owners.tolist() == [0, 1]
-
-
-def test_a_lost_root_is_replaced_by_its_first_child():
-    parse = parse_of([1, 1, 1], [(0, 1), (2, 3), (4, 5)])
-    spans = np.array([(0, 1), (3, 5)])
-    assert merge_unowned(parse, spans, word_of(spans, parse.spans))[0].parents.tolist() == [0, 0]
-
-
-def test_a_tree_whose_words_all_own_pieces_is_the_same_object():
-    parse = parse_of([1, 1])
-    spans = np.array([(0, 2), (2, 5)])
-    assert merge_unowned(parse, spans, word_of(spans, parse.spans))[0] is parse
-
-
-def test_merging_leaves_a_tree_in_which_every_word_owns_a_piece():
-    chance = random.Random(5)
-    for _ in range(3000):
-        count = chance.randint(1, 9)
-        lengths = [chance.randint(1, 3) for _ in range(count)]
-        ends = np.cumsum(lengths)
-        parse = parse_of(random_tree(count, chance), np.stack([ends - lengths, ends], 1))
-        cuts = sorted({0, int(ends[-1]), *chance.choices(range(ends[-1] + 1), k=chance.randint(0, 4))})
-        spans = np.array([s for s in itertools.pairwise(cuts) if chance.random() < 0.8]).reshape(-1, 2)
-        owners = word_of(spans, parse.spans)
-        merged, after = merge_unowned(parse, spans, owners)
-        assert is_tree(merged.parents)
-        assert merged.relations.count("root") == 1
-        assert merged.relations[int(np.flatnonzero(merged.parents == np.arange(len(merged)))[0])] == "root"
-        if len(spans):
-            assert set(after.tolist()) == set(range(len(merged)))
-            assert [merged.words[w] for w in after] == [parse.words[w] for w in owners]
-
-
-def test_merging_keeps_who_is_above_whom_for_words_far_from_the_merged_one():
-    # a chain 0 <- 1 <- 2 <- 3 <- 4 (root 0) in which 2 is lost: 3 hangs on 1
-    parse = parse_of([0, 0, 1, 2, 3])
-    spans = np.array([(0, 2), (2, 5), (8, 11), (11, 14)])
-    assert merge_unowned(parse, spans, np.array([0, 1, 3, 4]))[0].parents.tolist() == [0, 0, 1, 2]
 
 
 # learning
@@ -363,13 +222,21 @@ def test_a_vocabulary_has_the_size_that_was_asked_for():
     assert len(vocabulary(kind="word", size=12)) == 12
 
 
-def test_bpe_that_asks_for_too_many_pieces_is_told_the_most():
-    with pytest.raises(SynmtError, match=r"vocabulary\.size is 8000, but the text yields only \d+ pieces"):
-        train_vocabulary(LINES[:20], VocabularyRecipe(size=8000))
+@pytest.mark.parametrize(
+    ("lines", "settings", "message"),
+    [
+        (LINES, {"size": 100}, r"vocabulary\.size is 100, but characters and bytes alone need \d+"),
+        (["", "  "], {}, "empty text"),
+    ],
+    ids=["fewer pieces than characters", "no text"],
+)
+def test_a_vocabulary_that_cannot_be_learned_is_an_error(lines, settings, message):
+    with pytest.raises(SynmtError, match=message):
+        train_vocabulary(lines, VocabularyRecipe(**settings))
 
 
-def test_the_most_that_bpe_names_works():
-    with pytest.raises(SynmtError) as caught:
+def test_bpe_that_asks_for_too_many_pieces_is_told_the_most_and_that_works():
+    with pytest.raises(SynmtError, match=r"vocabulary\.size is 8000, but the text yields only \d+ pieces") as caught:
         train_vocabulary(LINES[:20], VocabularyRecipe(size=8000))
     most = int(caught.value.do.split("vocabulary.size=")[1].split()[0])
     assert len(train_vocabulary(LINES[:20], VocabularyRecipe(size=most))) == most
@@ -377,16 +244,6 @@ def test_the_most_that_bpe_names_works():
 
 def test_unigram_takes_what_there_is():
     assert 260 < len(train_vocabulary(LINES[:20], VocabularyRecipe(size=8000, kind="unigram"))) < 8000
-
-
-def test_a_size_below_the_characters_is_told_the_least():
-    with pytest.raises(SynmtError, match=r"vocabulary\.size is 100, but characters and bytes alone need \d+"):
-        train_vocabulary(LINES, VocabularyRecipe(size=100))
-
-
-def test_no_text_teaches_nothing():
-    with pytest.raises(SynmtError, match="empty text"):
-        train_vocabulary(["", "  "], VocabularyRecipe())
 
 
 def test_rare_words_are_unknown():
@@ -457,15 +314,15 @@ def test_punctuation_is_all_punctuation_and_symbols(text, expected):
     assert is_punctuation(text) == expected
 
 
-def test_the_pieces_of_punctuation_are_found_with_and_without_a_blank_before_them():
-    words = Words(["the", ".", "▁,", "<0x0A>", "--", "▁a"])
-    assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == [".", "▁,", "--"]
-
-
-def test_punctuation_that_is_spelled_in_bytes_or_after_a_lone_blank_is_found():
-    words = Words(["<0x3F>", "<0x41>", "<0xC3>", "▁"])
-    assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == ["<0x3F>", "▁"]
-
-
-def test_specials_are_no_punctuation():
-    assert punctuation_pieces(Words([])) == []
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (["the", ".", "▁,", "<0x0A>", "--", "▁a"], [".", "▁,", "--"]),
+        (["<0x3F>", "<0x41>", "<0xC3>", "▁"], ["<0x3F>", "▁"]),
+        ([], []),
+    ],
+    ids=["with and without a blank before them", "spelled in bytes or after a lone blank", "no specials"],
+)
+def test_the_pieces_of_punctuation_are_found(pieces, expected):
+    words = Words(pieces)
+    assert [words.pieces([number])[0] for number in punctuation_pieces(words)] == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
-from synmt.recipe.load import check_recipe, dump_yaml, load_recipe, load_yaml, parse_yaml_value, recipe_values
+from synmt.recipe.load import check_recipe, dump_yaml, load_recipe, parse_yaml_value, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.training.tree_requirements import tree_requirements
 

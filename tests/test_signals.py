@@ -6,10 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from small import MONKEY, MONKEY_WORD_OF, random_tree
+from small import MONKEY, MONKEY_WORD_OF, random_pieces, random_tree, slow_distances
 
 from synmt.errors import UsageError
-from synmt.syntax.conllu import read_conllu
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN
 from synmt.syntax.signals import (
@@ -27,7 +26,6 @@ from synmt.syntax.signals import (
     word_middles,
 )
 
-BANKS = ["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"]
 NAMES = ("nsubj", "det", "nsubj:pass", "root")
 ALL = [PARENT_MIDDLE, PARENT_FIRST, PARENT_CHAIN, WORD, DISTANCE, relation_signal(NAMES)]
 # ▁The ▁mon key ▁eats ▁a ▁ban ana </s>
@@ -39,23 +37,20 @@ def pieces_of(word, word_of):
     return [position for position, owner in enumerate(word_of) if owner == word]
 
 
+def parents_pieces(parse, word_of):
+    """Loop over pieces: the pieces of the parent; specials themselves."""
+    return [
+        [position] if word < 0 else pieces_of(parse.parents[word], word_of) for position, word in enumerate(word_of)
+    ]
+
+
 def slow_parent_middle(parse, word_of):
-    """Loop over pieces: the mean of the first and the last position of the parent's pieces."""
-    result = []
-    for position, word in enumerate(word_of):
-        if word < 0:
-            result.append(float(position))
-            continue
-        theirs = pieces_of(parse.parents[word], word_of)
-        result.append((theirs[0] + theirs[-1]) / 2)
-    return result
+    """Take the mean of the first and the last position of the parent's pieces."""
+    return [(pieces[0] + pieces[-1]) / 2 for pieces in parents_pieces(parse, word_of)]
 
 
 def slow_parent_first(parse, word_of):
-    """The first piece of the parent; specials themselves."""
-    return [
-        position if word < 0 else pieces_of(parse.parents[word], word_of)[0] for position, word in enumerate(word_of)
-    ]
+    return [pieces[0] for pieces in parents_pieces(parse, word_of)]
 
 
 def slow_parent_chain(parse, word_of):
@@ -71,22 +66,11 @@ def slow_parent_chain(parse, word_of):
 
 
 def slow_distance(parse, word_of):
-    """Walk up from both words until the walks meet."""
-
-    def steps(one, other):
-        ways = []
-        for word in (one, other):
-            way = [word]
-            while parse.parents[way[-1]] != way[-1]:
-                way.append(parse.parents[way[-1]])
-            ways.append(way)
-        meeting = next(word for word in ways[0] if word in ways[1])
-        return ways[0].index(meeting) + ways[1].index(meeting)
-
-    words = range(len(parse))
-    far = 1 + max((steps(one, other) for one in words for other in words), default=0)
+    """Count the steps from word to word; a special is 1 farther from all than the farthest words, 0 from itself."""
+    steps = slow_distances(parse.parents)
+    far = 1 + max((max(row) for row in steps), default=0)
     return [
-        [0 if i == j else far if min(one, other) < 0 else steps(one, other) for j, other in enumerate(word_of)]
+        [0 if i == j else far if min(one, other) < 0 else steps[one][other] for j, other in enumerate(word_of)]
         for i, one in enumerate(word_of)
     ]
 
@@ -110,15 +94,6 @@ SLOW = {
     "distance": slow_distance,
     relation_signal(NAMES).name: lambda parse, word_of: slow_relation(parse, word_of, NAMES),
 }
-
-
-def random_pieces(words, random):
-    """Give words one to four pieces each, with specials before, between and after them."""
-    word_of = np.repeat(np.arange(words), random.integers(1, 5, words))
-    # between two words: a piece without a word is never inside one
-    gaps = np.flatnonzero(np.diff(word_of)) + 1
-    word_of = np.insert(word_of, random.choice(gaps, min(2, len(gaps)), replace=False), -1)
-    return np.concatenate(([-1], word_of, [-1, -1]))
 
 
 def letters_of(parse, random):
@@ -263,12 +238,10 @@ def test_a_signal_leaves_its_input_alone_and_survives_pickling(signal):
 # gold trees
 
 
-@pytest.fixture(scope="module", params=BANKS)
-def bank(request, data_folder):
+@pytest.fixture(scope="module")
+def bank(treebank):
     random = np.random.default_rng(1)
-    parses = [parse for _, parse in read_conllu(data_folder / "ud" / f"{request.param}.conllu.gz")]
-    assert len(parses) > 700
-    return [(parse, letters_of(parse, random)) for parse in parses]
+    return [(parse, letters_of(parse, random)) for parse in treebank]
 
 
 @pytest.mark.parametrize("signal", ALL, ids=lambda signal: signal.name)
@@ -325,7 +298,6 @@ def test_pieces_have_the_relation_of_their_word(bank):
     signal = relation_signal()
     for parse, word_of in bank:
         numbers = signal.compute(parse, word_of)
-        assert [KNOWN[number - 1] for number in numbers[:-1]] == [
-            parse.relations[w].split(":")[0] for w in word_of[:-1]
-        ]
+        expected = [parse.relations[word].split(":")[0] for word in word_of[:-1]]
+        assert [KNOWN[number - 1] for number in numbers[:-1]] == expected
         assert numbers[-1] == 0
