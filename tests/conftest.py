@@ -60,7 +60,6 @@ def data_folder() -> Path:
     return folder
 
 
-<<<<<<< HEAD
 @pytest.fixture(scope="session")
 def nc11(data_folder: Path) -> Callable[[str], Path]:
     """Find the files of the PASCAL paper's systems and their test set, by the name before `.test.gz`."""
@@ -68,7 +67,8 @@ def nc11(data_folder: Path) -> Callable[[str], Path]:
     if not folder.is_dir():
         pytest.skip(f"needs {folder}")
     return lambda name: folder / f"{name}.test.gz"
-=======
+
+
 @pytest.fixture(scope="module", params=["en_ewt-ud-dev", "en_ewt-ud-test", "de_gsd-ud-dev"])
 def treebank(request: pytest.FixtureRequest, data_folder: Path) -> list[object]:
     """Read the gold trees of a treebank."""
@@ -77,7 +77,6 @@ def treebank(request: pytest.FixtureRequest, data_folder: Path) -> list[object]:
     parses = [parse for _, parse in read_conllu(data_folder / "ud" / f"{request.param}.conllu.gz")]
     assert len(parses) > 700
     return parses
->>>>>>> s-sc
 
 
 @pytest.fixture

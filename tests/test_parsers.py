@@ -15,12 +15,7 @@ from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
-<<<<<<< HEAD
 from synmt.parsing.stanza_internals import cheapest_first, greedy_tree
-from synmt.syntax.trees import depths
-=======
-from synmt.parsing.single_root import cheapest_first, greedy_tree
->>>>>>> s-sc
 
 LINES = [
     "The monkey eats a banana.",

@@ -75,11 +75,7 @@ def test_every_tree_of_few_words_has_the_ancestors_and_distances_of_the_loops(wo
 
 @pytest.mark.parametrize("parents", CHAINS_AND_STARS.values(), ids=CHAINS_AND_STARS)
 def test_distances_of_chains_and_stars_equal_the_loop(parents):
-<<<<<<< HEAD
     check(parents)
-=======
-    assert tree_distances(parents).tolist() == slow_distances(parents)
->>>>>>> s-sc
 
 
 @pytest.mark.parametrize("words", [*range(1, 61, 4), 16, 32, 64])
@@ -111,16 +107,8 @@ def test_brackets_have_children_in_the_order_of_their_words():
     assert linearise(MONKEY) == "(root (nsubj (det ) ) (obj (det ) ) )"
     assert linearise(parse_of([], [])) == ""
     assert linearise(parse_of([0], ["root"])) == "(root )"
-<<<<<<< HEAD
     children = parse_of([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"])
     assert linearise(children) == "(root (a ) (nmod:poss (c ) ) (e ) )"
-=======
-
-
-def test_children_are_in_the_order_of_their_words():
-    parse = parse_of([3, 3, 1, 3, 3], ["a", "nmod:poss", "c", "root", "e"])
-    assert linearise(parse) == "(root (a ) (nmod:poss (c ) ) (e ) )"
->>>>>>> s-sc
 
 
 @pytest.mark.parametrize("words", [1, 2, 7, 30])
