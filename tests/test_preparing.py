@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import snapshot
 
 from synmt.data import annotate as annotating
 from synmt.data import encoding
@@ -48,6 +49,11 @@ CHAIN = {"parser": "chain"}
 def small_shards(monkeypatch):
     for module in (encoding, annotating):
         monkeypatch.setattr(module, "SHARD_LINES", 4)
+
+
+@pytest.fixture
+def corpus(tmp_path) -> Corpus:
+    return corpus_of(tmp_path / "text")
 
 
 def recipe_of(**sections) -> Recipe:
@@ -110,10 +116,6 @@ def annotated(tmp_path: Path, train=PAIRS, valid=VALID, **sections) -> tuple[Pre
 
 def rows_of(split: Split) -> list[Example]:
     return split.rows(range(len(split)))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 # filters
@@ -298,15 +300,14 @@ def test_counts_add_up(tmp_path, shards, request):
 def test_the_folder_does_not_say_where_or_when_it_was_made(tmp_path):
     first = prepared(tmp_path / "here")
     second = prepared(tmp_path / "there" / "deeper", corpus_of(tmp_path / "elsewhere" / "text"))
-    assert contents(first.folder) == contents(second.folder)
-    assert str(tmp_path).encode() not in b"".join(contents(first.folder).values())
+    assert snapshot(first.folder) == snapshot(second.folder)
+    assert str(tmp_path).encode() not in b"".join(snapshot(first.folder).values())
 
 
 # trees
 
 
-def test_trees_stand_beside_their_rows(tmp_path, small_shards):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_stand_beside_their_rows(tmp_path, corpus, small_shards):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
     parser = describe_files(parses)
@@ -334,8 +335,7 @@ def test_trees_of_a_cut_side_have_no_words_behind_the_cut(tmp_path):
     assert row.trees["source"].parse.parents.tolist() == [0, 0, 1]
 
 
-def test_trees_of_the_target_side(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_of_the_target_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     backwards = (SplitFiles(source=files.target, target=files.source) for files in (corpus.train, corpus.valid))
     parses = trees_for(Corpus("x", "de", "en", *backwards, {}), tmp_path)
@@ -345,15 +345,14 @@ def test_trees_of_the_target_side(tmp_path):
     assert len(row.trees["target"].parse) == 6
 
 
-def test_annotations_of_several_parsers_live_side_by_side(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_annotations_of_several_parsers_live_side_by_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
-    before = contents(data.folder)
+    before = snapshot(data.folder)
     for parser in ({"parser": "a"}, {"parser": "b"}):
         list(annotate(data.folder, corpus, parses, parser=parser))
     assert len(data.annotations()) == 2
-    assert {name: content for name, content in contents(data.folder).items() if name in before} == before
+    assert {name: content for name, content in snapshot(data.folder).items() if name in before} == before
 
 
 def test_what_is_counted_of_trees(tmp_path):
@@ -408,7 +407,7 @@ own.annotated(Path(sys.argv[1]))
 
 
 def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
-    whole = contents(annotated(tmp_path / "whole")[0].folder)
+    whole = snapshot(annotated(tmp_path / "whole")[0].folder)
     names = [name for name in whole if not name.endswith("lock")]
     # kept, vocabulary, 3 + 1 shards, corpus; 3 + 1 shards of trees, annotation
     assert len(names) == 12
@@ -418,18 +417,16 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
         paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
         killed = subprocess.run(command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True)
         assert killed.returncode == -9, killed.stderr
-        assert contents(folder / "prepared") != whole
-        assert contents(annotated(folder)[0].folder) == whole
+        assert snapshot(folder / "prepared") != whole
+        assert snapshot(annotated(folder)[0].folder) == whole
 
 
-def test_a_finished_corpus_is_not_made_again(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_a_finished_corpus_is_not_made_again(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     assert list(prepare(recipe_of(), corpus, data.folder)) == []
 
 
-def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corpus):
     name = prepared_folder(tmp_path, recipe_of(), corpus)
     assert name.name.startswith("text-en-de-")
     assert prepared_folder(tmp_path, recipe_of(training={"max_steps": 3}, name="other"), corpus) == name
@@ -456,8 +453,7 @@ def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monke
 TOO_LONG = [pair for pair in PAIRS if len(pair[0].split()) in (0, 5, 10)]
 
 
-def test_sides_of_different_length_are_told_with_both_counts(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
     corpus.train.target.write_text("nur eine\n")
     corpus.valid.source.write_text("one\ntwo\n")
     with pytest.raises(SynmtError) as caught:
@@ -482,8 +478,7 @@ def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path, texts, filters, me
     assert not is_complete(tmp_path / "prepared")
 
 
-def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
     corpus.train.source.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n")
     with pytest.raises(SynmtError, match=r"train\.en: line 9 is not UTF-8"):
         list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
@@ -532,8 +527,7 @@ def test_parses_that_are_not_there_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["too many", "too few"])
-def test_trees_for_other_lines_are_refused_each_time(tmp_path, change, small_shards):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, change, small_shards):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
     extra = format_conllu(tree_of("One more."), "One more.", 99)
@@ -545,16 +539,14 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, change, small_sha
     assert data.annotations() == {}
 
 
-def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     corpus = corpus_of(tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS])
     with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
         list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
 
 
-def test_two_processes_do_not_write_the_same_corpus(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus):
     first = prepare(recipe_of(), corpus, tmp_path / "prepared")
     next(first)
     with pytest.raises(SynmtError, match="another process is writing this corpus"):
