@@ -57,15 +57,9 @@ def corpus(tmp_path) -> Corpus:
 
 
 def recipe_of(**sections) -> Recipe:
-    given = {
-        "name": "small",
-        "source": "en",
-        "target": "de",
-        "corpus": {"name": "controlled"},
-        "vocabulary": {"size": 600, "kind": "unigram"},
-        "model": {"embeddings": "separate"},
-    }
-    return check_recipe({**given, **sections}, where="test")
+    corpus = {"name": "small", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    own = {"vocabulary": {"size": 600, "kind": "unigram"}, "model": {"embeddings": "separate"}}
+    return check_recipe(corpus | own | sections, where="test")
 
 
 def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:

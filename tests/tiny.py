@@ -95,7 +95,11 @@ def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -
     os.chdir(cwd or before)
     try:
         with patch.multiple(sys, **standard), contextlib.redirect_stderr(streams[2]):
-            code = _exit_code()
+            code = 0
+            try:
+                main()
+            except SystemExit as leaving:
+                code = int(leaving.code or 0)
     finally:
         os.chdir(before)
     for stream in streams:
@@ -135,11 +139,3 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 def environment(**more: str) -> dict[str, str]:
     """Let a process that a test starts find the package."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
-
-
-def _exit_code() -> int:
-    try:
-        main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
