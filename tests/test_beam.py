@@ -4,8 +4,8 @@ import math
 
 import pytest
 import torch
-from searching import alone, assert_found, enumerate_all, keep_pieces, members_of, next_logs, plain_search, run, sharp
-from small import random_batch, small_model
+from searching import allowed, assert_found, enumerate_all, keep_pieces, members_of, next_logs, plain_search, run, sharp
+from small import PIECES, random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam
@@ -21,8 +21,9 @@ LATENT = {"name": "latent_tree", "attention": "separate"}
 
 def forced(model, batch, row, pieces):
     """Compute the log-probability of pieces and EOS, all positions at once."""
+    [member] = members_of(batch, model, row=row)
     with torch.no_grad():
-        memory, _ = model.remember(*alone(batch, row))
+        memory, _ = model.remember(member.source, member.signals)
         states = model.decode(memory, torch.tensor([[BOS, *pieces]]))[0]
         logs = (states @ model.output_weight.T).log_softmax(-1)
     return sum(logs[place, piece].item() for place, piece in enumerate([*pieces, EOS]))
@@ -103,21 +104,11 @@ def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(syste
 def test_a_beam_of_one_takes_the_most_probable_piece_each_time():
     model = sharp(seed=2)
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
-    hypotheses = found(model, batch, 10, beam_size=1)
-    for row in range(4):
-        source, _ = alone(batch, row)
-        with torch.no_grad():
-            memory, _ = model.remember(source, {})
-            pieces = [BOS]
-            while len(pieces) < 10:
-                logits = model.decode(memory, torch.tensor([pieces]))[0, -1] @ model.output_weight.T
-                logits[[PAD, UNK, BOS]] = -math.inf
-                if len(pieces) == 1:
-                    logits[EOS] = -math.inf
-                pieces.append(int(logits.argmax()))
-                if pieces[-1] == EOS:
-                    break
-        assert hypotheses[row][0].ids == [piece for piece in pieces[1:] if piece != EOS]
+    for row, [best] in enumerate(found(model, batch, 10, beam_size=1)):
+        logs, pieces = next_logs(members_of(batch, model, row=row)), ()
+        while len(pieces) < 9 and EOS not in pieces:
+            pieces += (max(allowed(pieces, PIECES, 0, ()), key=logs(pieces).__getitem__),)
+        assert best.ids == [piece for piece in pieces if piece != EOS]
 
 
 @pytest.mark.parametrize("system", ["post", "latent trees"])

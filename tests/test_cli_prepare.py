@@ -21,18 +21,15 @@ def recipe(tmp_path, monkeypatch):
         for language, lines in texts.items():
             (tmp_path / "text" / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
     path = tmp_path / "small.yaml"
-    path.write_text(
-        "source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n", encoding="utf-8"
-    )
+    path.write_text("source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n")
     return path
 
 
 def rows(*words: str) -> str:
     """Write a sentence as CoNLL-U."""
-    fields = [word.split() for word in words]
-    lines = (
-        f"{n}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t_\n" for n, (form, head, relation) in enumerate(fields, 1)
-    )
+    lines = []
+    for number, (form, parent, relation) in enumerate(map(str.split, words), start=1):
+        lines.append(f"{number}\t{form}\t_\tX\t_\t_\t{parent}\t{relation}\t_\t_\n")
     return "".join(lines) + "\n"
 
 

@@ -114,7 +114,6 @@ def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
     with subprocess.Popen(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
-        assert process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -125,8 +124,6 @@ def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
     (tmp_path / "text").write_text("A dog.\n" * 40)
     command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "text"], subprocess.PIPE
     with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         process.stdout.close()
         errors = process.stderr.read()
     assert errors == b""
