@@ -42,6 +42,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def offline() -> Iterator[None]:
+    """Turn the network off."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_OFFLINE", "1")
+        yield
+
+
 @pytest.fixture
 def show_remarks(caplog: pytest.LogCaptureFixture) -> None:
     """Let `caplog` collect what a command shows on stderr, remarks included."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import product
 from typing import Any
 
+import pytest
 import torch
 from small import small_model
 from torch import Tensor
@@ -63,6 +65,26 @@ def alone(batch: Batch, row: int) -> tuple[Sequences, dict[str, Tensor]]:
 def run(members: Sequence[Member], options: SearchOptions, limit: int, **more: Any) -> list[list[Hypothesis]]:
     """Search with one limit for all sentences."""
     return search(members, options, limits=torch.full((len(members[0].source.ids),), limit), **more)
+
+
+def ids_of(found: Sequence[Sequence[Hypothesis]]) -> list[list[list[int]]]:
+    """Take the pieces of every translation of every sentence."""
+    return [[one.ids for one in hypotheses] for hypotheses in found]
+
+
+def assert_found(hypotheses: Sequence[Hypothesis], expected: Sequence[Ended]) -> None:
+    """Compare what a search has found for a sentence with what it should find, in order."""
+    assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
+    assert [one.log_probability for one in hypotheses] == pytest.approx([log for _, log, _ in expected], abs=1e-4)
+    assert [one.score for one in hypotheses] == pytest.approx([score for score, *_ in expected], abs=1e-4)
+
+
+def enumerate_all(logs: NextLogs, alpha: float = 0.6, prefix: Sequence[int] = ()) -> list[Ended]:
+    """Rank all translations of one to three of the pieces 4, 5 and 6: 3 + 9 + 27."""
+    outputs = (ids for count in (1, 2, 3) for ids in product([4, 5, 6], repeat=count))
+    values = {ids: log_probability(logs, ids) for ids in outputs if ids[: len(prefix)] == (*prefix,)}
+    ranked = [(value / length_penalty(len(ids) + 1, alpha), value, ids) for ids, value in values.items()]
+    return sorted(ranked, reverse=True)
 
 
 def next_logs(members: Sequence[Member]) -> NextLogs:
@@ -126,9 +148,7 @@ def plain_search(logs: NextLogs, options: SearchOptions, limit: int, prefix: Seq
             chosen.update(piece for *_, piece in going)
             live[group] = [(value, (*pieces, piece)) for _, value, pieces, piece in going]
             scores = sorted((score for score, *_ in ended[group]), reverse=True)
-            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(
-                limit, options.length_penalty
-            )
+            bound = max((value for value, _ in live[group]), default=-1e9) / length_penalty(limit, alpha)
             if len(scores) >= size or (len(scores) >= keep and bound <= scores[keep - 1]):
                 live[group] = []
     distinct = {

@@ -19,7 +19,7 @@ from synmt.model.placement import PlacedVariant, option_defaults
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Place, Variant
 from synmt.recipe.load import check_recipe
-from synmt.recipe.schema import ModelRecipe
+from synmt.recipe.schema import ModelRecipe, Recipe
 from synmt.syntax.parse import Arcs, Parse
 
 PIECES = 40
@@ -38,19 +38,16 @@ MONKEY_WORD_OF = np.array([0, 1, 1, 2, 3, 4, 4])
 """▁The ▁mon key ▁eats ▁a ▁ban ana"""
 
 
+def small_recipe(**sections: Any) -> Recipe:
+    """Make a recipe from English to German with these sections."""
+    languages = {"source": "en", "target": "de"}
+    return check_recipe({"name": "small", **languages, "corpus": {"name": "controlled"}, **sections}, where="test")
+
+
 def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq2Seq:
     """Build a small model without dropout unless asked for it."""
-    recipe = check_recipe(
-        {
-            "name": "small",
-            "source": "en",
-            "target": "de",
-            "corpus": {"name": "controlled"},
-            "model": {**_size(options), "dropout": 0.0, **options},
-            "syntax": {"variants": list(variants)},
-        },
-        where="test",
-    )
+    model = {**_size(options), "dropout": 0.0, **options}
+    recipe = small_recipe(model=model, syntax={"variants": list(variants)})
     torch.manual_seed(seed)
     punctuation = {"source": PUNCTUATION, "target": PUNCTUATION}
     return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES, punctuation=punctuation)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import torch
+from small import small_recipe
 from tiny import write_lines
 
 from synmt.data.vocabulary import EOS
@@ -16,8 +17,9 @@ from synmt.model.build import build_for
 from synmt.model.weights import save_weights
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
-from synmt.recipe.load import check_recipe
 from synmt.run import Run
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.parse import flat_parse
 
 TEXT = [
     "The monkey eats a banana.",
@@ -32,6 +34,11 @@ SIZE = {"encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "feedforward_
 LSTM = {"architecture": "lstm", "encoder_layers": 2, "decoder_layers": 2, "model_dim": 32, "initial_range": 0.5}
 
 
+def flat_conllu(lines: Iterable[str]) -> str:
+    """Write flat trees of lines as CoNLL-U."""
+    return "".join(format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, 1))
+
+
 def make_run(
     folder: Path,
     *variants: dict[str, Any],
@@ -41,21 +48,14 @@ def make_run(
     **sections: Any,
 ) -> Run:
     """Write a run folder; with a parser, the compact English one is recorded; `sections` are those of its recipe."""
-    recipe = check_recipe(
-        {
-            "name": folder.name,
-            "source": "en",
-            "target": "de",
-            "corpus": {"name": "controlled"},
-            "filters": {"max_pieces": max_pieces},
-            "vocabulary": {"size": 340},
-            "model": dict(model),
-            "syntax": {"variants": list(variants)},
-            "decoding": {"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3},
-            **sections,
-        },
-        where="test",
-    )
+    own = {
+        "filters": {"max_pieces": max_pieces},
+        "vocabulary": {"size": 340},
+        "model": dict(model),
+        "syntax": {"variants": list(variants)},
+        "decoding": {"batch_size": 4, "max_length_ratio": 1.0, "max_length_extra": 3},
+    }
+    recipe = small_recipe(name=folder.name, **own | sections)
     vocabulary = train_vocabulary(TEXT, VocabularyRecipe(size=340))
     run = Run(folder)
     folder.mkdir(parents=True)

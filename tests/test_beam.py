@@ -1,19 +1,16 @@
 """The search: against enumeration, against itself in other batches, against decoding all at once."""
 
-import itertools
 import math
 
 import pytest
 import torch
-from searching import alone, keep_pieces, members_of, next_logs, plain_search, sharp
-from small import random_batch, small_model
+from searching import allowed, assert_found, enumerate_all, keep_pieces, members_of, next_logs, plain_search, run, sharp
+from small import PIECES, random_batch, small_model
 
-from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam
-from synmt.decode.beam import Continuations, continuations, search, which_end
+from synmt.decode.beam import Continuations, continuations, which_end
 from synmt.decode.constraints import length_limits
-from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
@@ -24,20 +21,17 @@ LATENT = {"name": "latent_tree", "attention": "separate"}
 
 def forced(model, batch, row, pieces):
     """Compute the log-probability of pieces and EOS, all positions at once."""
-    length = int(batch.source.mask[row].sum())
-    source = Sequences(batch.source.ids[row : row + 1, :length], batch.source.mask[row : row + 1, :length])
-    signals = {name: signal[row : row + 1, :length] for name, signal in batch.source_signals.items()}
+    [member] = members_of(batch, model, row=row)
     with torch.no_grad():
-        memory, _ = model.remember(source, signals)
+        memory, _ = model.remember(member.source, member.signals)
         states = model.decode(memory, torch.tensor([[BOS, *pieces]]))[0]
         logs = (states @ model.output_weight.T).log_softmax(-1)
     return sum(logs[place, piece].item() for place, piece in enumerate([*pieces, EOS]))
 
 
 def found(model, batch, limit, beam_size=4, alpha=0.6, n_best=1):
-    limits = torch.full((len(batch.source.ids),), limit)
     options = SearchOptions(beam_size=beam_size, length_penalty=alpha, n_best=n_best)
-    return search([Member(model, batch.source, batch.source_signals)], options, limits=limits)
+    return run(members_of(batch, model), options, limit)
 
 
 @pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
@@ -61,20 +55,11 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
 def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, seed, alpha):
-    # three ordinary pieces, at most three of them and EOS: 3 + 9 + 27 translations
     model = sharp(seed=seed, architecture=architecture)
-    ordinary = [4, 5, 6]
     keep_pieces(model, 7)
     _, batch = random_batch(model, [3, 5], seed)
-    outputs = [list(ids) for count in (1, 2, 3) for ids in itertools.product(ordinary, repeat=count)]
     for row, hypotheses in enumerate(found(model, batch, 4, beam_size=60, alpha=alpha, n_best=60)):
-        values = {tuple(ids): forced(model, batch, row, ids) for ids in outputs}
-        ranked = sorted(outputs, key=lambda ids: -values[tuple(ids)] / length_penalty(len(ids) + 1, alpha))
-        assert [one.ids for one in hypotheses] == ranked
-        for one in hypotheses:
-            expected = values[tuple(one.ids)]
-            assert one.log_probability == pytest.approx(expected, abs=1e-4)
-            assert one.score == pytest.approx(expected / length_penalty(len(one.ids) + 1, alpha), abs=1e-4)
+        assert_found(hypotheses, enumerate_all(next_logs(members_of(batch, model, row=row)), alpha))
 
 
 SYSTEMS = {
@@ -98,9 +83,8 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
     # the lengths differ, so sentences leave at different steps
     assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
     for row in range(24):
-        source, signals = alone(batch, row)
         options = SearchOptions(beam_size=beam_size, n_best=beam_size)
-        [single] = search([Member(model, source, signals)], options, limits=torch.tensor([14]))
+        [single] = run(members_of(batch, model, row=row), options, 14)
         assert [one.ids for one in single] == [one.ids for one in together[row]]
         assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
 
@@ -120,21 +104,11 @@ def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(syste
 def test_a_beam_of_one_takes_the_most_probable_piece_each_time():
     model = sharp(seed=2)
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
-    hypotheses = found(model, batch, 10, beam_size=1)
-    for row in range(4):
-        source, _ = alone(batch, row)
-        with torch.no_grad():
-            memory, _ = model.remember(source, {})
-            pieces = [BOS]
-            while len(pieces) < 10:
-                logits = model.decode(memory, torch.tensor([pieces]))[0, -1] @ model.output_weight.T
-                logits[[PAD, UNK, BOS]] = -math.inf
-                if len(pieces) == 1:
-                    logits[EOS] = -math.inf
-                pieces.append(int(logits.argmax()))
-                if pieces[-1] == EOS:
-                    break
-        assert hypotheses[row][0].ids == [piece for piece in pieces[1:] if piece != EOS]
+    for row, [best] in enumerate(found(model, batch, 10, beam_size=1)):
+        logs, pieces = next_logs(members_of(batch, model, row=row)), ()
+        while len(pieces) < 9 and EOS not in pieces:
+            pieces += (max(allowed(pieces, PIECES, 0, ()), key=logs(pieces).__getitem__),)
+        assert best.ids == [piece for piece in pieces if piece != EOS]
 
 
 @pytest.mark.parametrize("system", ["post", "latent trees"])
@@ -144,8 +118,7 @@ def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds(system):
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     for row, hypotheses in enumerate(found(model, batch, 8, beam_size=3, n_best=3)):
         logs = next_logs(members_of(batch, model, row=row))
-        expected = plain_search(logs, SearchOptions(beam_size=3, n_best=3), 8)
-        assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
+        assert_found(hypotheses, plain_search(logs, SearchOptions(beam_size=3, n_best=3), 8))
 
 
 def test_stopping_early_never_changes_the_best_translation(monkeypatch):
@@ -177,9 +150,8 @@ def test_continuations_are_the_best_of_all_beams():
         every = [(logs[sentence, k, v].item(), k, v) for k in range(3) for v in range(EOS + 1, 9)]
         best = sorted(every, reverse=True)[:4]
         assert step.log_probabilities[sentence].tolist() == pytest.approx([value for value, *_ in best])
-        assert list(zip(step.beams[sentence].tolist(), step.pieces[sentence].tolist(), strict=True)) == [
-            (k, v) for _, k, v in best
-        ]
+        places = zip(step.beams[sentence].tolist(), step.pieces[sentence].tolist(), strict=True)
+        assert list(places) == [(k, v) for _, k, v in best]
 
 
 def _ordinary(logs):

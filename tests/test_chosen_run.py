@@ -1,13 +1,11 @@
 """Which run, and which parser of a run, a command takes, and what it says of that."""
 
 import pytest
-from small_run import PASCAL, TEXT, make_run
-from tiny import synmt
+from small_run import PASCAL, TEXT, flat_conllu, make_run
+from tiny import fail, succeed, synmt
 
 from synmt.decode.records import format_number
 from synmt.recipe.data import ParserRecipe
-from synmt.syntax.conllu import format_conllu
-from synmt.syntax.parse import flat_parse
 
 INPUT = f"{TEXT[0]}\n"
 NEEDED = ("translate", "--no-parse-cache", "--run")
@@ -25,7 +23,7 @@ def project(tmp_path_factory):
     pascal = make_run(folder / "runs/pascal", PASCAL)
     gone = make_run(folder / "runs/gone", PASCAL)
     gone.write_info(parser={**pascal.info()["parser"], "model": "/where/it/was"})
-    (folder / "flat.conllu").write_text(format_conllu(flat_parse(TEXT[0]), TEXT[0], 1))
+    (folder / "flat.conllu").write_text(flat_conllu(TEXT[:1]))
     return folder
 
 
@@ -47,20 +45,17 @@ def controlled(project, **parser):
 )
 def test_other_trees_are_refused_where_a_control_replaces_them_and_given_ones_warned_of(project, parser, said):
     run = controlled(project, **parser)
-    refused = synmt("translate", "--run", run, "--parse-override", project / "flat.conllu", text=INPUT)
-    assert (refused.returncode, refused.stdout) == (2, b"")
-    assert said in refused.stderr.decode()
-    assert "--parse-override: " in refused.stderr.decode()
-    warned = synmt("translate", "--run", run, "--parses", project / "flat.conllu", text=INPUT)
-    assert warned.returncode == 0
+    errors = fail(2, "translate", "--run", run, "--parse-override", project / "flat.conllu", text=INPUT)
+    assert said in errors
+    assert "--parse-override: " in errors
+    warned = succeed("translate", "--run", run, "--parses", project / "flat.conllu", text=INPUT)
     assert warned.stderr.decode().count(said) == 1
 
 
 def test_gold_trees_are_no_control_of_those_that_are_given(project):
     run = controlled(project, control="gold")
     both = ("--parses", project / "flat.conllu", "--parse-override", project / "flat.conllu")
-    done = synmt("translate", "--run", run, *both, text=INPUT)
-    assert done.returncode == 0, done.stderr
+    done = succeed("translate", "--run", run, *both, text=INPUT)
     assert b"the run " not in done.stderr
 
 
@@ -78,10 +73,8 @@ def test_no_number_is_less_than_nothing_by_nothing(value, sign, written):
     ids=str,
 )
 def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(project, command):
-    trees = "".join(format_conllu(flat_parse(line), line, n) for n, line in enumerate(TEXT[:3], 1))
-    (project / "t.conllu").write_text(trees)
-    chosen = synmt(*command, text=INPUT, cwd=project)
-    assert chosen.returncode == 0, chosen.stderr
+    (project / "t.conllu").write_text(flat_conllu(TEXT[:3]))
+    chosen = succeed(*command, text=INPUT, cwd=project)
     assert chosen.stderr.decode().splitlines().count("run: runs/plain") == 1
     for arguments in (("--quiet", *command), (*command, "--run", "runs/plain")):
         other = synmt(*arguments, text=INPUT, cwd=project)
@@ -92,29 +85,24 @@ def test_a_run_that_was_not_named_is_named_once_unless_all_is_quiet(project, com
 def test_translations_in_files_need_no_run_and_name_none(project):
     folder = project / "runs/plain/tests/test"
     files = ("--hypotheses", folder / "hypothesis.txt", "--references", folder / "reference.txt")
-    done = synmt("analyze", "--by-length", "--side", "target", *files, cwd=project)
-    assert done.returncode == 0, done.stderr
+    done = succeed("analyze", "--by-length", "--side", "target", *files, cwd=project)
     assert b"run: " not in done.stderr
 
 
 def test_a_run_that_is_not_there_is_likened_to_one_beside_it(project):
-    done = synmt("translate", "--run", "runs/pascall", text=INPUT, cwd=project)
-    assert done.returncode == 1
-    assert "runs/pascall: not a run folder: run.json is missing. Did you mean 'pascal'?" in done.stderr.decode()
+    errors = fail(1, "translate", "--run", "runs/pascall", text=INPUT, cwd=project)
+    assert "runs/pascall: not a run folder: run.json is missing. Did you mean 'pascal'?" in errors
 
 
 def test_a_parser_that_has_moved_is_named_by_an_option(project):
-    gone = synmt(*NEEDED, "runs/gone", text=INPUT, cwd=project)
-    assert (gone.returncode, gone.stdout) == (1, b"")
+    errors = fail(1, *NEEDED, "runs/gone", text=INPUT, cwd=project)
     for part in ("/where/it/was", "--parses FILE.conllu", "--parser FOLDER"):
-        assert part in gone.stderr.decode()
-    moved = synmt(*NEEDED, "runs/gone", "--parser", "compact", text=INPUT, cwd=project)
-    assert moved.returncode == 0, moved.stderr
+        assert part in errors
+    moved = succeed(*NEEDED, "runs/gone", "--parser", "compact", text=INPUT, cwd=project)
     assert b"the parser is not the one" not in moved.stderr
     assert moved.stdout == synmt(*NEEDED, "runs/pascal", text=INPUT, cwd=project).stdout
 
 
 def test_a_parser_is_of_no_use_to_a_model_that_reads_no_trees(project):
-    done = synmt("translate", "--run", "runs/plain", "--parser", "compact", text=INPUT, cwd=project)
-    assert done.returncode == 0
+    done = succeed("translate", "--run", "runs/plain", "--parser", "compact", text=INPUT, cwd=project)
     assert b"the model reads no trees, so --parser has no effect" in done.stderr

@@ -1,15 +1,13 @@
 """`synmt prepare`, run as a person runs it."""
 
-import io
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
-import typer
+from tiny import environment, fail, lines_of, succeed
 
-from synmt.cli import command
-from synmt.cli.prepare import prepare
 from synmt.data.corpus import PreparedCorpus, is_complete
 
 
@@ -23,65 +21,51 @@ def recipe(tmp_path, monkeypatch):
         for language, lines in texts.items():
             (tmp_path / "text" / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
     path = tmp_path / "small.yaml"
-    path.write_text(
-        "source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n", encoding="utf-8"
-    )
+    path.write_text("source: en\ntarget: de\ncorpus: {folder: text}\nvocabulary: {kind: word, size: 50}\n")
     return path
 
 
 def rows(*words: str) -> str:
     """Write a sentence as CoNLL-U."""
-    fields = [word.split() for word in words]
-    lines = (
-        f"{n}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t_\n" for n, (form, head, relation) in enumerate(fields, 1)
-    )
+    lines = []
+    for number, (form, parent, relation) in enumerate(map(str.split, words), start=1):
+        lines.append(f"{number}\t{form}\t_\tX\t_\t_\t{parent}\t{relation}\t_\t_\n")
     return "".join(lines) + "\n"
 
 
-def run(monkeypatch, *arguments) -> int:
-    """Run the command; gives its exit code."""
-    app = typer.Typer()
-    app.command()(prepare)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr(sys, "argv", ["synmt", *map(str, arguments)])
-    with pytest.raises(SystemExit) as left:
-        command.run(app)
-    return left.value.code
+def folder_of(*arguments) -> Path:
+    """Prepare; gives the folder, relative to the current one."""
+    [line] = lines_of(succeed("prepare", *arguments))
+    return Path(line)
 
 
-def test_the_folder_is_data_and_the_table_is_for_people(recipe, tmp_path, monkeypatch, capfd):
-    assert run(monkeypatch, recipe, "--data", "d") == 0
-    shown = capfd.readouterr()
-    folder = tmp_path / shown.out.removesuffix("\n")
-    assert folder.parent == tmp_path / "d" / "prepared"
+def test_the_folder_is_data_and_the_table_is_for_people(recipe):
+    done = succeed("prepare", recipe, "--data", "d")
+    [line] = lines_of(done)
+    folder = Path(line)
+    assert folder.parent == Path("d/prepared")
     assert is_complete(folder)
-    assert "dropped: empty" in shown.err
-    assert "pieces per word" in shown.err
+    assert b"dropped: empty" in done.stderr
+    assert b"pieces per word" in done.stderr
 
 
-def test_the_second_time_gives_the_same_folder_at_once(recipe, monkeypatch, capfd):
-    run(monkeypatch, recipe)
-    first = capfd.readouterr().out
-    assert run(monkeypatch, recipe) == 0
-    assert capfd.readouterr().out == first
+def test_the_second_time_gives_the_same_folder_at_once(recipe):
+    assert folder_of(recipe) == folder_of(recipe)
 
 
-def test_an_override_makes_another_folder(recipe, monkeypatch, capfd):
-    run(monkeypatch, recipe)
-    first = capfd.readouterr().out
-    assert run(monkeypatch, recipe, "filters.max_words=3") == 0
-    assert capfd.readouterr().out != first
+def test_an_override_makes_another_folder(recipe):
+    assert folder_of(recipe) != folder_of(recipe, "filters.max_words=3")
 
 
-def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path, monkeypatch, capfd):
+def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
     first = rows("The 2 det", "monkey 3 nsubj", "eats 0 root", "a 5 det", "banana. 3 obj")
     second = rows("A 2 det", "girl 3 nsubj", "sees. 0 root")
     for split in ("train", "valid"):
         (tmp_path / "text" / f"{split}.en.conllu").write_text(first + second)
-    assert run(monkeypatch, recipe, "parser.control=gold", "--trees") == 0
-    shown = capfd.readouterr()
-    assert "source trees: pieces that straddle two words" in shown.err
-    data = PreparedCorpus.open(tmp_path / shown.out.removesuffix("\n"))
+    done = succeed("prepare", recipe, "parser.control=gold", "--trees")
+    assert b"source trees: pieces that straddle two words" in done.stderr
+    [folder] = lines_of(done)
+    data = PreparedCorpus.open(tmp_path / folder)
     (name,) = data.annotations()
     row = data.split("train", {"source": name}).rows([0])[0]
     assert row.trees["source"].parse.parents.tolist() == [1, 2, 2, 4, 2]
@@ -98,56 +82,40 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path, monkeypatch,
         (["vocabulary.kind=bpe", "vocabulary.size=8000"], 1, "vocabulary.size is 8000, but the text yields only"),
     ],
 )
-def test_a_mistake_is_one_line_and_an_exit_code(recipe, monkeypatch, capfd, arguments, code, message):
-    assert run(monkeypatch, recipe, *arguments) == code
-    shown = capfd.readouterr()
-    assert message in shown.err
-    assert "Traceback" not in shown.err
-    assert shown.out == ""
+def test_a_mistake_is_one_line_and_an_exit_code(recipe, arguments, code, message):
+    assert message in fail(code, "prepare", recipe, *arguments)
 
 
-def test_sides_of_different_length_fail_with_both_counts(recipe, tmp_path, monkeypatch, capfd):
+def test_sides_of_different_length_fail_with_both_counts(recipe, tmp_path):
     (tmp_path / "text" / "train.de").write_text("x\n")
-    assert run(monkeypatch, recipe) == 1
-    assert "has 3 lines" in capfd.readouterr().err
+    assert "has 3 lines" in fail(1, "prepare", recipe)
 
 
-def test_a_folder_that_cannot_be_written_to_is_named(recipe, tmp_path, monkeypatch, capfd):
+def test_a_folder_that_cannot_be_written_to_is_named(recipe, tmp_path):
     (tmp_path / "file").write_text("")
-    assert run(monkeypatch, recipe, "--data", "file") == 1
-    assert "cannot write" in capfd.readouterr().err
+    assert "cannot write" in fail(1, "prepare", recipe, "--data", "file")
 
 
-def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe, monkeypatch, capfd):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("synmt.data.prepare.train_vocabulary", interrupted)
-        assert run(patch, recipe) == 130
-    assert run(monkeypatch, recipe) == 0
+def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe):
+    with patch("synmt.data.prepare.train_vocabulary", side_effect=KeyboardInterrupt):
+        fail(130, "prepare", recipe)
+    succeed("prepare", recipe)
 
 
 _SMALL_DISK = """
 import resource, sys
-from synmt.cli import command
-from synmt.cli.prepare import prepare
-import typer
+from synmt.cli import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-app = typer.Typer()
-app.command()(prepare)
-sys.argv = ["synmt", "small.yaml"]
-command.run(app)
+sys.argv = ["synmt", "prepare", "small.yaml"]
+main()
 """
 
 
 def test_a_disk_that_is_full_is_one_line(recipe, tmp_path):
-    paths = {"PYTHONPATH": str(Path(__file__).parents[1]), "SYNMT_CACHE": str(tmp_path / "cache"), "PATH": ""}
     # Python would store modules that it compiles, cut off at the limit
-    environment = {**paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", _SMALL_DISK], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    variables = environment(SYNMT_CACHE=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1")
+    command = [sys.executable, "-c", _SMALL_DISK]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
     assert done.returncode == 1
     assert "cannot write: File too large. Make room" in done.stderr
     assert "Traceback" not in done.stderr

@@ -9,20 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny import PASCAL, TRAINING, synmt, write_corpus, write_recipe
+from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.files import locked
 
+pytestmark = pytest.mark.usefixtures("offline")
 ROOT = Path(__file__).parents[1]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def offline(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("SYNMT_OFFLINE", "1")
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +28,18 @@ def place(tmp_path_factory):
 
 def play(*scenes):
     """Have `killing.py` run the scenes one after the other."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", ROOT / "tests" / "killing.py"],
-        input=json.dumps(scenes),
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
+    command = [sys.executable, "-W", "ignore", ROOT / "tests" / "killing.py"]
+    variables = environment(PYTHONDONTWRITEBYTECODE="1")
+    done = subprocess.run(command, input=json.dumps(scenes), env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def scene(place, name, *overrides, **trap):
     """Train the tiny recipe into runs/NAME."""
-    arguments = [place / "tiny.yaml", f"name={name}", *overrides, "--runs", place / "runs", "--data", place / "data"]
-    return {"arguments": ["train", *map(str, arguments)], **trap}
+    folders = ["--runs", place / "runs", "--data", place / "data"]
+    arguments = ["train", place / "tiny.yaml", f"name={name}", *folders, *overrides]
+    return {"arguments": [*map(str, arguments)], **trap}
 
 
 def log_of(folder):
@@ -74,16 +61,11 @@ def files_of(folder):
 
 
 # one of each kind at the beginning, in the middle of writing a checkpoint, and towards the end
-MOMENTS = [
-    *[("update", number) for number in (1, 5)],
-    *[("write", number) for number in (4, 7)],
-    *[("log", number) for number in (2, 5)],
-    *[("remove", number) for number in (1, 2)],
-]
+MOMENTS = {"update": (1, 5), "write": (4, 7), "log": (2, 5), "remove": (1, 2)}
 
 
 def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(place):
-    runs = [(f"{event}-{number}", [event, number]) for event, number in MOMENTS]
+    runs = [(f"{event}-{number}", [event, number]) for event, numbers in MOMENTS.items() for number in numbers]
     scenes = [scene(place, "whole")]
     for name, kill in runs:
         scenes += [scene(place, name, kill=kill), scene(place, name)]
@@ -92,7 +74,7 @@ def test_a_run_that_is_killed_at_any_moment_ends_bit_for_bit_as_one_that_is_not(
     scenes += [*[scene(place, "cat", kill=kill) for kill in lives], scene(place, "cat")]
     whole, *played = play(*scenes)
     assert whole["code"] == 0, whole["errors"]
-    assert {"update", "write", "log", "remove"} <= whole["events"].keys()
+    assert MOMENTS.keys() <= whole["events"].keys()
     for asked, done in zip(scenes[1:], played, strict=True):
         assert done["code"] == (-signal.SIGKILL if "kill" in asked else 0), (asked, done)
     for name in [*(name for name, _ in runs), "cat"]:
@@ -131,10 +113,8 @@ def test_a_kill_while_parsing_or_preparing_is_made_good(place):
     moments = {"trees": ".conllu.gz", "corpus": "corpus.json"}
     scenes = [scene(place, "parsed", *parsed)]
     for name, pattern in moments.items():
-        own = [*parsed, "--data", str(place / f"data-{name}")]
-        scenes += [scene(place, f"killed-{name}", rename=pattern), scene(place, f"killed-{name}")]
-        for each in scenes[-2:]:
-            each["arguments"] = [*each["arguments"][:-2], *own]
+        own = (f"killed-{name}", *parsed, "--data", place / f"data-{name}")
+        scenes += [scene(place, *own, rename=pattern), scene(place, *own)]
     whole, *played = play(*scenes)
     assert whole["code"] == 0, whole["errors"]
     for name, first, again in zip(moments, played[::2], played[1::2], strict=True):
@@ -146,10 +126,8 @@ def test_a_kill_while_parsing_or_preparing_is_made_good(place):
 def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_is_room(place):
     full, again = play(scene(place, "full", full=5), scene(place, "full"))
     assert full["code"] == 1
-    assert "step-00000006" in full["errors"]
-    assert "cannot write" in full["errors"]
-    assert "File too large" in full["errors"]
-    assert "Make room" in full["errors"]
+    for part in ("step-00000006", "cannot write", "File too large", "Make room"):
+        assert part in full["errors"]
     assert "Traceback" not in full["errors"]
     assert again["code"] == 0
     assert "continuing from step 4" in again["errors"]
@@ -160,31 +138,33 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_the_run_goes_on_when_there_i
 
 
 def train(place, *arguments):
-    return synmt("train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
+    return succeed("train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
+
+
+def refuse(code, place, *arguments):
+    """Train with what cannot work; gives standard error."""
+    return fail(code, "train", *arguments, "--runs", place / "runs", "--data", place / "data", cwd=place)
 
 
 def test_two_trainings_in_one_folder_are_refused(place):
     folder = place / "runs" / "busy"
     folder.mkdir(parents=True)
     with locked(folder, "this run"):
-        done = train(place, "tiny.yaml", "name=busy")
-        again = train(place, "tiny.yaml", "name=busy", "--overwrite")
-    assert (done.returncode, again.returncode) == (1, 1)
-    assert b"another process is writing this run" in done.stderr
+        errors = refuse(1, place, "tiny.yaml", "name=busy")
+        refuse(1, place, "tiny.yaml", "name=busy", "--overwrite")
+    assert "another process is writing this run" in errors
     assert [path.name for path in folder.iterdir()] == ["lock"]
 
 
 def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
     monkeypatch.delenv("SYNMT_DATA", raising=False)
-    done = train(place, ROOT / "recipes" / "nc11-pascal.yaml")
-    assert done.returncode == 1
-    said = done.stderr.decode()
-    for name in ("train.en", "train.de", "newstest2015.en", "newstest2015.de", "newstest2016.en", "newstest2016.de"):
-        assert name in said
-    assert "Put them, plain or with `.gz`, into" in said
-    assert str(Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11") in said
-    assert "SYNMT_DATA" in said
-    assert "Traceback" not in said
+    errors = refuse(1, place, ROOT / "recipes" / "nc11-pascal.yaml")
+    for split in ("train", "newstest2015", "newstest2016"):
+        assert f"{split}.en" in errors
+        assert f"{split}.de" in errors
+    folder = Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11"
+    for part in ("Put them, plain or with `.gz`, into", str(folder), "SYNMT_DATA"):
+        assert part in errors
     # nothing has begun, so that another corpus can still be given
     assert not (place / "runs" / "nc11-pascal").exists()
 
@@ -208,11 +188,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
     ],
 )
 def test_what_cannot_work_is_one_message_and_leaves_no_run(place, arguments, code, said):
-    done = train(place, "tiny.yaml", "name=wrong", *arguments)
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
-    assert done.stdout == b""
+    assert said in refuse(code, place, "tiny.yaml", "name=wrong", *arguments)
     assert not (place / "runs" / "wrong").exists()
 
 
@@ -223,33 +199,29 @@ def test_trees_of_two_origins_are_not_mixed(place):
     splits = {"train": True, "valid": True, "test": False}
     train_, valid, test = (files(text / name, parses(text / name) if own else "") for name, own in splits.items())
     corpus = f"corpus={{train: {train_}, valid: {valid}, test: {{one: {test}}}}}"
-    done = train(place, "tiny.yaml", "name=wrong", corpus, "parser.control=none")
-    assert done.returncode == 2
-    assert b"trees come with train, valid, but not with one" in done.stderr
+    errors = refuse(2, place, "tiny.yaml", "name=wrong", corpus, "parser.control=none")
+    assert "trees come with train, valid, but not with one" in errors
     assert not (place / "runs" / "wrong").exists()
 
 
 def test_missing_trees_of_the_test_set_are_reported_before_training(tmp_path):
     text = write_corpus(tmp_path / "text")
     (text / "test.en.conllu").unlink()
-    done = train(tmp_path, write_recipe(tmp_path / "tiny.yaml", text))
-    assert done.returncode == 2
-    assert b"test.en: parser.control is gold, but this text comes without trees" in done.stderr
+    errors = refuse(2, tmp_path, write_recipe(tmp_path / "tiny.yaml", text))
+    assert "test.en: parser.control is gold, but this text comes without trees" in errors
     assert not (tmp_path / "runs").exists()
     # a plain model does not ask for them
-    done = train(tmp_path, tmp_path / "tiny.yaml", "syntax.variants=[]", "training.max_steps=2")
-    assert done.returncode == 0, done.stderr
+    train(tmp_path, "tiny.yaml", "syntax.variants=[]", "training.max_steps=2")
 
 
 def test_a_test_set_of_unequal_sides_is_named_before_training_also_where_all_is_prepared(tmp_path):
     text = write_corpus(tmp_path / "text")
     recipe = write_recipe(tmp_path / "tiny.yaml", text)
-    assert synmt("prepare", recipe, cwd=tmp_path).returncode == 0
+    succeed("prepare", recipe, cwd=tmp_path)
     lines = (text / "test.de").read_text().splitlines(keepends=True)
     (text / "test.de").write_text("".join(lines[:3]))
-    done = synmt("train", recipe, cwd=tmp_path)
-    assert done.returncode == 1
-    assert f"{text / 'test.en'} has 4 lines, {text / 'test.de'} has 3. Both sides" in done.stderr.decode()
+    errors = fail(1, "train", recipe, cwd=tmp_path)
+    assert f"{text / 'test.en'} has 4 lines, {text / 'test.de'} has 3. Both sides" in errors
     assert not (tmp_path / "runs").exists()
 
 
@@ -259,40 +231,36 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     text = write_corpus(folder / "text")
     recipe = write_finished(folder, text, "test")
-    assert synmt("train", recipe, cwd=folder).returncode == 0
+    succeed("train", recipe, cwd=folder)
     # what is made again needs neither the prepared text nor, but for the weights, the checkpoints
     shutil.rmtree(folder / "data")
     return folder
 
 
+SIDES, LEARNT = (("source", "en"), ("target", "de")), ("train", "valid")
+
+
 def write_finished(folder, text, *tests):
     """Write a recipe with these test sets."""
-    splits = {split: {"source": f"{text / split}.en", "target": f"{text / split}.de"} for split in ("train", "valid")}
-    named = {name: {"source": f"{text / name}.en", "target": f"{text / name}.de"} for name in tests}
-    return write_recipe(
-        folder / "tiny.yaml",
-        text,
-        corpus={**splits, "test": named},
-        parser={},
-        syntax={"variants": []},
-        training={**TRAINING, "max_steps": 2},
-    )
+    files = {name: {side: f"{text / name}.{language}" for side, language in SIDES} for name in (*LEARNT, *tests)}
+    corpus = {name: files[name] for name in LEARNT} | {"test": {name: files[name] for name in tests}}
+    plain = {"parser": {}, "syntax": {"variants": []}, "training": {**TRAINING, "max_steps": 2}}
+    return write_recipe(folder / "tiny.yaml", text, corpus=corpus, **plain)
 
 
 @pytest.mark.parametrize("removed", ["tests", "tests/test/hypothesis.txt", "tests/test/scores.json"])
 def test_a_finished_run_gets_its_missing_translations_again(finished, removed):
     run = finished / "runs" / "tiny"
     recipe = write_finished(finished, finished / "text", "test")
-    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    before = snapshot(run)
     if (run / removed).is_dir():
         shutil.rmtree(run / removed)
     else:
         (run / removed).unlink()
-    done = synmt("train", recipe, cwd=finished)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", recipe, cwd=finished)
     assert b"tiny has finished already, after 2 steps" in done.stderr
     assert b"test: bleu" in done.stderr
-    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert snapshot(run) == before
 
 
 def test_a_finished_run_gets_its_missing_weights_again(finished):
@@ -300,8 +268,7 @@ def test_a_finished_run_gets_its_missing_weights_again(finished):
     recipe = write_finished(finished, finished / "text", "test")
     before = (run / "model.safetensors").read_bytes()
     (run / "model.safetensors").unlink()
-    done = synmt("train", recipe, cwd=finished)
-    assert done.returncode == 0, done.stderr
+    done = succeed("train", recipe, cwd=finished)
     assert b"model.safetensors was missing and has been written again" in done.stderr
     assert (run / "model.safetensors").read_bytes() == before
 
@@ -312,13 +279,10 @@ def test_a_finished_run_translates_a_test_set_that_the_recipe_names_later(finish
         shutil.copy(text / f"valid.{language}", text / f"later.{language}")
     recipe = write_finished(finished, text, "test", "later")
     (text / "later.de").write_text("Der Affe.\n")
-    done = synmt("train", recipe, cwd=finished)
-    assert done.returncode == 1
-    assert b"later.en has 4 lines" in done.stderr
+    assert "later.en has 4 lines" in fail(1, "train", recipe, cwd=finished)
     shutil.copy(text / "valid.de", text / "later.de")
     for _ in range(2):
-        done = synmt("train", recipe, cwd=finished)
-        assert done.returncode == 0, done.stderr
+        done = succeed("train", recipe, cwd=finished)
         assert b"train:" not in done.stderr
         assert b"later: bleu" in done.stderr
     assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "valid.de").read_bytes()
@@ -326,15 +290,14 @@ def test_a_finished_run_translates_a_test_set_that_the_recipe_names_later(finish
     shutil.copy(text / "test.de", text / "other.de")
     shutil.copy(text / "test.en", text / "other.en")
     recipe.write_text(recipe.read_text().replace("later.en", "other.en").replace("later.de", "other.de"))
-    assert synmt("train", recipe, cwd=finished).returncode == 0
+    succeed("train", recipe, cwd=finished)
     assert (run / "tests" / "later" / "reference.txt").read_bytes() == (text / "test.de").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["train", "prepare"])
 def test_an_error_of_a_variant_names_the_recipe(place, command):
-    done = synmt(command, place / "tiny.yaml", "syntax.variants.0.varience=2")
-    assert done.returncode == 2
-    assert f"{place / 'tiny.yaml'}: syntax.variants[0]" in done.stderr.decode()
+    errors = fail(2, command, place / "tiny.yaml", "syntax.variants.0.varience=2")
+    assert f"{place / 'tiny.yaml'}: syntax.variants[0]" in errors
 
 
 def test_debug_shows_the_traceback(place):
@@ -359,21 +322,15 @@ def test_text_that_cannot_be_read_is_named(tmp_path, name, content, code, said):
         content = b"\n".join([lines[0], b"b\xe4d", *lines[2:]])
     (text / name).write_bytes(content)
     recipe = write_recipe(tmp_path / "bad.yaml", text, training={**TRAINING, "max_steps": 1})
-    done = train(tmp_path, recipe)
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr.decode()
-    assert name.split(".")[0] in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
+    errors = refuse(code, tmp_path, recipe)
+    assert said in errors
+    assert name.split(".")[0] in errors
 
 
 def test_the_help_page_has_an_example():
-    done = synmt("train", "--help")
-    assert done.returncode == 0
-    assert b"Example: synmt train recipes/" in done.stdout
+    assert b"Example: synmt train recipes/" in succeed("train", "--help").stdout
 
 
 def test_a_plain_system_needs_no_parser(place):
-    assert PASCAL["name"] == "pascal"
-    done = train(place, "tiny.yaml", "name=plain", "syntax.variants=[]", "parser.control=none", "training.max_steps=2")
-    assert done.returncode == 0, done.stderr
-    assert b"parse:" not in done.stderr
+    plain = ("name=plain", "syntax.variants=[]", "parser.control=none", "training.max_steps=2")
+    assert b"parse:" not in train(place, "tiny.yaml", *plain).stderr

@@ -5,21 +5,14 @@ import os
 import subprocess
 
 import pytest
-from small_run import PASCAL, TEXT, make_run
+from small_run import PASCAL, TEXT, flat_conllu, make_run
 from test_cli_translate import start, synmt
+from tiny import fail, lines_of, succeed
 
-from synmt.syntax.conllu import format_conllu
-from synmt.syntax.parse import flat_parse
+from synmt.data.vocabulary import SPECIALS, Words
 
 LINES = [TEXT[0], "", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -33,19 +26,20 @@ def runs(tmp_path_factory):
 @pytest.fixture(scope="module")
 def flat(tmp_path_factory):
     path = tmp_path_factory.mktemp("trees") / "flat.conllu"
-    path.write_text("".join(format_conllu(flat_parse(line), line, n) for n, line in enumerate(LINES, 1)))
+    path.write_text(flat_conllu(LINES))
     return path
 
 
 def output(*arguments, text=INPUT):
-    done = synmt(*arguments, text=text)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode().split("\n")[:-1]
+    return lines_of(succeed("translate", *arguments, text=text))
+
+
+def as_lines(records):
+    return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def objects(*arguments, records):
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    return [json.loads(line) for line in output("--jsonl", *arguments, text=text)]
+    return [json.loads(line) for line in output("--jsonl", *arguments, text=as_lines(records))]
 
 
 def test_objects_come_out_with_their_other_fields_in_order(runs):
@@ -117,9 +111,8 @@ def test_prefixes_come_from_a_file_or_from_the_objects(runs, tmp_path):
 @pytest.mark.parametrize(("count", "message"), [(2, "there are only 2 prefixes"), (4, "more prefixes")])
 def test_there_must_be_one_prefix_per_line(runs, tmp_path, count, message):
     (tmp_path / "prefixes").write_text("Ein\n" * count)
-    done = synmt("--run", runs / "plain", "--prefixes", tmp_path / "prefixes", text=INPUT)
-    assert done.returncode == 1
-    assert message in done.stderr.decode()
+    given = ("--prefixes", tmp_path / "prefixes")
+    assert message in fail(1, "translate", "--run", runs / "plain", *given, text=INPUT)
 
 
 def test_alignments_are_a_line_for_each_line(runs, tmp_path):
@@ -148,9 +141,8 @@ def test_diverse_beams_and_ensembles_translate(runs):
 
 
 def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
-    done = synmt("--run", runs / "pascal", "--parse-override", flat, text=INPUT)
-    assert done.returncode == 0
-    rows = [line.split("\t") for line in done.stdout.decode().split("\n")[:-1]]
+    done = succeed("translate", "--run", runs / "pascal", "--parse-override", flat, text=INPUT)
+    rows = [line.split("\t") for line in lines_of(done)]
     assert [row[0] for row in rows] == output("--run", runs / "pascal")
     assert [row[1] for row in rows] == output("--run", runs / "pascal", "--parses", flat)
     assert rows[1] == ["", "", "0.0000"]
@@ -180,10 +172,8 @@ def test_an_object_may_contain_its_tree(runs, flat):
     records[0]["parse"] = None
     mixed = [one["translation"] for one in objects("--run", runs / "pascal", records=records)]
     assert mixed == [own[0], *output("--run", runs / "pascal", "--parses", flat)[1:]] != own
-    text = "".join(json.dumps(record) + "\n" for record in records)
-    both = synmt("--run", runs / "pascal", "--jsonl", "--parses", flat, text=text)
-    assert both.returncode == 2
-    assert b"--parses: an object has a `parse` already" in both.stderr
+    both = ("--run", runs / "pascal", "--jsonl", "--parses", flat)
+    assert "--parses: an object has a `parse` already" in fail(2, "translate", *both, text=as_lines(records))
     # a model without trees does not look at it
     assert objects("--run", runs / "plain", records=[{"source": "A dog.", "parse": 3}])[0]["parse"] == 3
 
@@ -192,14 +182,14 @@ def test_an_object_may_contain_its_tree(runs, flat):
     ("tree", "message"),
     [
         (3, "line 2: `parse` is not a string. Allowed: a string or null."),
-        ("", "line 2, `parse`: has 0 sentences in CoNLL-U. A line has one."),
+        ("", "line 2, `parse`: has 0 sentences in CoNLL-U. A line has one sentence."),
         ("1\tA", "line 2, `parse`, sentence 1, line 1: 2 columns"),
         ("1\tA\t_\t_\t_\t_\t0\troot\t_\t_", "does not match the text of the line after its last token"),
     ],
 )
 def test_an_invalid_tree_is_reported_with_its_object(runs, tree, message):
-    text = "".join(json.dumps({"source": "A dog.", **more}) + "\n" for more in ({}, {"parse": tree}))
-    done = synmt("--run", runs / "pascal", "--jsonl", text=text)
+    records = [{"source": "A dog."}, {"source": "A dog.", "parse": tree}]
+    done = synmt("--run", runs / "pascal", "--jsonl", text=as_lines(records))
     assert done.returncode == 1
     assert message in done.stderr.decode()
     assert done.stdout.count(b"\n") == 1
@@ -217,8 +207,7 @@ def test_a_pipe_is_written_and_stays_a_pipe(runs, tmp_path):
 def test_an_unrelated_file_next_to_the_trees_is_not_an_error(runs, flat, tmp_path, facts):
     (tmp_path / "t.conllu").write_bytes(flat.read_bytes())
     (tmp_path / "t.conllu.json").write_text(facts)
-    done = synmt("--run", runs / "pascal", "--parses", tmp_path / "t.conllu", text=INPUT)
-    assert done.returncode == 0
+    done = succeed("translate", "--run", runs / "pascal", "--parses", tmp_path / "t.conllu", text=INPUT)
     assert b"t.conllu.json does not say which parser made the trees" in done.stderr
 
 
@@ -233,12 +222,9 @@ def test_trees_are_stored_for_the_next_run_unless_disabled(runs, tmp_path, monke
 
 def test_unknown_text_is_reported_once(tmp_path):
     run = make_run(tmp_path / "words", parser=False).folder
-    from synmt.data.vocabulary import SPECIALS, Words
-
     (run / "source.model").unlink()
     Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(run, "source")
-    done = synmt("--run", run, text="w1 цат\nцат sees w2\n")
-    assert done.returncode == 0, done.stderr
+    done = succeed("translate", "--run", run, text="w1 цат\nцат sees w2\n")
     assert "3 pieces are not in the source vocabulary: 'цат', 'sees';" in done.stderr.decode()
 
 
@@ -267,16 +253,12 @@ def test_unknown_text_is_reported_once(tmp_path):
     ],
 )
 def test_options_that_do_not_fit_together_give_one_clear_message(runs, arguments, message):
-    done = synmt(*arguments, text="x\n", cwd=runs.parent)
-    assert done.returncode == 2
-    assert message in done.stderr.decode()
-    assert done.stdout == b""
+    assert message in fail(2, "translate", *arguments, text="x\n", cwd=runs.parent)
 
 
 def test_all_mistakes_are_reported_at_once(runs):
-    done = synmt("--jsonl", "--scores", "--checkpoint", "bset", "--prefixes", "-", text="x\n", cwd=runs.parent)
-    assert done.returncode == 2
-    assert done.stderr.count(b"\n") == 4
+    mistakes = ("--jsonl", "--scores", "--checkpoint", "bset", "--prefixes", "-")
+    assert fail(2, "translate", *mistakes, text="x\n", cwd=runs.parent).count("\n") == 4
 
 
 def test_the_help_page_has_a_panel_for_each_kind_of_option():

@@ -1,7 +1,6 @@
 """How every command ends: exit codes, one message for a person, and Ctrl-C, SIGTERM and a closed pipe anywhere."""
 
 import io
-import os
 import re
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 import typer
-from tiny import synmt
+from tiny import environment, fail, succeed, synmt
 
 from synmt import __version__
 from synmt.cli import app, command, console
@@ -22,19 +21,27 @@ COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
 ROOT = Path(__file__).parents[1]
 
 
-def leave_by(monkeypatch, error):
-    """Run a command that raises; gives the exit code."""
-    one = typer.Typer()
+@pytest.fixture
+def leave(monkeypatch):
+    """Run a function as a command; gives the exit code."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+    monkeypatch.setattr(sys, "argv", ["synmt"])
 
-    @one.command()
+    def run(function):
+        one = typer.Typer()
+        one.command()(function)
+        with pytest.raises(SystemExit) as left:
+            command.run(one)
+        return left.value.code
+
+    return run
+
+
+def raising(error):
     def go():
         raise error
 
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr(sys, "argv", ["synmt"])
-    with pytest.raises(SystemExit) as left:
-        command.run(one)
-    return left.value.code
+    return go
 
 
 @pytest.mark.parametrize(
@@ -49,29 +56,21 @@ def leave_by(monkeypatch, error):
         (typer.Exit(3), 3, ""),
     ],
 )
-def test_an_error_is_a_message_and_an_exit_code(monkeypatch, capfd, error, code, said):
-    assert leave_by(monkeypatch, error) == code
+def test_an_error_is_a_message_and_an_exit_code(leave, capfd, error, code, said):
+    assert leave(raising(error)) == code
     assert capfd.readouterr() == ("", said)
 
 
-def test_our_own_mistakes_keep_their_traceback(monkeypatch):
-    one = typer.Typer()
-
-    @one.command()
-    def go():
-        raise AssertionError("ours")
-
-    monkeypatch.setattr(sys, "argv", ["synmt"])
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+def test_our_own_mistakes_keep_their_traceback(leave):
     with pytest.raises(AssertionError, match="ours"):
-        command.run(one)
+        leave(raising(AssertionError("ours")))
 
 
 def test_all_commands_are_there_and_each_has_an_example():
     assert [command.callback.__name__ for command in app.registered_commands] == COMMANDS
     for name in COMMANDS:
-        done = synmt(name, "--help")
-        assert (done.returncode, done.stderr) == (0, b"")
+        done = succeed(name, "--help")
+        assert done.stderr == b""
         assert f"Example: synmt {name}".encode() in done.stdout
 
 
@@ -80,10 +79,7 @@ def test_all_commands_are_there_and_each_has_an_example():
     [(["trian"], "trian"), (["train"], "Missing argument"), (["score", "--nope"], "--nope"), (["--nope"], "--nope")],
 )
 def test_wrong_usage_leaves_with_2(arguments, said):
-    done = synmt(*arguments)
-    assert done.returncode == 2
-    assert said in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
+    assert said in fail(2, *arguments)
 
 
 # each command waits in the first function that it calls
@@ -113,13 +109,11 @@ def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
     (tmp_path / "text").write_text("A dog.\n" * 40)
     module, function, arguments = _FIRST[name]
     script = _WAITING.format(module=module, function=function, arguments=arguments)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     number = signal.SIGTERM if name in ("parse", "score") else signal.SIGINT
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment, stdin=pipe, stdout=pipe, stderr=pipe
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe
     ) as process:
-        assert process.stderr is not None
         assert process.stderr.readline() == b"ready\n"
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)
@@ -128,17 +122,9 @@ def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
 
 def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
     (tmp_path / "text").write_text("A dog.\n" * 40)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "synmt", "score", "-r", "text", "text"],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
+    command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "text"], subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=pipe, stderr=pipe) as process:
         process.stdout.close()
-        assert process.stderr is not None
         errors = process.stderr.read()
     assert errors == b""
     assert process.returncode == 128 + signal.SIGPIPE
@@ -185,7 +171,9 @@ def test_progress_says_slow_rates_exactly_and_long_times_in_hours(monkeypatch, c
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loaded(tmp_path, monkeypatch, capfd, number):
+def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loaded(
+    leave, tmp_path, monkeypatch, capfd, number
+):
     (tmp_path / "greedy.py").write_text(
         "import os\ntry:\n"
         f"    os.kill(os.getpid(), {int(number)})\n"
@@ -193,24 +181,18 @@ def test_ctrl_c_in_an_import_that_swallows_it_ends_the_command_once_all_is_loade
         "except BaseException:\n    loaded = False\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    one = typer.Typer()
     found = []
 
-    @one.command()
     def go():
         import greedy
 
         found.append(greedy.loaded)
         threading.Event().wait(20)
 
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr(sys, "argv", ["synmt"])
     try:
-        with pytest.raises(SystemExit) as left:
-            command.run(one)
+        assert (leave(go), found) == (130, [True])
     finally:
         sys.modules.pop("greedy", None)
-    assert (left.value.code, found) == (130, [True])
     assert capfd.readouterr().err == "synmt: interrupted\n"
 
 
@@ -235,6 +217,6 @@ def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_
 
 
 def test_a_log_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path):
-    done = synmt("--log-file", tmp_path / "no" / "folder.log", "score", "-r", "a", "b")
-    assert done.returncode == 1
-    assert f"{tmp_path / 'no' / 'folder.log'}: cannot write: No such file or directory" in done.stderr.decode()
+    log = tmp_path / "no" / "folder.log"
+    errors = fail(1, "--log-file", log, "score", "-r", "a", "b")
+    assert f"{log}: cannot write: No such file or directory" in errors

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from searching import members_of, next_logs, plain_search, run, sharp
+from searching import assert_found, ids_of, members_of, next_logs, plain_search, run, sharp
 from small import random_batch
 
 from synmt.data.vocabulary import EOS
@@ -23,13 +23,11 @@ def test_groups_find_what_groups_in_plain_python_find(architecture, beam_size, g
     model = sharp(seed=7, architecture=architecture)
     _, batch = random_batch(model, [5, 3, 9], seed=2)
     prefixes = [[], [8], [6, 6]]
-    options = SearchOptions(
-        beam_size=beam_size, n_best=beam_size, groups=groups, diversity=diversity, no_repeat=no_repeat
-    )
+    grouping = {"groups": groups, "diversity": diversity, "no_repeat": no_repeat}
+    options = SearchOptions(beam_size=beam_size, n_best=beam_size, **grouping)
     for row, hypotheses in enumerate(run(members_of(batch, model), options, 7, prefixes=prefixes)):
         expected = plain_search(next_logs(members_of(batch, model, row=row)), options, 7, prefixes[row])
-        assert [tuple(one.ids) for one in hypotheses] == [ids for *_, ids in expected]
-        assert [one.log_probability for one in hypotheses] == pytest.approx([log for _, log, _ in expected], abs=1e-4)
+        assert_found(hypotheses, expected)
         assert [one.score for one in hypotheses] == pytest.approx(
             [one.log_probability / length_penalty(len(one.ids) + 1, 0.6) for one in hypotheses]
         )
@@ -41,7 +39,7 @@ def test_without_diversity_every_group_is_the_same_smaller_beam(seed):
     _, batch = random_batch(model, [5, 3, 9, 6], seed=seed)
     grouped = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=2, groups=3, diversity=0.0), 9)
     plain = run(members_of(batch, model), SearchOptions(beam_size=2, n_best=2), 9)
-    assert [[one.ids for one in found] for found in grouped] == [[one.ids for one in found] for found in plain]
+    assert ids_of(grouped) == ids_of(plain)
 
 
 def test_n_best_does_not_change_what_groups_find():
@@ -50,9 +48,7 @@ def test_n_best_does_not_change_what_groups_find():
     every = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=6, groups=3), 9)
     for n_best in (1, 3):
         some = run(members_of(batch, model), SearchOptions(beam_size=6, n_best=n_best, groups=3), 9)
-        assert [[one.ids for one in found] for found in some] == [
-            [one.ids for one in found[:n_best]] for found in every
-        ]
+        assert ids_of(some) == [ids[:n_best] for ids in ids_of(every)]
 
 
 def test_translations_are_distinct_and_best_first():
@@ -67,9 +63,8 @@ def test_translations_are_distinct_and_best_first():
 def test_strong_diversity_makes_groups_begin_differently():
     model = sharp(seed=5)
     _, batch = random_batch(model, [5, 3, 9], seed=5)
-    for hypotheses in run(
-        members_of(batch, model), SearchOptions(beam_size=4, n_best=4, groups=4, diversity=1000.0), 9
-    ):
+    options = SearchOptions(beam_size=4, n_best=4, groups=4, diversity=1000.0)
+    for hypotheses in run(members_of(batch, model), options, 9):
         assert len({one.ids[0] for one in hypotheses}) == 4
 
 

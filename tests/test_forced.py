@@ -23,10 +23,8 @@ TARGETS = [[6, 5], [9, 4, 8], []]
 
 
 def examples():
-    pairs = zip(SOURCES, TARGETS, strict=True)
-    return [
-        Example(line, np.array(one), np.array(other, dtype=np.int64), {}) for line, (one, other) in enumerate(pairs)
-    ]
+    targets = [np.array(target, dtype=np.int64) for target in TARGETS]
+    return [Example(line, np.array(source), targets[line], {}) for line, source in enumerate(SOURCES)]
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
@@ -93,15 +91,17 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("runs")
 
 
-@pytest.fixture(scope="module", params=["transformer", "lstm", "tasks", "learns"])
+RUNS = {
+    "transformer": lambda place: make_run(place, parser=False),
+    "lstm": lambda place: make_run(place, {"name": "latent_tree"}, parser=False, model=LSTM),
+    "tasks": lambda place: make_run(place, parser=False, tasks={"parsing": "dependencies"}),
+    "learns": lambda place: make_run(place, {"name": "dbsa", "side": "target", "layers": [1]}, parser=False),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
 def run(request, folder):
-    made = {
-        "transformer": lambda place: make_run(place, parser=False),
-        "lstm": lambda place: make_run(place, {"name": "latent_tree"}, parser=False, model=LSTM),
-        "tasks": lambda place: make_run(place, parser=False, tasks={"parsing": "dependencies"}),
-        "learns": lambda place: make_run(place, {"name": "dbsa", "side": "target", "layers": [1]}, parser=False),
-    }
-    return made[request.param](folder / request.param)
+    return RUNS[request.param](folder / request.param)
 
 
 def slowly(translator, source, target):
@@ -136,10 +136,8 @@ def test_an_empty_target_is_eos_and_a_source_without_text_is_not_scored(run):
     scores = list(score_pairs(Translator.load(run), LINES, TRANSLATIONS))
     [end] = scores[2].tokens
     assert (end.text, end.start, end.end) == ("", 0, 0)
-    for index in (1, 3):
-        assert scores[index].log_probability is None
-        assert scores[index].perplexity is None
-        assert scores[index].tokens == []
+    for score in (scores[1], scores[3]):
+        assert (score.log_probability, score.perplexity, score.tokens) == (None, None, [])
 
 
 def test_the_tokens_of_a_target_spell_it(run):

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
-from tiny import MODEL, TRAINING, synmt, write_corpus, write_recipe
+from tiny import MODEL, TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
@@ -15,6 +16,7 @@ from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.test_sets import translate_tests
 
+pytestmark = pytest.mark.usefixtures("offline")
 RECIPES = Path(__file__).parents[1] / "recipes"
 ODD_LINES = [
     "The boy next to the girls orders a book.",
@@ -30,25 +32,11 @@ ODD_LINES = [
 ]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def offline(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        patch.setenv("SYNMT_OFFLINE", "1")
-        yield
-
-
 @pytest.fixture(scope="module")
 def corpora(tmp_path_factory):
     """Make a tiny corpus for each pair of languages, asked for by source and target."""
-    folder, made = tmp_path_factory.mktemp("corpora"), {}
-
-    def corpus(source, target):
-        if (source, target) not in made:
-            made[source, target] = write_corpus(folder / f"{source}-{target}", (source, target))
-        return made[source, target]
-
-    return corpus
+    folder = tmp_path_factory.mktemp("corpora")
+    return cache(lambda *languages: write_corpus(folder / "-".join(languages), languages))
 
 
 @pytest.fixture(scope="module")
@@ -119,9 +107,7 @@ def project(tmp_path_factory):
     recipe = write_recipe(folder / "tiny.yaml", text, parser=parser, filters={"max_pieces": 60})
     write_recipe(folder / "plain.yaml", text, syntax={}, filters={"max_pieces": 60})
     (folder / "runs").mkdir()
-    done = synmt("train", recipe.name, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    (folder / "said").write_bytes(done.stderr)
+    (folder / "said").write_bytes(succeed("train", recipe.name, cwd=folder).stderr)
     return folder
 
 
@@ -147,25 +133,20 @@ def test_training_says_what_it_does(project):
 
 def test_the_three_lines_work_as_they_stand(project):
     lines = (project / "text" / "test.en").read_text()
-    translated = synmt("translate", text=lines, cwd=project)
-    assert translated.returncode == 0, translated.stderr
+    translated = succeed("translate", text=lines, cwd=project)
     assert translated.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
-    analysed = synmt("analyze", "--by-length", cwd=project)
-    assert analysed.returncode == 0, analysed.stderr
-    assert b"BLEU" in analysed.stdout
+    assert b"BLEU" in succeed("analyze", "--by-length", cwd=project).stdout
     (project / "out.de").write_bytes(translated.stdout)
-    scored = synmt("score", "-r", "text/test.de", "out.de", "--json", cwd=project)
-    assert scored.returncode == 0, scored.stderr
+    scored = succeed("score", "-r", "text/test.de", "out.de", "--json", cwd=project)
     kept = json.loads((project / "runs/tiny/tests/test/scores.json").read_text())
     assert f"{kept['bleu']['score']:.2f}"[:4] in scored.stdout.decode()
 
 
 def test_odd_lines_come_out_as_many_as_go_in(project):
-    done = synmt("translate", text="".join(f"{line}\n" for line in ODD_LINES), cwd=project)
-    assert done.returncode == 0, done.stderr
-    translations = done.stdout.decode().split("\n")
-    assert len(translations) == len(ODD_LINES) + 1
-    assert [translations[index] for index in (1, 2)] == ["", ""]
+    done = succeed("translate", text="".join(f"{line}\n" for line in ODD_LINES), cwd=project)
+    translations = lines_of(done)
+    assert len(translations) == len(ODD_LINES)
+    assert translations[1:3] == ["", ""]
     warnings = [line for line in done.stderr.decode().splitlines() if " pieces; " in line]
     assert [line.split(" has ")[0] for line in warnings] == ["warning: line 4"]
     # the same line alone
@@ -176,19 +157,13 @@ def test_odd_lines_come_out_as_many_as_go_in(project):
 def test_a_run_that_has_moved_translates(project, tmp_path):
     shutil.copytree(project / "runs" / "tiny", tmp_path / "elsewhere")
     lines = (project / "text" / "test.en").read_text()
-    done = synmt("translate", "--run", "elsewhere", text=lines, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = succeed("translate", "--run", "elsewhere", text=lines, cwd=tmp_path)
     assert done.stdout == (project / "runs/tiny/tests/test/hypothesis.txt").read_bytes()
-
-
-def snapshot(folder):
-    return {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def test_a_finished_run_says_so_and_stays_as_it_is(project):
     before = snapshot(project / "runs" / "tiny")
-    done = synmt("train", "tiny.yaml", cwd=project)
-    assert done.returncode == 0
+    done = succeed("train", "tiny.yaml", cwd=project)
     assert b"runs/tiny has finished already, after 8 steps" in done.stderr
     assert b"test: bleu" in done.stderr
     assert snapshot(project / "runs" / "tiny") == before
@@ -204,30 +179,25 @@ def test_a_finished_run_says_so_and_stays_as_it_is(project):
 )
 def test_a_changed_recipe_is_refused_by_its_key(project, override, said):
     before = snapshot(project / "runs" / "tiny")
-    done = synmt("train", "tiny.yaml", override, cwd=project)
-    assert done.returncode == 2
-    assert said in done.stderr.decode()
-    assert b"name=tiny-2" in done.stderr
-    assert b"--overwrite" in done.stderr
+    errors = fail(2, "train", "tiny.yaml", override, cwd=project)
+    for part in (said, "name=tiny-2", "--overwrite"):
+        assert part in errors
     assert snapshot(project / "runs" / "tiny") == before
 
 
 @pytest.fixture
 def plain(project):
     """Train the plain system for four steps, anew for each test."""
-    done = synmt("train", "plain.yaml", "training.max_steps=4", "--overwrite", cwd=project)
-    assert done.returncode == 0, done.stderr
+    succeed("train", "plain.yaml", "training.max_steps=4", "--overwrite", cwd=project)
     yield project / "runs" / "plain"
     shutil.rmtree(project / "runs" / "plain")
 
 
 def test_more_steps_go_on_where_the_run_has_ended(project, plain):
-    done = synmt("train", "plain.yaml", "training.max_steps=8", cwd=project)
-    assert done.returncode == 0
+    done = succeed("train", "plain.yaml", "training.max_steps=8", cwd=project)
     assert b", continuing from step 4" in done.stderr
     assert json.loads((plain / "run.json").read_text())["steps"] == 8
-    whole = synmt("train", "plain.yaml", "name=whole", cwd=project)
-    assert whole.returncode == 0
+    succeed("train", "plain.yaml", "name=whole", cwd=project)
     for name in ("model.safetensors", "tests/test/hypothesis.txt"):
         assert (plain / name).read_bytes() == (project / "runs" / "whole" / name).read_bytes()
     shutil.rmtree(project / "runs" / "whole")
@@ -235,8 +205,7 @@ def test_more_steps_go_on_where_the_run_has_ended(project, plain):
 
 def test_other_weights_are_taken_without_more_training(project, plain):
     before = (plain / "model.safetensors").read_bytes()
-    done = synmt("train", "plain.yaml", "training.max_steps=4", "training.use=last", cwd=project)
-    assert done.returncode == 0
+    succeed("train", "plain.yaml", "training.max_steps=4", "training.use=last", cwd=project)
     assert (plain / "model.safetensors").read_bytes() != before
     last = plain / "checkpoints" / "step-00000004" / "model.safetensors"
     assert (plain / "model.safetensors").read_bytes() == last.read_bytes()
@@ -245,9 +214,7 @@ def test_other_weights_are_taken_without_more_training(project, plain):
 def test_overwrite_begins_anew(project, plain):
     (plain / "checkpoints" / "note").write_text("mine")
     changed = ("training.max_steps=4", "training.learning_rate=0.02", "--overwrite")
-    done = synmt("train", "plain.yaml", *changed, cwd=project)
-    assert done.returncode == 0
-    assert b", 4 steps" in done.stderr
+    assert b", 4 steps" in succeed("train", "plain.yaml", *changed, cwd=project).stderr
     assert not (plain / "checkpoints" / "note").exists()
     assert "learning_rate: 0.02" in (plain / "recipe.yaml").read_text()
 
@@ -257,9 +224,8 @@ def test_a_folder_that_is_no_run_is_left_alone(project, options):
     folder = project / "runs" / "mine"
     folder.mkdir(exist_ok=True)
     (folder / "thesis.tex").write_text("years of work")
-    done = synmt("train", "tiny.yaml", "name=mine", *options, cwd=project)
-    assert done.returncode == 2
-    assert b"runs/mine: not a run folder, and not empty" in done.stderr
+    errors = fail(2, "train", "tiny.yaml", "name=mine", *options, cwd=project)
+    assert "runs/mine: not a run folder, and not empty" in errors
     assert [path.name for path in folder.iterdir()] == ["thesis.tex"]
 
 
@@ -268,20 +234,17 @@ def test_a_run_that_has_not_finished_is_not_taken_unasked(project, plain):
     (plain / "model.safetensors").unlink()
     newest = synmt("translate", text="A dog.\n", cwd=project)
     assert newest.stdout == synmt("translate", "--run", "runs/tiny", text="A dog.\n", cwd=project).stdout
-    named = synmt("translate", "--run", "runs/plain", text="A dog.\n", cwd=project)
-    assert named.returncode == 1
-    assert b"the run has not finished" in named.stderr
-    assert b"--checkpoint last" in named.stderr
-    last = synmt("translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project)
-    assert (last.returncode, last.stdout.count(b"\n")) == (0, 1)
+    errors = fail(1, "translate", "--run", "runs/plain", text="A dog.\n", cwd=project)
+    assert "the run has not finished" in errors
+    assert "--checkpoint last" in errors
+    last = succeed("translate", "--run", "runs/plain", "--checkpoint", "last", text="A dog.\n", cwd=project)
+    assert len(lines_of(last)) == 1
 
 
 def test_training_stops_early_and_then_has_finished(project):
     values = {"patience": 1, "max_steps": 400, "validate_every": 2, "learning_rate": 1e-12}
     recipe = write_recipe(project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values)
-    done = synmt("train", recipe, cwd=project)
-    assert done.returncode == 0
-    assert b": patience" in done.stderr
+    assert b": patience" in succeed("train", recipe, cwd=project).stderr
     again = synmt("train", recipe, cwd=project)
     assert b"runs/patient has finished already" in again.stderr
     shutil.rmtree(project / "runs" / "patient")

@@ -1,17 +1,18 @@
 """How many files of synmt a training step enters, and that it never waits for the device."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
 from entered import files_entered
-from small import PIECES, random_tree
-from test_training import CopyTask, make_recipe
+from small import random_tree
+from test_training import CopyTask, make_model, make_recipe
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from synmt.data.batch import reading_of
 from synmt.data.corpus import Example, Tree
 from synmt.data.stream import Position, Reader
-from synmt.model.build import build
 from synmt.recipe.data import ParserRecipe
 from synmt.run import Run
 from synmt.training.trainer import Trainer
@@ -32,11 +33,10 @@ class Trees(CopyTask):
 def pascal(tmp_path):
     """Make a trainer of PASCAL and its first batches."""
     recipe = make_recipe(variants=[{"name": "pascal", "layers": [1], "heads": 2}])
-    model = build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
+    model = make_model(recipe)
     reader = Reader(Trees(), recipe.training, {"source": reading_of(model.reads("source"), ParserRecipe())})
     trainer = Trainer(Run(tmp_path), recipe, model, train=reader, valid=reader, device=torch.device("cpu"))
-    stream = reader.forever(Position())
-    return trainer, [next(stream)[0] for _ in range(3)]
+    return trainer, [batch for batch, _ in islice(reader.forever(Position()), 3)]
 
 
 def test_a_training_step_enters_few_files(pascal):
@@ -60,10 +60,9 @@ class Recorded(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         # to index by a mask is to count it
-        masks = (
-            [i for i in args[1] if i is not None and i.dtype == torch.bool] if str(func) == "aten.index.Tensor" else []
-        )
-        self.names.append("aten.nonzero" if masks else str(func))
+        indices = args[1] if str(func) == "aten.index.Tensor" else []
+        by_mask = any(index is not None and index.dtype == torch.bool for index in indices)
+        self.names.append("aten.nonzero" if by_mask else str(func))
         return func(*args, **(kwargs or {}))
 
 

@@ -26,8 +26,7 @@ def place(tmp_path_factory):
 
 
 def records_of(place, *overrides, **options):
-    folders = {"runs": place / "runs", "data": place / "data"}
-    return list(train(place / "tiny.yaml", overrides, **folders, **options))
+    return list(train(place / "tiny.yaml", overrides, runs=place / "runs", data=place / "data", **options))
 
 
 def test_training_yields_progress_data_steps_scores_and_the_run_folder(place):

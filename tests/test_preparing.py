@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import snapshot
 
 from synmt.data import annotate as annotating
 from synmt.data import encoding
 from synmt.data.annotate import annotate, annotation_name, describe_files
 from synmt.data.corpora import Corpus, resolve_corpus
-from synmt.data.corpus import FORMAT, PreparedCorpus, is_complete
+from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.summary import corpus_table
@@ -41,11 +42,7 @@ PAIRS = [
     ("The boy sees a tree.", "Der Junge sieht einen Baum."),
 ]
 VALID = [("The girl eats.", "Das Mädchen isst."), ("Monkey.", ""), ("A tree.", "Ein Baum.")]
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+CHAIN = {"parser": "chain"}
 
 
 @pytest.fixture
@@ -54,22 +51,20 @@ def small_shards(monkeypatch):
         monkeypatch.setattr(module, "SHARD_LINES", 4)
 
 
+@pytest.fixture
+def corpus(tmp_path) -> Corpus:
+    return corpus_of(tmp_path / "text")
+
+
 def recipe_of(**sections) -> Recipe:
-    given = {
-        "name": "small",
-        "source": "en",
-        "target": "de",
-        "corpus": {"name": "controlled"},
-        "vocabulary": {"size": 600, "kind": "unigram"},
-        "model": {"embeddings": "separate"},
-    }
-    return check_recipe({**given, **sections}, where="test")
+    corpus = {"name": "small", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
+    own = {"vocabulary": {"size": 600, "kind": "unigram"}, "model": {"embeddings": "separate"}}
+    return check_recipe(corpus | own | sections, where="test")
 
 
 def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:
     folder.mkdir(parents=True, exist_ok=True)
-    splits = {"train": train, "valid": valid}
-    for split, pairs in splits.items():
+    for split, pairs in {"train": train, "valid": valid}.items():
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_bytes(text.encode())
@@ -78,8 +73,7 @@ def corpus_of(folder: Path, train=PAIRS, valid=VALID) -> Corpus:
 
 def prepared(tmp_path: Path, corpus: Corpus | None = None, **sections) -> PreparedCorpus:
     folder = tmp_path / "prepared"
-    for _ in prepare(recipe_of(**sections), corpus or corpus_of(tmp_path / "text"), folder):
-        pass
+    list(prepare(recipe_of(**sections), corpus or corpus_of(tmp_path / "text"), folder))
     return PreparedCorpus.open(folder)
 
 
@@ -106,8 +100,16 @@ def trees_for(corpus: Corpus, folder: Path) -> dict[str, Path]:
     return paths
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+def annotated(tmp_path: Path, train=PAIRS, valid=VALID, **sections) -> tuple[PreparedCorpus, str]:
+    """Prepare a corpus with chains as trees of the source; gives the name of the annotation too."""
+    corpus = corpus_of(tmp_path / "text", train, valid)
+    data = prepared(tmp_path, corpus, **sections)
+    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser=CHAIN))
+    return data, annotation_name("source", CHAIN)
+
+
+def rows_of(split: Split) -> list[Example]:
+    return split.rows(range(len(split)))
 
 
 # filters
@@ -168,7 +170,7 @@ def test_a_filter_that_is_not_used_leaves_the_name_of_a_prepared_corpus_as_it_wa
 
 
 def test_pairs_with_too_much_punctuation_are_counted(tmp_path):
-    corpus = corpus_of(tmp_path / "text", train=[*PAIRS, (". . a", "x")])
+    corpus = corpus_of(tmp_path / "text", [*PAIRS, (". . a", "x")])
     counts = prepared(tmp_path, corpus, filters={"max_punctuation": 0.25}).facts["splits"]["train"]["reasons"]
     assert (counts["punctuation"], sum(counts.values())) == (1, len(PAIRS) + 1)
 
@@ -220,7 +222,7 @@ def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joi
     data = prepared(tmp_path, vocabulary={"size": 600, "kind": kind, "joint": joint})
     source, target = data.vocabularies
     assert (source is target) == joint
-    rows = data.split("train").rows(range(len(data.split("train"))))
+    rows = rows_of(data.split("train"))
     assert [row.line for row in rows] == [0, 1, 3, 4, 5, 6, 7, 9]
     for row in rows:
         assert row.source.tolist() == source.encode_ids(PAIRS[row.line][0])
@@ -232,15 +234,14 @@ def test_rows_come_in_the_order_asked_for_across_shards(tmp_path, small_shards):
     split = prepared(tmp_path).split("train")
     assert [row.line for row in split.rows(np.array([7, 0, 3, 3]))] == [9, 0, 4, 4]
     assert split.rows([]) == []
-    with pytest.raises(IndexError):
-        split.rows([8])
-    with pytest.raises(IndexError):
-        split.rows([-1])
+    for outside in (8, -1):
+        with pytest.raises(IndexError):
+            split.rows([outside])
 
 
 def test_lengths_are_those_of_the_rows(tmp_path, small_shards):
     split = prepared(tmp_path).split("train")
-    rows = split.rows(range(len(split)))
+    rows = rows_of(split)
     assert split.source_lengths.tolist() == [len(row.source) for row in rows]
     assert split.target_lengths.tolist() == [len(row.target) for row in rows]
     assert split.source_lengths.dtype == np.int32
@@ -253,7 +254,7 @@ def test_a_split_can_go_to_another_process(tmp_path, small_shards):
 
 def test_validation_keeps_every_pair_that_has_a_loss(tmp_path):
     data = prepared(tmp_path, filters={"max_words": 10, "max_ratio": 1.1, "max_pieces": 3})
-    rows = data.split("valid").rows(range(len(data.split("valid"))))
+    rows = rows_of(data.split("valid"))
     assert [row.line for row in rows] == [0, 2]
     assert max(len(row.source) for row in rows) == 3
     assert rows[0].source.tolist() == data.vocabularies[0].encode_ids(VALID[0][0])[:3]
@@ -283,16 +284,8 @@ def test_counts_add_up(tmp_path, shards, request):
         request.getfixturevalue("small_shards")
     train = prepared(tmp_path, filters={"duplicates": True, "max_words": 9}).facts["splits"]["train"]
     assert train["lines"] == len(PAIRS) == sum(train["reasons"].values())
-    assert train["reasons"] == {
-        "kept": 6,
-        "empty": 2,
-        "too long (words)": 1,
-        "ratio": 0,
-        "duplicate": 1,
-        "language": 0,
-        "too long (pieces)": 0,
-        "punctuation": 0,
-    }
+    counted = {"kept": 6, "empty": 2, "too long (words)": 1, "duplicate": 1}
+    assert train["reasons"] == counted | dict.fromkeys(("ratio", "language", "too long (pieces)", "punctuation"), 0)
     # words between blanks of lines 0, 1, 3, 6, 7, 9; U+2028 is a blank
     assert train["words"] == [5 + 5 + 1 + 3 + 2 + 5, 5 + 5 + 1 + 3 + 2 + 5]
     assert train["shards"] == (3 if shards == "many" else 1)
@@ -301,96 +294,79 @@ def test_counts_add_up(tmp_path, shards, request):
 def test_the_folder_does_not_say_where_or_when_it_was_made(tmp_path):
     first = prepared(tmp_path / "here")
     second = prepared(tmp_path / "there" / "deeper", corpus_of(tmp_path / "elsewhere" / "text"))
-    assert contents(first.folder) == contents(second.folder)
-    assert str(tmp_path).encode() not in b"".join(contents(first.folder).values())
+    assert snapshot(first.folder) == snapshot(second.folder)
+    assert str(tmp_path).encode() not in b"".join(snapshot(first.folder).values())
 
 
 # trees
 
 
-def test_trees_stand_beside_their_rows(tmp_path, small_shards):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_stand_beside_their_rows(tmp_path, corpus, small_shards):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
     parser = describe_files(parses)
     list(annotate(data.folder, corpus, parses, parser=parser))
     name = annotation_name("source", parser)
     assert data.annotations()[name]["relations"]["train"].keys() == {"next", "root"}
-    split = data.split("train", {"source": name})
-    for row in split.rows(range(len(split))):
-        expected = tree_of(PAIRS[row.line][0])
-        assert len(row.trees["source"].word_of) == len(row.source)
-        assert set(row.trees["source"].word_of.tolist()) == set(range(len(row.trees["source"].parse)))
-        if len(row.trees["source"].parse) == len(expected):
-            assert row.trees["source"].parse.parents.tolist() == expected.parents.tolist()
-            assert row.trees["source"].parse.relations == expected.relations
-            assert row.trees["source"].parse.tags == expected.tags
-    monkey = split.rows([0])[0]
+    monkey, *others = rows_of(data.split("train", {"source": name}))
+    for row in (monkey, *others):
+        expected, tree = tree_of(PAIRS[row.line][0]), row.trees["source"]
+        assert len(tree.word_of) == len(row.source)
+        assert set(tree.word_of.tolist()) == set(range(len(tree.parse)))
+        if len(tree.parse) == len(expected):
+            assert tree.parse.parents.tolist() == expected.parents.tolist()
+            assert (tree.parse.relations, tree.parse.tags) == (expected.relations, expected.tags)
     spelled = [piece.strip("▁") for piece in data.vocabularies[0].pieces(monkey.source)]
     words = ["".join(np.array(spelled, dtype=object)[monkey.trees["source"].word_of == word]) for word in range(6)]
     assert words == ["The", "monkey", "eats", "a", "banana", "."]
 
 
 def test_trees_of_a_cut_side_have_no_words_behind_the_cut(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
-    data = prepared(tmp_path, corpus, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
-    parses = trees_for(corpus, tmp_path)
-    list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}))
-    row = data.split("valid", {"source": annotation_name("source", {"parser": "chain"})}).rows([0])[0]
+    data, name = annotated(tmp_path, filters={"max_pieces": 3}, vocabulary={"size": 600, "kind": "word"})
+    row = data.split("valid", {"source": name}).rows([0])[0]
     # "The girl eats." is three words between blanks; the full stop shares the last one
     assert row.trees["source"].word_of.tolist() == [0, 1, 2]
     assert row.trees["source"].parse.parents.tolist() == [0, 0, 1]
 
 
-def test_trees_of_the_target_side(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_of_the_target_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
-    backwards = Corpus(
-        "x", "de", "en", *(SplitFiles(source=f.target, target=f.source) for f in (corpus.train, corpus.valid)), {}
-    )
-    parses = trees_for(backwards, tmp_path)
-    list(annotate(data.folder, corpus, parses, parser={"parser": "chain"}, side="target"))
-    row = data.split("train", {"target": annotation_name("target", {"parser": "chain"})}).rows([0])[0]
+    backwards = (SplitFiles(source=files.target, target=files.source) for files in (corpus.train, corpus.valid))
+    parses = trees_for(Corpus("x", "de", "en", *backwards, {}), tmp_path)
+    list(annotate(data.folder, corpus, parses, parser=CHAIN, side="target"))
+    row = data.split("train", {"target": annotation_name("target", CHAIN)}).rows([0])[0]
     assert len(row.trees["target"].word_of) == len(row.target)
     assert len(row.trees["target"].parse) == 6
 
 
-def test_annotations_of_several_parsers_live_side_by_side(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_annotations_of_several_parsers_live_side_by_side(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
-    before = contents(data.folder)
+    before = snapshot(data.folder)
     for parser in ({"parser": "a"}, {"parser": "b"}):
         list(annotate(data.folder, corpus, parses, parser=parser))
     assert len(data.annotations()) == 2
-    assert {name: content for name, content in contents(data.folder).items() if name in before} == before
+    assert {name: content for name, content in snapshot(data.folder).items() if name in before} == before
 
 
 def test_what_is_counted_of_trees(tmp_path):
-    corpus = corpus_of(tmp_path / "text", train=[("don't a\u200b", "x")], valid=[("don't", "x")])
-    data = prepared(tmp_path, corpus, vocabulary={"kind": "word"})
     # don | ' | t | a and the invisible character as its own word
-    parses = trees_for(corpus, tmp_path)
-    list(annotate(data.folder, corpus, parses, parser={}))
-    counts = data.annotations()[annotation_name("source", {})]["counts"]["train"]
+    texts = {"train": [("don't a\u200b", "x")], "valid": [("don't", "x")]}
+    data, name = annotated(tmp_path, **texts, vocabulary={"kind": "word"})
+    counts = data.annotations()[name]["counts"]["train"]
     assert counts == {"words": 5, "pieces": 2, "straddling": 2, "characters": 7, "unowned": 0, "merged": 3}
 
 
 def test_characters_that_are_in_no_word_have_no_owner(tmp_path):
     text = [("b \x07 a", "x"), ("b a", "y")]
-    corpus = corpus_of(tmp_path / "text", train=text, valid=text)
-    data = prepared(tmp_path, corpus, vocabulary={"kind": "unigram", "size": 300})
-    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
-    counts = data.annotations()[annotation_name("source", {})]["counts"]["train"]
+    data, name = annotated(tmp_path, text, text, vocabulary={"kind": "unigram", "size": 300})
+    counts = data.annotations()[name]["counts"]["train"]
     assert (counts["unowned"], counts["characters"]) == (1, 5)
 
 
 def test_the_table_shows_every_number(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
-    data = prepared(tmp_path, corpus, filters={"duplicates": True})
-    parses = trees_for(corpus, tmp_path)
-    list(annotate(data.folder, corpus, parses, parser={}))
-    table = {row[0]: row[1:] for row in corpus_table(data, [annotation_name("source", {})])}
+    data, name = annotated(tmp_path, filters={"duplicates": True})
+    table = {row[0]: row[1:] for row in corpus_table(data, [name])}
     assert table["lines"] == ["10", "3"]
     assert table["kept"] == ["7", "2"]
     assert table["dropped: empty"] == ["2", "1"]
@@ -420,20 +396,12 @@ def replace_or_die(*names):
     left -= 1
     replace(*names)
 os.replace = replace_or_die
-own.run_all(Path(sys.argv[1]))
+own.annotated(Path(sys.argv[1]))
 """
 
 
-def run_all(tmp_path: Path) -> Path:
-    """Prepare and annotate."""
-    corpus = corpus_of(tmp_path / "text")
-    data = prepared(tmp_path, corpus)
-    list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
-    return data.folder
-
-
 def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
-    whole = contents(run_all(tmp_path / "whole"))
+    whole = snapshot(annotated(tmp_path / "whole")[0].folder)
     names = [name for name in whole if not name.endswith("lock")]
     # kept, vocabulary, 3 + 1 shards, corpus; 3 + 1 shards of trees, annotation
     assert len(names) == 12
@@ -443,18 +411,16 @@ def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is
         paths = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
         killed = subprocess.run(command, env={"PYTHONPATH": ":".join(paths), "PATH": ""}, capture_output=True)
         assert killed.returncode == -9, killed.stderr
-        assert contents(folder / "prepared") != whole
-        assert contents(run_all(folder)) == whole
+        assert snapshot(folder / "prepared") != whole
+        assert snapshot(annotated(folder)[0].folder) == whole
 
 
-def test_a_finished_corpus_is_not_made_again(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_a_finished_corpus_is_not_made_again(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     assert list(prepare(recipe_of(), corpus, data.folder)) == []
 
 
-def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corpus):
     name = prepared_folder(tmp_path, recipe_of(), corpus)
     assert name.name.startswith("text-en-de-")
     assert prepared_folder(tmp_path, recipe_of(training={"max_steps": 3}, name="other"), corpus) == name
@@ -472,16 +438,16 @@ def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monke
     monkeypatch.setattr("synmt.files.sha256", lambda _: pytest.fail("read again"))
     assert stored_sha256(path) == first
     monkeypatch.undo()
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     path.write_text("12345")
     assert stored_sha256(path) != first
 
 
 # bad input
 
+TOO_LONG = [pair for pair in PAIRS if len(pair[0].split()) in (0, 5, 10)]
 
-def test_sides_of_different_length_are_told_with_both_counts(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+
+def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
     corpus.train.target.write_text("nur eine\n")
     corpus.valid.source.write_text("one\ntwo\n")
     with pytest.raises(SynmtError) as caught:
@@ -490,33 +456,23 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path):
     assert re.search(r"valid\.en has 2 lines, .*valid\.de has 3\b", str(caught.value))
 
 
-def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path):
-    with pytest.raises(SynmtError, match=r"remove the whole .*too long \(words\): 5.*empty: 2"):
-        prepared(
-            tmp_path,
-            corpus_of(tmp_path / "text", train=[p for p in PAIRS if len(p[0].split()) in (0, 5, 10)]),
-            filters={"max_words": 2},
-        )
-
-
-def test_a_corpus_of_which_no_piece_is_left_says_why(tmp_path):
-    with pytest.raises(SynmtError, match=r"remove the whole .*too long \(pieces\): 8"):
-        prepared(tmp_path, filters={"max_pieces": 1})
+@pytest.mark.parametrize(
+    ("texts", "filters", "message"),
+    [
+        ({"train": TOO_LONG}, {"max_words": 2}, r"remove the whole .*too long \(words\): 5.*empty: 2"),
+        ({}, {"max_pieces": 1}, r"remove the whole .*too long \(pieces\): 8"),
+        ({"train": []}, {}, "no lines"),
+        ({"valid": [("", "x")]}, {}, "no line of the validation text"),
+    ],
+    ids=["no line left", "no piece left", "empty", "validation without words"],
+)
+def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path, texts, filters, message):
+    with pytest.raises(SynmtError, match=message):
+        prepared(tmp_path, corpus_of(tmp_path / "text", **texts), filters=filters)
     assert not is_complete(tmp_path / "prepared")
 
 
-def test_an_empty_corpus_is_an_error(tmp_path):
-    with pytest.raises(SynmtError, match="no lines"):
-        prepared(tmp_path, corpus_of(tmp_path / "text", train=[]))
-
-
-def test_a_validation_text_without_words_is_an_error(tmp_path):
-    with pytest.raises(SynmtError, match="no line of the validation text"):
-        prepared(tmp_path, corpus_of(tmp_path / "text", valid=[("", "x")]))
-
-
-def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
     corpus.train.source.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n")
     with pytest.raises(SynmtError, match=r"train\.en: line 9 is not UTF-8"):
         list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
@@ -543,18 +499,19 @@ def test_another_format_is_refused(tmp_path):
         PreparedCorpus.open(data.folder)
 
 
-@pytest.mark.parametrize("damage", [b"", b"ARROW1 but no more"])
-def test_a_broken_shard_is_named(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [(b"", ": not a complete file"), (b"ARROW1 but no more", ": not a complete file"), (None, "")],
+    ids=["empty", "cut off", "missing"],
+)
+def test_a_broken_shard_is_named(tmp_path, damage, message):
     data = prepared(tmp_path)
-    (data.folder / "train-00000.arrow").write_bytes(damage)
-    with pytest.raises(SynmtError, match=r"train-00000\.arrow: not a complete file"):
-        data.split("train")
-
-
-def test_a_missing_shard_is_named(tmp_path):
-    data = prepared(tmp_path)
-    (data.folder / "train-00000.arrow").unlink()
-    with pytest.raises(SynmtError, match=r"train-00000\.arrow"):
+    path = data.folder / "train-00000.arrow"
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    with pytest.raises(SynmtError, match=rf"train-00000\.arrow{message}"):
         data.split("train")
 
 
@@ -564,8 +521,7 @@ def test_parses_that_are_not_there_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["too many", "too few"])
-def test_trees_for_other_lines_are_refused_each_time(tmp_path, change, small_shards):
-    corpus = corpus_of(tmp_path / "text")
+def test_trees_for_other_lines_are_refused_each_time(tmp_path, corpus, change, small_shards):
     data = prepared(tmp_path, corpus)
     parses = trees_for(corpus, tmp_path)
     extra = format_conllu(tree_of("One more."), "One more.", 99)
@@ -577,16 +533,14 @@ def test_trees_for_other_lines_are_refused_each_time(tmp_path, change, small_sha
     assert data.annotations() == {}
 
 
-def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_text_that_changed_after_it_was_prepared_is_refused(tmp_path, corpus):
     data = prepared(tmp_path, corpus)
     corpus = corpus_of(tmp_path / "text", train=[(f"Now {source}", target) for source, target in PAIRS])
     with pytest.raises(SynmtError, match="the text has changed since it was prepared"):
         list(annotate(data.folder, corpus, trees_for(corpus, tmp_path), parser={}))
 
 
-def test_two_processes_do_not_write_the_same_corpus(tmp_path):
-    corpus = corpus_of(tmp_path / "text")
+def test_two_processes_do_not_write_the_same_corpus(tmp_path, corpus):
     first = prepare(recipe_of(), corpus, tmp_path / "prepared")
     next(first)
     with pytest.raises(SynmtError, match="another process is writing this corpus"):

@@ -5,10 +5,13 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
 from small import small_model
+from test_training import make_trainer
+from tiny import snapshot
 
 from synmt.data.corpora import Corpus
 from synmt.errors import SynmtError, UsageError
@@ -43,11 +46,19 @@ def trained(seed=0):
     return model, optimizer
 
 
+@pytest.fixture
+def saved(tmp_path):
+    """Make a run with a checkpoint of step 2; gives the run, its model and its optimiser."""
+    model, optimizer = trained()
+    save_checkpoint(Run(tmp_path), 2, model, optimizer, {"step": 2})
+    return Run(tmp_path), model, optimizer
+
+
 def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
     model, optimizer = trained()
     state = {"step": 7, "best_value": float("inf"), "learning": 0.1 + 0.2}
     save_checkpoint(Run(tmp_path), 7, model, optimizer, state)
-    other, empty = trained(seed=5)[0], None
+    other = trained(seed=5)[0]
     empty = torch.optim.AdamW(other.parameters(), lr=0.01)
     assert load_checkpoint(Run(tmp_path).checkpoint(7), other, empty) == state
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
@@ -56,9 +67,8 @@ def test_weights_optimiser_and_state_come_back_bit_for_bit(tmp_path):
         assert all(torch.equal(optimizer.state[one][key], empty.state[two][key]) for key in optimizer.state[one])
 
 
-def test_the_tensors_of_an_optimiser_are_gone_through_once(tmp_path, monkeypatch):
-    model, optimizer = trained()
-    save_checkpoint(Run(tmp_path), 7, model, optimizer, {})
+def test_the_tensors_of_an_optimiser_are_gone_through_once(saved, monkeypatch):
+    run, model, optimizer = saved
     scans = []
 
     class Counted(dict):
@@ -71,7 +81,7 @@ def test_the_tensors_of_an_optimiser_are_gone_through_once(tmp_path, monkeypatch
             return super().__iter__()
 
     monkeypatch.setattr(checkpoint, "load_tensors", lambda path: Counted(weights.load_tensors(path)))
-    load_checkpoint(Run(tmp_path).checkpoint(7), model, optimizer)
+    load_checkpoint(run.checkpoint(2), model, optimizer)
     assert len(scans) == 1
 
 
@@ -90,21 +100,18 @@ def test_weights_have_the_mode_of_every_other_file(tmp_path, mask):
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 @pytest.mark.parametrize("function", ["replace", "fsync"])
-def test_a_disk_that_refuses_leaves_the_checkpoint_before(tmp_path, monkeypatch, code, function):
-    run, (model, optimizer) = Run(tmp_path), trained()
-    save_checkpoint(run, 2, model, optimizer, {"step": 2})
-    before = {path: path.read_bytes() for path in run.checkpoint(2).iterdir()}
-
-    def refuse(*_):
-        raise OSError(code, os.strerror(code))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, function, refuse)
-        with pytest.raises(SynmtError, match=rf"step-00000004: cannot write: {os.strerror(code)}. Make room"):
-            save_checkpoint(run, 4, model, optimizer, {"step": 4})
+def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function):
+    run, model, optimizer = saved
+    before = snapshot(run.folder)
+    message = rf"step-00000004: cannot write: {os.strerror(code)}. Make room"
+    with (
+        patch.object(os, function, side_effect=OSError(code, os.strerror(code))),
+        pytest.raises(SynmtError, match=message),
+    ):
+        save_checkpoint(run, 4, model, optimizer, {"step": 4})
     assert run.checkpoints() == [run.checkpoint(2)]
-    assert {path: path.read_bytes() for path in run.checkpoint(2).iterdir()} == before
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000002"]
+    assert snapshot(run.folder) == before
+    assert [path.name for path in (run.folder / "checkpoints").iterdir()] == ["step-00000002"]
 
 
 def test_weights_for_which_there_is_no_room_are_a_message(tmp_path):
@@ -114,9 +121,8 @@ def test_weights_for_which_there_is_no_room_are_a_message(tmp_path):
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])
 @pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_a_checkpoint_that_has_been_damaged_is_named(tmp_path, name, damage):
-    run, (model, optimizer) = Run(tmp_path), trained()
-    save_checkpoint(run, 2, model, optimizer, {"step": 2})
+def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
+    run, model, optimizer = saved
     path = run.checkpoint(2) / name
     if damage == "missing":
         path.unlink()
@@ -127,27 +133,22 @@ def test_a_checkpoint_that_has_been_damaged_is_named(tmp_path, name, damage):
 
 
 def test_a_state_of_another_version_is_refused(tmp_path):
-    from test_training import make_trainer
-
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
-    with pytest.raises(
-        SynmtError, match=r"step-00000002: the run folder is broken: state.json was written by another version"
-    ):
+    message = r"step-00000002: the run folder is broken: state.json was written by another version"
+    with pytest.raises(SynmtError, match=message):
         trainer.resume()
 
 
-def test_what_a_killed_process_left_is_removed_and_nothing_else(tmp_path):
-    run, (model, optimizer) = Run(tmp_path), trained()
-    save_checkpoint(run, 2, model, optimizer, {"step": 2})
-    kept = sorted(path for path in tmp_path.rglob("*"))
-    (tmp_path / "checkpoints" / ".step-00000004.k2_x8abc").mkdir()
-    (tmp_path / "checkpoints" / ".step-00000004.k2_x8abc" / "model.safetensors").write_bytes(b"half")
-    (tmp_path / ".run.json.abcdefgh").write_text("{")
-    (tmp_path / "tests" / "one").mkdir(parents=True)
-    (tmp_path / "tests" / "one" / ".scores.json.12345678").write_text("{")
-    (tmp_path / ".gitignore").write_text("*")
-    remove_leftovers(run)
+def test_what_a_killed_process_left_is_removed_and_nothing_else(saved, tmp_path):
+    kept = [*tmp_path.rglob("*")]
+    killed = tmp_path / "checkpoints" / ".step-00000004.k2_x8abc"
+    for folder in (killed, tmp_path / "tests" / "one"):
+        folder.mkdir(parents=True)
+    (killed / "model.safetensors").write_bytes(b"half")
+    for name in (".run.json.abcdefgh", "tests/one/.scores.json.12345678", ".gitignore"):
+        (tmp_path / name).write_text("{")
+    remove_leftovers(saved[0])
     extra = [tmp_path / "tests", tmp_path / "tests" / "one", tmp_path / ".gitignore"]
     assert sorted(tmp_path.rglob("*")) == sorted([*kept, *extra])
 
@@ -190,20 +191,13 @@ def test_a_strange_folder_beside_the_runs_is_passed_over(tmp_path):
     assert find_run(None, tmp_path).name == "good"
 
 
-def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_path, recipe):
+@pytest.mark.parametrize("left", ["lock", ".recipe.yaml.abcdefgh"])
+def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_path, recipe, left):
     run = Run(tmp_path / "one")
     run.folder.mkdir()
-    (run.folder / "lock").touch()
-    run.write_recipe(recipe)
-    check_run(run, recipe, overwrite=False)
-    begin_run(run, recipe, PREPARED, overwrite=False)
-    assert run.info()["status"] == "training"
-
-
-def test_a_file_that_a_killed_process_was_writing_is_no_obstacle(tmp_path, recipe):
-    run = Run(tmp_path / "one")
-    run.folder.mkdir()
-    (run.folder / ".recipe.yaml.abcdefgh").touch()
+    (run.folder / left).touch()
+    if left == "lock":
+        run.write_recipe(recipe)
     check_run(run, recipe, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
     assert run.info()["status"] == "training"
@@ -214,9 +208,8 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
     run = Run(tmp_path / "one")
     begin_run(run, recipe, PREPARED, overwrite=False)
     begin_run(run, recipe, PREPARED, overwrite=False)
-    with pytest.raises(
-        UsageError, match=r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
-    ):
+    message = r"text, or the parser of its trees, has changed since this run was started.*--overwrite"
+    with pytest.raises(UsageError, match=message):
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
     assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
@@ -224,10 +217,9 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
 
 def test_a_run_of_another_format_is_not_gone_on_with(tmp_path, recipe):
     (tmp_path / "run.json").write_text(json.dumps({"format": 99, "synmt": "9.9"}), encoding="utf-8")
+    message = r"format 99; this synmt reads format 1. Use the synmt that made it \(9.9\)"
     for overwrite in (False, True):
-        with pytest.raises(
-            SynmtError, match=r"format 99; this synmt reads format 1. Use the synmt that made it \(9.9\)"
-        ):
+        with pytest.raises(SynmtError, match=message):
             check_run(Run(tmp_path), recipe, overwrite=overwrite)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from searching import keep_pieces, log_probability, members_of, next_logs, run, sharp
+from searching import ids_of, keep_pieces, log_probability, members_of, next_logs, run, sharp
 from small import random_batch, small_model
 
 from synmt.data.vocabulary import EOS
@@ -21,10 +21,6 @@ MASK = (1 << 64) - 1
 
 def drawing(n_best=1, no_repeat=0, **sampling):
     return SearchOptions(beam_size=1, n_best=n_best, no_repeat=no_repeat, sampling=Sampling(**sampling))
-
-
-def ids_of(found):
-    return [[one.ids for one in hypotheses] for hypotheses in found]
 
 
 def blunt(seed=0, size=7, **options):
@@ -59,8 +55,8 @@ def _share(logs, pieces, place, temperature):
     """Compute the probability of a piece or EOS at a position of a translation of at most two pieces."""
     if place == 2:
         return 1.0
-    weights = {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in ([EOS] if place else [])}
-    weights |= {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in (4, 5, 6)}
+    allowed = [EOS, 4, 5, 6] if place else [4, 5, 6]
+    weights = {piece: math.exp(logs(pieces[:place])[piece] / temperature) for piece in allowed}
     return weights[(*pieces, EOS)[place]] / sum(weights.values())
 
 
@@ -71,9 +67,8 @@ def test_sampling_from_the_most_probable_piece_only_is_greedy(architecture, opti
     _, batch = random_batch(model, [3, 6, 8, 2], seed=4)
     members, prefixes = members_of(batch, model), [[], [9, 9], [], [12]]
     greedy = run(members, SearchOptions(beam_size=1, no_repeat=2), 10, prefixes=prefixes)
-    for found, expected in zip(
-        run(members, drawing(2, no_repeat=2, **options), 10, prefixes=prefixes), greedy, strict=True
-    ):
+    sampled = run(members, drawing(2, no_repeat=2, **options), 10, prefixes=prefixes)
+    for found, expected in zip(sampled, greedy, strict=True):
         assert [one.ids for one in found] == [expected[0].ids] * 2
         assert [one.score for one in found] == pytest.approx([expected[0].score] * 2, abs=1e-5)
 
@@ -155,8 +150,7 @@ def test_top_k_and_top_p_are_those_of_a_loop(monkeypatch, top_k, top_p, few):
     logs[..., [0, 7]] = -math.inf
     found = masses(logs, Sampling(top_k=top_k, top_p=top_p, temperature=0.8))
     for row, weights in zip(logs.view(-1, 20).tolist(), found.view(-1, 20), strict=True):
-        ranked = sorted(((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True)
-        ranked = ranked[: top_k or None]
+        ranked = sorted(((math.exp(log / 0.8), piece) for piece, log in enumerate(row)), reverse=True)[: top_k or None]
         total, kept = sum(weight for weight, _ in ranked), []
         while sum(weight for weight, _ in kept) < top_p * total * (1 - 1e-12):
             kept.append(ranked[len(kept)])
@@ -210,14 +204,8 @@ def test_random_numbers_are_uniform_and_independent():
     counts = torch.histc(found, 100, 0.0, 1.0)
     assert ((counts - 200) ** 2 / 200).sum() < 149
     other = uniform(2, torch.arange(40)[:, None, None], torch.arange(20)[:, None], torch.arange(25))
-    pairs = [
-        (found, other),
-        *(
-            (found.narrow(axis, 0, found.size(axis) - 1), found.narrow(axis, 1, found.size(axis) - 1))
-            for axis in range(3)
-        ),
-    ]
-    for one, two in pairs:
+    neighbours = [[found.narrow(axis, first, found.size(axis) - 1) for first in (0, 1)] for axis in range(3)]
+    for one, two in [(found, other), *neighbours]:
         joint = torch.stack((one.flatten(), two.flatten()))
         # four standard deviations of the correlation of independent numbers
         assert torch.corrcoef(joint)[0, 1].abs() < 4 / math.sqrt(joint.size(1))

@@ -4,8 +4,7 @@ import json
 import random
 
 import pytest
-import torch
-from test_training import make_recipe, make_trainer, weights
+from test_training import assert_same_weights, make_recipe, make_trainer, resume, state_of, train, validations_of
 
 from synmt.errors import UsageError
 from synmt.run import Run
@@ -14,6 +13,10 @@ from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 from synmt.training.schedule import learning_rate
 
 PLATEAU = {"schedule": "plateau", "best": "bleu", "warmup": 0, "log_every": 1, "validate_every": 2}
+
+
+def never_better(model):
+    return 1.0
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,7 @@ def test_the_rate_falls_after_each_validation_that_is_no_better(tmp_path, seed):
     scores = [draw.randint(1, 9) for _ in range(7)]
     recipe = make_recipe(**PLATEAU, max_steps=14, decay=0.25, max_decays=seed % 5)
     left = iter(scores)
-    records = list(make_trainer(tmp_path, recipe, score=lambda _: float(next(left))).train())
+    records = train(tmp_path, recipe, lambda _: float(next(left)))
     rates, end = expected_run(scores, recipe.training)
     assert [r.learning_rate for r in records if isinstance(r, StepRecord)] == pytest.approx(rates)
     assert records[-1] == end
@@ -86,57 +89,44 @@ def test_the_loss_is_what_the_plateau_looks_at_where_it_is_what_is_best(tmp_path
 
 def test_patience_may_end_training_before_the_last_decay(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, patience=2)
-    assert list(make_trainer(tmp_path, recipe, score=lambda _: 1.0).train())[-1] == EndRecord(6, "patience")
-
-
-def stop_after_a_decay(folder, recipe):
-    """Train as if killed when the validation of step 6 was logged: the newest checkpoint has one decay, of step 4."""
-    stopped = make_trainer(folder, recipe, score=lambda _: 1.0)
-    for record in stopped.train():
-        if isinstance(record, ValidationRecord) and record.step == 6:
-            return
-    raise AssertionError("never came to step 6")
+    assert train(tmp_path, recipe, never_better)[-1] == EndRecord(6, "patience")
 
 
 def test_a_run_resumed_after_a_decay_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
-    whole = list(make_trainer(tmp_path / "whole", recipe, score=lambda _: 1.0).train())
-    stop_after_a_decay(tmp_path / "stopped", recipe)
-    resumed = make_trainer(tmp_path / "stopped", recipe, score=lambda _: 1.0)
-    assert (resumed.resume(), resumed.state.decays) == (4, 1)
+    whole = train(tmp_path / "whole", recipe, never_better)
+    # as if killed when the validation of step 6 was logged: the newest checkpoint has one decay, of step 4
+    stopped = make_trainer(tmp_path / "stopped", recipe, never_better)
+    next(record for record in stopped.train() if isinstance(record, ValidationRecord) and record.step == 6)
+    resumed, step = resume(tmp_path / "stopped", recipe, never_better)
+    assert (step, resumed.state.decays) == (4, 1)
     again = list(resumed.train())
     assert again[-1] == whole[-1] == EndRecord(8, "decays")
     rates = [[r.learning_rate for r in records if isinstance(r, StepRecord)] for records in (whole, again)]
     assert rates == [[0.01] * 4 + [0.005] * 2 + [0.0025] * 2, [0.005] * 2 + [0.0025] * 2]
-    before, after = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
-    assert all(torch.equal(before[name], after[name]) for name in before | after)
-    states = [(Run(tmp_path / name).checkpoint(8) / "state.json").read_text() for name in ("whole", "stopped")]
-    assert json.loads(states[0]) == json.loads(states[1])
+    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
+    assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
 
 
 def test_a_run_that_its_decays_have_ended_goes_on_with_more_of_them(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=1)
-    assert list(make_trainer(tmp_path / "a", recipe, score=lambda _: 1.0).train())[-1] == EndRecord(6, "decays")
-    again = make_trainer(tmp_path / "a", recipe, score=lambda _: 1.0)
-    again.resume()
+    assert train(tmp_path / "a", recipe, never_better)[-1] == EndRecord(6, "decays")
+    again, _ = resume(tmp_path / "a", recipe, never_better)
     assert list(again.train()) == [EndRecord(6, "decays")]
     more = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
-    longer = make_trainer(tmp_path / "a", more, score=lambda _: 1.0)
-    longer.resume()
+    longer, _ = resume(tmp_path / "a", more, never_better)
     assert list(longer.train())[-1] == EndRecord(8, "decays")
-    list(make_trainer(tmp_path / "b", more, score=lambda _: 1.0).train())
-    one, other = weights(tmp_path / "a"), weights(tmp_path / "b")
-    assert all(torch.equal(one[name], other[name]) for name in one | other)
+    train(tmp_path / "b", more, never_better)
+    assert_same_weights(tmp_path / "a", tmp_path / "b")
 
 
 def test_a_checkpoint_from_before_decays_were_counted_is_read(tmp_path):
-    list(make_trainer(tmp_path, make_recipe(max_steps=4)).train())
-    path = Run(tmp_path).checkpoint(4) / "state.json"
-    state = json.loads(path.read_text())
+    train(tmp_path, make_recipe(max_steps=4))
+    state = state_of(tmp_path, 4)
     assert state.pop("decays") == 0
-    path.write_text(json.dumps(state))
-    trainer = make_trainer(tmp_path)
-    assert (trainer.resume(), trainer.state.decays) == (4, 0)
+    (Run(tmp_path).checkpoint(4) / "state.json").write_text(json.dumps(state))
+    trainer, step = resume(tmp_path)
+    assert (step, trainer.state.decays) == (4, 0)
     assert list(trainer.train())[-1] == EndRecord(8, "max_steps")
 
 
@@ -158,7 +148,7 @@ def test_all_processes_believe_the_first_one(tmp_path):
     trainer = make_trainer(tmp_path, recipe, score=lambda _: float(trainer.state.step))
     trainer.processes = SecondProcess()
     records = list(trainer.train())
-    assert [r.best for r in records if isinstance(r, ValidationRecord)] == [False, False]
+    assert [r.best for r in validations_of(records)] == [False, False]
     assert records[-1] == EndRecord(4, "decays")
 
 

@@ -2,18 +2,23 @@
 
 import json
 import math
+import subprocess
+import sys
+from itertools import islice, takewhile
+from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import torch
-from small import LSTM_SIZE, PIECES, SIZE
+from safetensors.torch import load_file
+from small import LSTM_SIZE, PIECES, SIZE, small_recipe
 
 from synmt.data.corpus import Example
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
 from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
-from synmt.recipe.load import check_recipe
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
@@ -48,30 +53,23 @@ def make_recipe(model=None, variants=(), **training):
         "keep": 10,
         "device": "cpu",
     }
-    return check_recipe(
-        {
-            "name": "copy",
-            "source": "en",
-            "target": "de",
-            "corpus": {"name": "controlled"},
-            "model": {**(model or SIZE), "dropout": 0.2},
-            "syntax": {"variants": list(variants)},
-            "training": settings | training,
-        },
-        where="test",
-    )
+    sections = {"model": {**(model or SIZE), "dropout": 0.2}, "syntax": {"variants": list(variants)}}
+    return small_recipe(**sections, training=settings | training)
 
 
-def make_trainer(folder, recipe=None, score=None, data=None):
+def make_model(recipe=None, pieces=PIECES):
+    recipe = recipe or make_recipe()
+    return build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
+
+
+def make_trainer(folder, recipe=None, score=None):
     recipe = recipe or make_recipe()
     torch.manual_seed(recipe.training.seed)
-    model = build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
-    data = data or CopyTask()
     return Trainer(
         Run(folder),
         recipe,
-        model,
-        train=Reader(data, recipe.training),
+        make_model(recipe),
+        train=Reader(CopyTask(), recipe.training),
         valid=Reader(CopyTask(10, seed=9), recipe.training),
         device=torch.device("cpu"),
         score=score,
@@ -86,11 +84,32 @@ def make_exact(trainer):
             module.p = 0.0
 
 
-def weights(folder):
-    path = Run(folder).weights_of("last")
-    from safetensors.torch import load_file
+def train(folder, recipe=None, score=None):
+    """Train from the beginning; gives the records."""
+    return list(make_trainer(folder, recipe, score).train())
 
-    return load_file(path)
+
+def resume(folder, recipe=None, score=None):
+    """Take up the newest checkpoint; gives the trainer and the step."""
+    trainer = make_trainer(folder, recipe, score)
+    return trainer, trainer.resume()
+
+
+def validations_of(records):
+    return [record for record in records if isinstance(record, ValidationRecord)]
+
+
+def weights(folder):
+    return load_file(Run(folder).weights_of("last"))
+
+
+def assert_same_weights(one, other):
+    """Compare the last weights of two runs bit for bit."""
+    torch.testing.assert_close(weights(one), weights(other), rtol=0, atol=0)
+
+
+def state_of(folder, step):
+    return json.loads((Run(folder).checkpoint(step) / "state.json").read_text())
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
@@ -98,26 +117,19 @@ def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(architecture, 
     recipe = make_recipe()
     if architecture == "lstm":
         recipe = make_recipe({"architecture": "lstm", **LSTM_SIZE}, [{"name": "latent_tree"}])
-    list(make_trainer(tmp_path / "whole", recipe).train())
+    train(tmp_path / "whole", recipe)
+    # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step 2
     stopped = make_trainer(tmp_path / "stopped", recipe)
-    for record in stopped.train():
-        # as if killed after the validation of step 4 was logged: the newest checkpoint is that of step 2
-        if isinstance(record, ValidationRecord):
-            break
-    resumed = make_trainer(tmp_path / "stopped", recipe)
-    assert resumed.resume() == 2
+    next(record for record in stopped.train() if isinstance(record, ValidationRecord))
+    resumed, step = resume(tmp_path / "stopped", recipe)
+    assert step == 2
     list(resumed.train())
-    whole, again = weights(tmp_path / "whole"), weights(tmp_path / "stopped")
-    assert whole.keys() == again.keys()
-    assert all(torch.equal(whole[name], again[name]) for name in whole)
-    states = [
-        json.loads((Run(tmp_path / name).checkpoint(8) / "state.json").read_text()) for name in ("whole", "stopped")
-    ]
-    assert states[0] == states[1]
+    assert_same_weights(tmp_path / "whole", tmp_path / "stopped")
+    assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
 
 
 def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
-    list(make_trainer(tmp_path / "whole").train())
+    train(tmp_path / "whole")
     asked = make_trainer(tmp_path / "asked", make_recipe(log_every=1))
     records = []
     for record in asked.train():
@@ -125,11 +137,10 @@ def test_asking_to_stop_saves_the_step_and_the_rest_is_the_same(tmp_path):
         if isinstance(record, StepRecord) and record.step == 3:
             asked.stop.set()
     assert records[-1] == EndRecord(3, "interrupted")
-    resumed = make_trainer(tmp_path / "asked")
-    assert resumed.resume() == 3
+    resumed, step = resume(tmp_path / "asked")
+    assert step == 3
     list(resumed.train())
-    whole, again = weights(tmp_path / "whole"), weights(tmp_path / "asked")
-    assert all(torch.equal(whole[name], again[name]) for name in whole)
+    assert_same_weights(tmp_path / "whole", tmp_path / "asked")
 
 
 def test_a_checkpoint_that_an_interruption_left_is_no_part_of_the_average(tmp_path):
@@ -138,29 +149,25 @@ def test_a_checkpoint_that_an_interruption_left_is_no_part_of_the_average(tmp_pa
     for record in asked.train():
         if record.step == 3:
             asked.stop.set()
-    resumed = make_trainer(tmp_path / "run", recipe)
-    resumed.resume()
-    list(resumed.train())
+    list(resume(tmp_path / "run", recipe)[0].train())
     names = [folder.name for folder in regular_checkpoints(Run(tmp_path / "run"), recipe.training)]
     assert names == ["step-00000002", "step-00000004", "step-00000006", "step-00000008"]
 
 
 def test_two_accumulated_batches_equal_one_batch_of_both(tmp_path):
     recipe = make_recipe(max_steps=1, batch_tokens=40)
-    whole = make_trainer(tmp_path / "a", recipe)
-    parts = make_trainer(tmp_path / "b", recipe)
+    whole, parts = make_trainer(tmp_path / "a", recipe), make_trainer(tmp_path / "b", recipe)
     for trainer in (whole, parts):
         make_exact(trainer)
     reader = whole.train_reader
     whole.update((reader.batch(np.arange(8)),))
     parts.update((reader.batch(np.arange(3)), reader.batch(np.arange(3, 8))))
-    for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close([*whole.model.parameters()], [*parts.model.parameters()])
 
 
 def test_it_learns_to_copy(tmp_path):
     recipe = make_recipe(max_steps=60, batch_tokens=200, warmup=10, validate_every=30)
-    records = [r for r in make_trainer(tmp_path, recipe).train() if isinstance(r, ValidationRecord)]
+    records = validations_of(train(tmp_path, recipe))
     assert records[-1].loss < records[0].loss < math.log(PIECES)
 
 
@@ -177,17 +184,16 @@ def test_the_log_tells_loss_perplexity_rate_and_speed(tmp_path):
 def test_training_stops_when_validation_does_not_get_better(tmp_path):
     values = iter([1.0, 5.0, 3.0, 4.0, 2.0, 9.0])
     recipe = make_recipe(max_steps=100, validate_every=2, best="bleu", patience=2)
-    records = list(make_trainer(tmp_path, recipe, score=lambda model: next(values)).train())
+    records = train(tmp_path, recipe, lambda model: next(values))
     assert records[-1] == EndRecord(8, "patience")
-    validations = [r for r in records if isinstance(r, ValidationRecord)]
-    assert [(r.bleu, r.best) for r in validations] == [(1.0, True), (5.0, True), (3.0, False), (4.0, False)]
+    assert [(r.bleu, r.best) for r in validations_of(records)] == [(1.0, True), (5.0, True), (3.0, False), (4.0, False)]
     assert Run(tmp_path).weights_of("best") == Run(tmp_path).checkpoint(4) / "model.safetensors"
 
 
 def test_old_checkpoints_go_but_the_best_and_the_last_stay(tmp_path):
     values = iter([9.0, 1.0, 2.0, 3.0])
     recipe = make_recipe(validate_every=2, best="bleu", keep=1, average=2)
-    list(make_trainer(tmp_path, recipe, score=lambda model: next(values)).train())
+    train(tmp_path, recipe, lambda model: next(values))
     run = Run(tmp_path)
     assert [folder.name for folder in run.checkpoints()] == ["step-00000002", "step-00000006", "step-00000008"]
     optimizers = [folder.name for folder in run.checkpoints() if (folder / "optimizer.safetensors").exists()]
@@ -211,25 +217,18 @@ def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights(tmp_p
     assert not Run(tmp_path).checkpoints()
 
 
-def test_no_room_on_a_cpu_is_recognised_by_its_words(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "a batch"),
+        (torch.OutOfMemoryError("no"), r"a batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"),
+    ],
+    ids=["on a CPU", "on a GPU"],
+)
+def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch, error, message):
     trainer = make_trainer(tmp_path)
-
-    def full(*_):
-        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
-
-    monkeypatch.setattr(trainer.model, "decode", full)
-    with pytest.raises(SynmtError, match="out of memory with a batch"):
-        list(trainer.train())
-
-
-def test_running_out_of_memory_names_the_batch_and_what_to_lower(tmp_path, monkeypatch):
-    trainer = make_trainer(tmp_path)
-
-    def full(*_):
-        raise torch.OutOfMemoryError("no")
-
-    monkeypatch.setattr(trainer.model, "decode", full)
-    with pytest.raises(SynmtError, match=r"batch of \d+ sentences, \d+ source and \d+ target pieces\. Lower training"):
+    monkeypatch.setattr(trainer.model, "decode", Mock(side_effect=error))
+    with pytest.raises(SynmtError, match=f"out of memory with {message}"):
         list(trainer.train())
 
 
@@ -238,40 +237,28 @@ def test_half_precision_trains_too(tmp_path, precision):
     recipe = make_recipe(precision=precision, max_steps=30, batch_tokens=200, validate_every=30, clip_norm=1.0)
     trainer = make_trainer(tmp_path, recipe)
     before = trainer.validate()
-    records = [r for r in trainer.train() if isinstance(r, ValidationRecord)]
-    assert records[-1].loss < before
+    assert validations_of(trainer.train())[-1].loss < before
 
 
 def test_two_processes_equal_one_that_accumulates(tmp_path):
-    import subprocess
-    import sys
-    from pathlib import Path
-
-    script = Path(__file__).parent / "two_processes.py"
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=29511", script, tmp_path],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[1],
-    )
+    tests = Path(__file__).parent
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=29511"]
+    command += [tests / "two_processes.py", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent)
     assert done.returncode == 0, done.stderr
-    both = weights(tmp_path / "parallel")
     alone = make_trainer(tmp_path / "alone", make_recipe(max_steps=3, accumulate=2))
     make_exact(alone)
     list(alone.train())
-    for name, weight in weights(tmp_path / "alone").items():
-        torch.testing.assert_close(weight, both[name])
+    torch.testing.assert_close(weights(tmp_path / "alone"), weights(tmp_path / "parallel"))
 
 
 def test_batches_can_be_taken_up_at_any_position():
     reader = Reader(CopyTask(), make_recipe().training)
-    stream = reader.forever(Position())
-    taken = [next(stream) for _ in range(40)]
+    taken = [*islice(reader.forever(Position()), 40)]
     assert taken[-1][1].epoch > 0
     for at in (3, 17, 38):
         again, _ = next(reader.forever(taken[at][1]))
-        assert again.lines == taken[at + 1][0].lines if at < 39 else True
+        assert again.lines == taken[at + 1][0].lines
 
 
 def test_every_epoch_has_every_line_once_in_its_own_order():
@@ -286,21 +273,15 @@ def test_every_epoch_has_every_line_once_in_its_own_order():
 
 
 def test_processes_share_an_epoch_without_overlap():
-    recipe = make_recipe().training
-    seen = []
-    for rank in range(2):
-        reader = Reader(CopyTask(), recipe, rank=rank, processes=2)
-        seen.append([b.lines for b, position in zip_epoch(reader)])
+    readers = [Reader(CopyTask(), make_recipe().training, rank=rank, processes=2) for rank in range(2)]
+    seen = [[batch.lines for batch, _ in takewhile(in_first_epoch, reader.forever(Position()))] for reader in readers]
     flat = [line for lines in seen for batch in lines for line in batch]
     assert len(flat) == len(set(flat))
     assert len(seen[0]) == len(seen[1])
 
 
-def zip_epoch(reader):
-    for batch, position in reader.forever(Position()):
-        if position.epoch:
-            return
-        yield batch, position
+def in_first_epoch(item):
+    return item[1].epoch == 0
 
 
 def test_prefetch_keeps_order_and_passes_errors_on():
@@ -315,7 +296,7 @@ def test_prefetch_keeps_order_and_passes_errors_on():
 
 
 def test_averaged_weights_are_the_mean(tmp_path):
-    model = build(make_recipe().model, make_recipe().syntax, source_pieces=PIECES, target_pieces=PIECES)
+    model = make_model()
     for index, value in enumerate((1.0, 3.0)):
         with torch.no_grad():
             for parameter in model.parameters():
@@ -327,33 +308,23 @@ def test_averaged_weights_are_the_mean(tmp_path):
 
 
 def test_weights_of_another_model_are_refused(tmp_path):
-    recipe = make_recipe()
-    model = build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
-    save_weights(model, tmp_path / "model.safetensors")
-    other = build(recipe.model, recipe.syntax, source_pieces=PIECES + 1, target_pieces=PIECES + 1)
+    save_weights(make_model(), tmp_path / "model.safetensors")
     with pytest.raises(SynmtError, match=r"broken.*has the shape"):
-        load_weights(tmp_path / "model.safetensors", other)
+        load_weights(tmp_path / "model.safetensors", make_model(pieces=PIECES + 1))
 
 
 def test_a_cut_off_file_of_weights_is_refused(tmp_path):
-    recipe = make_recipe()
-    model = build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES)
-    path = tmp_path / "model.safetensors"
+    model, path = make_model(), tmp_path / "model.safetensors"
     save_weights(model, path)
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(SynmtError, match="broken"):
         load_weights(path, model)
 
 
-def write_run(folder, **info):
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps({"format": 1, **info}), encoding="utf-8")
-
-
 def test_the_newest_finished_run_is_found(tmp_path):
-    write_run(tmp_path / "a", status="finished", finished_at="2026-01-02T00:00:00")
-    write_run(tmp_path / "b", status="finished", finished_at="2026-01-03T00:00:00")
-    write_run(tmp_path / "c", status="training")
+    Run(tmp_path / "a").write_info(status="finished", finished_at="2026-01-02T00:00:00")
+    Run(tmp_path / "b").write_info(status="finished", finished_at="2026-01-03T00:00:00")
+    Run(tmp_path / "c").write_info(status="training")
     assert find_run(None, tmp_path).name == "b"
 
 
@@ -375,6 +346,6 @@ def test_a_folder_without_a_run_is_named(tmp_path):
 
 
 def test_an_unfinished_run_says_how_to_go_on(tmp_path):
-    write_run(tmp_path / "a", status="training")
+    Run(tmp_path / "a").write_info(status="training")
     with pytest.raises(SynmtError, match=r"not finished.*synmt train"):
         Run(tmp_path / "a").weights_of("final")

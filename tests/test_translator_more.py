@@ -26,13 +26,6 @@ LINES = [*TEXT[:3], "", "A dog."]
 LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SYNMT_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
@@ -44,8 +37,12 @@ def runs(tmp_path_factory):
     }
 
 
-def found(translator, lines=LINES):
-    return [[(one.text, round(one.score, 3)) for one in t.candidates] for t in translator.translate(lines)]
+def rounded(translations):
+    return [[(one.text, round(one.score, 3)) for one in t.candidates] for t in translations]
+
+
+def found(translator, *trees):
+    return rounded(translator.translate(LINES, *trees))
 
 
 def test_a_model_twice_is_the_model_alone_and_order_does_not_matter(runs):
@@ -86,15 +83,8 @@ def test_lines_without_a_given_tree_are_parsed(runs):
     given = [flat_parse(LINES[0]), None, None, None, flat_parse(LINES[4])]
     assert translator.trees(LINES, given) == [given[0], *own[1:4], given[4]]
     requests = [Request(line, tree=tree) for line, tree in zip(LINES, given, strict=True)]
-    flat, parsed = (
-        found(translator),
-        [
-            [(c.text, round(c.score, 3)) for c in t.candidates]
-            for t in translator.translate(LINES, map(flat_parse, LINES))
-        ],
-    )
-    mixed = [[(c.text, round(c.score, 3)) for c in t.candidates] for t in translator.translate_requests(requests)]
-    assert mixed == [parsed[0], *flat[1:4], parsed[4]]
+    parsed, flat = found(translator), found(translator, map(flat_parse, LINES))
+    assert rounded(translator.translate_requests(requests)) == [flat[0], *parsed[1:4], flat[4]]
 
 
 def test_no_parser_is_loaded_where_none_is_needed(runs, monkeypatch):
@@ -142,13 +132,12 @@ def test_a_prefix_with_an_unknown_piece_names_its_line(runs):
 
 def test_samples_depend_on_the_number_of_the_line_and_on_nothing_else(runs):
     options = {"n_best": 3, "sampling": Sampling(temperature=2.0, seed=4)}
-    whole = found(Translator.load(runs["plain"], **options))
-    assert found(Translator.load(runs["plain"], **options, batch_size=1)) == whole
     translator = Translator.load(runs["plain"], **options)
-    [last] = translator.translate_requests([Request(LINES[4])], 5)
-    assert [one.text for one in last.candidates] == [text for text, _ in whole[4]]
-    [first] = translator.translate_requests([Request(LINES[4])], 1)
-    assert [one.text for one in first.candidates] != [text for text, _ in whole[4]]
+    whole = found(translator)
+    assert found(Translator.load(runs["plain"], **options, batch_size=1)) == whole
+    for number, same in ((5, True), (1, False)):
+        [alone] = translator.translate_requests([Request(LINES[4])], number)
+        assert ([one.text for one in alone.candidates] == [text for text, _ in whole[4]]) == same
 
 
 def test_no_repeat_forbids_repeated_pieces(runs):
@@ -190,12 +179,10 @@ def slow_alignment(translator, line, translation):
     [forced] = force(translator.model, collate([example]), attention=True)
     heads = [weights for (layer, _), weights in forced.cross.items() if layer == 1]
     cross = sum(heads) / len(heads)
-    sides = (piece_spans(best.pieces, translator.target), best.text), (one.spans, line)
-    owners = []
-    for spans, text in sides:
+    owners, pairs = [], []
+    for spans, text in ((piece_spans(best.pieces, translator.target), best.text), (one.spans, line)):
         words = whitespace_words(text).tolist()
         owners.append([next((w for w, (_, end) in enumerate(words) if end > s), len(words) - 1) for s, _ in spans])
-    pairs = []
     for target in range(len(whitespace_words(best.text))):
         rows = [t for t, word in enumerate(owners[0]) if word == target]
         weights = [0.0] * len(whitespace_words(line))
@@ -231,9 +218,8 @@ def test_a_counterfactual_translation_is_the_translation_under_the_other_tree(ru
     requests = [Request(line, other_tree=flat_parse(line)) for line in LINES]
     compared = translate_counterfactually(translator, requests)
     own, flat = list(translator.translate(LINES)), list(translator.translate(LINES, map(flat_parse, LINES)))
-    assert [(one.own.text, one.other.text) for one in compared] == [
-        (a.text, b.text) for a, b in zip(own, flat, strict=True)
-    ]
+    assert [one.own.text for one in compared] == [one.text for one in own]
+    assert [one.other.text for one in compared] == [one.text for one in flat]
     under_flat = translator.batches(LINES, [[flat_parse(line) for line in LINES]])
     again = rescore(translator.models, under_flat, own)
     for index, one in enumerate(compared):
@@ -254,9 +240,8 @@ def test_the_own_tree_as_the_other_tree_changes_nothing(runs):
 
 def test_a_tree_without_probabilities_is_certain_for_a_model_that_reads_them(tmp_path):
     translator = Translator.load(make_run(tmp_path / "labelled", LABELLED))
-    compared = translate_counterfactually(translator, [Request(TEXT[0], other_tree=flat_parse(TEXT[0]))])
-    assert len(compared) == 1
-    assert compared[0].other.text
+    [compared] = translate_counterfactually(translator, [Request(TEXT[0], other_tree=flat_parse(TEXT[0]))])
+    assert compared.other.text
 
 
 def test_a_model_that_reads_no_trees_refuses_other_trees(runs):

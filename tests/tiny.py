@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -96,11 +97,12 @@ def synmt(*arguments: object, text: str | bytes = "", cwd: Path | None = None) -
     before = os.getcwd()
     os.chdir(cwd or before)
     try:
-        with (
-            patch.multiple(sys, **standard),
-            contextlib.redirect_stderr(streams[2]),
-        ):
-            code = _exit_code()
+        with patch.multiple(sys, **standard), contextlib.redirect_stderr(streams[2]):
+            code = 0
+            try:
+                main()
+            except SystemExit as leaving:
+                code = int(leaving.code or 0)
     finally:
         os.chdir(before)
     for stream in streams:
@@ -116,9 +118,34 @@ def analyze(*arguments: object, code: int = 0, cwd: Path | None = None) -> tuple
     return done.stdout.decode(), done.stderr.decode()
 
 
-def _exit_code() -> int:
-    try:
-        main()
-    except SystemExit as leaving:
-        return int(leaving.code or 0)
-    return 0
+def succeed(*arguments: object, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run the command, which must succeed."""
+    done = synmt(*arguments, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def fail(code: int, *arguments: object, **options: Any) -> str:
+    """Run the command, which must end with this exit code, a message for a person and no output; gives the message."""
+    done = synmt(*arguments, **options)
+    assert (done.returncode, done.stdout) == (code, b""), done.stderr
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode()
+
+
+def lines_of(done: subprocess.CompletedProcess[bytes]) -> list[str]:
+    """Split standard output, whose last line ends too."""
+    *lines, rest = done.stdout.decode().split("\n")
+    assert not rest
+    return lines
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Read every file of a folder."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Let a process that a test starts find the package."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), **more}
