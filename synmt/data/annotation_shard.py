@@ -35,7 +35,7 @@ class ShardAnnotator:
 
     def write(self, trees: Iterator[Line], first: int, folder: Path) -> None:
         """Write the trees of the shard's rows into a folder; `first` is the line of the first tree."""
-        counts = dict.fromkeys(COUNTS, 0)
+        counts: dict[str, int] = {name: 0 for name in COUNTS}
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
         for row, (text, parse) in enumerate(self._of_rows(trees, first)):

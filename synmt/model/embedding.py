@@ -27,8 +27,9 @@ class PieceEmbedding(nn.Module):
 
     def varied(self, x: Tensor, syntax: Syntax | None) -> Tensor:
         """Let the variants edit the embeddings: (B, T, E) -> same."""
-        for variant in self._variants if syntax is not None else ():
-            x = variant.embed(x, syntax)  # (B, T, E)
+        if syntax is not None:
+            for variant in self._variants:
+                x = variant.embed(x, syntax)  # (B, T, E)
         return x
 
 
