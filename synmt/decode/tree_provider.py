@@ -27,8 +27,7 @@ class TreeProvider:
     """
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
-        self._needs_arcs = any(model.needs_arcs for model in models)
-        self._reads_trees = [model.reads_trees for model in models]
+        self._models = models
         keys = [_parser_key(model.parser) for model in models]
         groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
         parsers = {
@@ -49,13 +48,12 @@ class TreeProvider:
         """
         no_trees: Trees = [None] * len(lines)
         given = no_trees if given is None else given
-        if self._needs_arcs:
+        if any(model.needs_arcs for model in self._models):
             _check_arcs(given, number)
-        reading = {parser for parser, reads in zip(self._parsers, self._reads_trees, strict=True) if reads}
-        found = {parser: parser.complete(lines, given, number) for parser in reading}
-        return [
-            found[parser] if reads else no_trees for parser, reads in zip(self._parsers, self._reads_trees, strict=True)
-        ]
+        pairs = zip(self._parsers, self._models, strict=True)
+        reading = [parser if model.reads_trees else None for parser, model in pairs]
+        found = {parser: parser.complete(lines, given, number) if parser else no_trees for parser in set(reading)}
+        return [found[parser] for parser in reading]
 
 
 class _LazyParser:
