@@ -20,7 +20,7 @@ from synmt.analysis.gates.norms import (
 )
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, TagRow, gates_as_json, highest_shares, tabulate
 from synmt.cli import console
-from synmt.data.batch import Sequences
+from synmt.data.batch import Reading, Sequences
 from synmt.data.vocabulary import BOS, Words
 from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translator import Translator
@@ -235,7 +235,8 @@ def translator(*variants, max_pieces=512, **model):
     torch.manual_seed(5)
     pieces = {"source_pieces": len(vocabulary), "target_pieces": len(vocabulary)}
     model = build(recipe.model, recipe.syntax, **pieces)
-    return Translator([LoadedModel.of(model, recipe, (vocabulary, vocabulary))])
+    reading = Reading(model.reads("source"))
+    return Translator([LoadedModel(model.eval(), recipe, vocabulary, vocabulary, torch.device("cpu"), reading)])
 
 
 def parsed(line):

@@ -38,18 +38,6 @@ class LoadedModel:
     reading: Reading
     parser: dict[str, Any] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        model: Seq2Seq,
-        recipe: Recipe,
-        vocabularies: tuple[Vocabulary, Vocabulary],
-        parser: dict[str, Any] | None = None,
-    ) -> LoadedModel:
-        """Wrap a model, which is put into evaluation mode."""
-        reading = reading_of(model.reads("source"), recipe.parser)
-        return cls(model.eval(), recipe, *vocabularies, next(model.parameters()).device, reading, parser)
-
     @property
     def task(self) -> str:
         """Return the tag that the model needs before and after a source; empty if it was trained without tags."""
@@ -73,11 +61,12 @@ def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str
     """
     identity = run.info().get("parser")
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
-    model, place = build_for(recipe, source, target), choose_device(device)
+    model = build_for(recipe, source, target).to(choose_device(device)).eval()
     load_weights(run.weights_of(which), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
-    return LoadedModel.of(model.to(place), recipe, (source, target), identity)
+    reading = reading_of(model.reads("source"), recipe.parser)
+    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:

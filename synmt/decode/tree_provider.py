@@ -28,7 +28,6 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._needs_arcs = any(model.needs_arcs for model in models)
-        self._reads_trees = [model.reads_trees for model in models]
         keys = [_parser_key(model.parser) for model in models]
         groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
         parsers = {
@@ -36,11 +35,12 @@ class TreeProvider:
             key: _LazyParser(group[0].parser, device, cached=cached, arcs=any(model.needs_arcs for model in group))
             for key, group in groups.items()
         }
-        self._parsers = [parsers[key] for key in keys]
+        self._first = parsers[keys[0]]
+        self._readers = [parsers[key] if model.reads_trees else None for key, model in zip(keys, models, strict=True)]
 
     def parser(self) -> StanzaParser:
         """Load the parser of the first model; raises SynmtError if its run does not record one."""
-        return self._parsers[0].parser
+        return self._first.parser
 
     def trees(self, lines: Sequence[str], given: Trees | None = None, number: int = 1) -> list[Trees]:
         """Find the trees that each model reads: the given tree of a line, else that of the model's parser.
@@ -51,11 +51,8 @@ class TreeProvider:
         given = no_trees if given is None else given
         if self._needs_arcs:
             _check_arcs(given, number)
-        reading = {parser for parser, reads in zip(self._parsers, self._reads_trees, strict=True) if reads}
-        found = {parser: parser.complete(lines, given, number) for parser in reading}
-        return [
-            found[parser] if reads else no_trees for parser, reads in zip(self._parsers, self._reads_trees, strict=True)
-        ]
+        found = {parser: parser.complete(lines, given, number) if parser else no_trees for parser in set(self._readers)}
+        return [found[parser] for parser in self._readers]
 
 
 class _LazyParser:
