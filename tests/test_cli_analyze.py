@@ -181,10 +181,8 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
     for _ in range(2):
         run("--by-length", "--plot", path)
         assert path.read_bytes().startswith(b"\x89PNG")
-    assert [text for text in caplog.messages if text.startswith("plot")] == [
-        f"plot: {path}",
-        f"plot: {path} (replaced)",
-    ]
+    plots = [text for text in caplog.messages if text.startswith("plot")]
+    assert plots == [f"plot: {path}", f"plot: {path} (replaced)"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +243,7 @@ def test_lengths_need_a_source(runs):
     assert "cannot be compared with a run" in str(against_run.exception)
 
 
-def test_a_baseline_must_have_the_same_test_set(runs):
+def test_a_baseline_and_labels_must_have_the_same_test_set(runs):
     write(runs / "short", POOR, references=REFERENCES[:2])
     write(runs / "other", POOR, references=[*REFERENCES[:2], "Etwas anderes."])
     (runs / "lines.txt").write_text("eins\n")
@@ -261,9 +259,7 @@ def test_a_baseline_must_have_the_same_test_set(runs):
         assert message in str(run("--by-length", "--baseline", runs / baseline).exception)
     error = run("--by-length", "--test", "challenge", "--baseline", runs / "plain").exception
     assert "plain: the run has no test set 'challenge'" in str(error)
-
-
-def test_labels_of_another_length_are_refused(runs):
+    # labels, too
     (runs / "few.tsv").write_text("kind\na\n")
     error = run("--by-label", runs / "few.tsv").exception
     assert "1 rows of labels below the header, but there are 3 test sentences" in str(error)

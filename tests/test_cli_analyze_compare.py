@@ -280,9 +280,8 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
     conditions = {one["name"]: one for one in found["conditions"]}
     unchanged, named = "Stanza (compact, en), unchanged", "Stanza (compact, en)"
     # no row `random`: the own trees are these random trees
-    assert list(conditions) == [
-        *("own (random)", "100 % rewired", "left", "right", "shuffled", "flat", unchanged, named),
-    ]
+    others = ["100 % rewired", "left", "right", "shuffled", "flat"]
+    assert list(conditions) == ["own (random)", *others, unchanged, named]
     # it is the same parser, and neither row has the control
     assert conditions[named] | {"name": unchanged} == conditions[unchanged]
     recipe = Run(controlled).recipe()
@@ -327,11 +326,8 @@ def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):
     given = {"hypotheses": files["a"], "references": files["references"], "source": files["source.en"], "html": page}
     options = [part for name, path in given.items() for part in (f"--{name}", str(path))]
     # a table is written at once, unlike plain lines
-    begun = subprocess.Popen(
-        [sys.executable, "-m", "synmt", "analyze", "--by-length", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    command = [sys.executable, "-m", "synmt", "analyze", "--by-length", *options]
+    begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert begun.stdout is not None
     begun.stdout.close()
     assert begun.wait(timeout=120) == 141

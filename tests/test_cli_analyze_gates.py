@@ -94,13 +94,10 @@ def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, argume
     assert "gates.txt: not a file name of a" in said
 
 
-def test_an_unknown_test_set_is_an_error(run):
+def test_an_unknown_test_set_and_a_run_without_translations_are_errors(run, tmp_path):
     assert "the run has no test set 'tset'" in output(run, "--test", "tset", code=2)[1]
-
-
-def test_a_run_without_test_translations_is_an_error(tmp_path):
-    run = write_run(tmp_path / "sa", TREE, tests=())
-    assert "the run has no test translations" in output(run, code=1)[1]
+    untranslated = write_run(tmp_path / "sa", TREE, tests=())
+    assert "the run has no test translations" in output(untranslated, code=1)[1]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +151,8 @@ def test_the_chosen_parser_tags_and_is_named_in_the_report(tmp_path):
     for path in COMPACT.iterdir():
         (tmp_path / "copied" / path.name).symlink_to(path)
     folder = write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none"))
+    # the missing parser of the recipe is not replaced by another
+    assert "target_parser.model" in output(folder, code=1)[1]
     report = json.loads(output(folder, "--parser", tmp_path / "copied", "--json")[0])
     assert report["tagger"] == "Stanza (copied, en)"
     assert [word["tag"] for word in report["lines"][0]["words"]][:3] == ["DET", "NOUN", "VERB"]
@@ -167,8 +166,3 @@ def test_a_chosen_parser_replaces_the_recipes_and_its_package(tmp_path):
     changed = recipe.model_copy(update={"target_parser": recipe.target_parser.model_copy(update=other)})
     packages = [make_analysis_parser(changed, "target", model=model).package for model in ("compact", str(COMPACT))]
     assert packages == ["ewt", "default"]
-
-
-def test_a_missing_parser_of_the_recipe_is_not_replaced(tmp_path):
-    run = write_run(tmp_path / "sa", TREE, parser=str(tmp_path / "none"))
-    assert "target_parser.model" in output(run, code=1)[1]

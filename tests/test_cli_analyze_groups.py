@@ -65,7 +65,7 @@ def groups(table):
 
 
 @pytest.mark.parametrize("given", [(), FILES])
-def test_trees_that_are_given_make_the_groups(place, given):
+def test_trees_that_are_given_make_the_groups(place, caplog, given):
     found = report("--by-depth", "--by-distance", "--by-relation", *given, *GOLD)
     assert found["trees"] == "gold.conllu"
     depth, mean, longest, relation = found["tables"]
@@ -74,6 +74,7 @@ def test_trees_that_are_given_make_the_groups(place, given):
     assert (longest["by"], groups(longest)) == ("source longest distance to the parent", {"0": 6, ">0": 6})
     # det, nsubj and obj are in the same six sentences, too few for a row
     assert (relation["by"], groups(relation)) == ("source relation", {"punct": 12})
+    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in caplog.messages
     assert "exact match" not in run("--by-relation", *given, *GOLD).stdout
 
 
@@ -85,19 +86,12 @@ def test_a_group_of_trees_scores_as_its_sentences_alone(place):
     assert (deep["share"], deep["text_share"]) == (0.5, 0.75)
 
 
-def test_rare_relations_are_named(place, caplog):
-    run("--by-relation", *GOLD)
-    assert "relations in fewer than 10 sentences are left out: det, nsubj, obj" in caplog.messages
-
-
 def test_the_parser_of_the_run_parses_where_no_trees_are_given(place, caplog):
     result = run("--by-depth", "--buckets", "0,1")
     assert "trees of the source: Stanza (compact, en)" in caplog.messages
     assert "trees: Stanza (compact, en)" in result.stdout
     assert report("--by-depth", "--buckets", "1")["trees"] == "Stanza (compact, en)"
-
-
-def test_a_run_that_records_no_parser_takes_its_recipes(place):
+    # a run that records no parser takes its recipe's
     assert report("--by-depth", "--run", "runs/plain")["trees"] == "Stanza (compact, en)"
 
 
@@ -131,6 +125,10 @@ def test_the_buckets_of_labelled_distributions_count_the_words_of_the_reference(
     by_source = table("--side", "source")
     assert (by_source["by"], groups(by_source)["1-10"], groups(by_source)[">50"]) == ("source length", 11, 1)
     assert report("--by-length", "--by-depth", *GOLD, "--buckets", "ldd")["tables"][1]["by"] == "source tree depth"
+    # a paper has buckets of lengths, and depths have quarters
+    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
+    assert len(length["rows"]) == 9
+    assert groups(depth) == {"0": 6, ">0": 6}
 
 
 def test_groups_are_reported_without_the_command_line(place):
@@ -160,9 +158,7 @@ def test_pieces_are_those_of_the_runs_vocabulary(place):
 def test_cached_statistics_are_not_counted_again(place, monkeypatch):
     arguments = ("--by-length", "--buckets", "2", "--baseline", "runs/plain")
     first = report(*arguments)
-    monkeypatch.setattr(
-        type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again"), raising=True
-    )
+    monkeypatch.setattr(type(make_metric("bleu")), "statistics", lambda *texts: pytest.fail("counted again"))
     assert report(*arguments) == first
     assert report("--by-depth", *GOLD, "--where", "kind=long")["tables"][0]["all"]["sentences"] == 6
 
@@ -243,12 +239,6 @@ def test_trees_of_the_reference_need_a_parser_of_its_language(place, monkeypatch
     error = str(run("--by-depth", "--side", "target").exception)
     assert "no Stanza model for 'de' to parse the target" in error
     assert "or give trees by `--parses FILE.conllu`" in error
-
-
-def test_a_paper_has_buckets_of_lengths_and_depths_have_quarters(place):
-    length, depth = report("--by-length", "--by-depth", *GOLD, "--buckets", "deps-san")["tables"]
-    assert len(length["rows"]) == 9
-    assert groups(depth) == {"0": 6, ">0": 6}
 
 
 def test_trees_of_another_text_are_refused(place):

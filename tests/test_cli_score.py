@@ -323,10 +323,8 @@ class Copied(MeanMetric):
         self.options = options
 
     def score_segments(self, hypotheses, references, sources):
-        return [
-            100 * len({*one.split()} & {*other.split()}) / max(1, len({*one.split()}))
-            for one, other in zip(hypotheses, sources, strict=True)
-        ]
+        words = [({*one.split()}, {*other.split()}) for one, other in zip(hypotheses, sources, strict=True)]
+        return [100 * len(one & other) / max(1, len(one)) for one, other in words]
 
 
 def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
@@ -393,11 +391,10 @@ def test_models_get_every_option(monkeypatch):
     run("--model", "runs/a", "--source", "a.en", "--target", "a.de", "--checkpoint", "best", "--parses", "a.conllu")
     run("--model", "runs/a", "--contrast", "controlled", "--samples", 50, "--seed", 3, "--device", "cpu")
     a, b = Path("runs/a"), Path("runs/b")
+    texts = {"source": Path("a.en"), "target": Path("a.de"), "parses": Path("a.conllu")}
     assert options == [
         ContrastOptions(models=[a, b], contrast=["controlled"], batch_size=8, samples=1000, seed=12345),
-        PairOptions(
-            model=a, source=Path("a.en"), target=Path("a.de"), checkpoint="best", parses=Path("a.conllu"), device="auto"
-        ),
+        PairOptions(model=a, **texts, checkpoint="best", device="auto"),
         ContrastOptions(models=[a], contrast=["controlled"], samples=50, seed=3, device="cpu"),
     ]
 
@@ -452,13 +449,9 @@ def test_a_narrow_terminal_wraps_the_middle_columns_and_cuts_nothing(files):
     name = "multi30k-pascal-big.de"
     write_lines(files / name, SECOND)
     inner, outer = os.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, "-r", "ref.de", "one.de", name, "-m", "bleu"],
-        stdout=outer,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "COLUMNS": "80", "TERM": "dumb"},
-        check=False,
-    )
+    command = [sys.executable, "-c", SCRIPT, "-r", "ref.de", "one.de", name, "-m", "bleu"]
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "dumb"}
+    done = subprocess.run(command, stdout=outer, stderr=subprocess.PIPE, env=environment, check=False)
     os.close(outer)
     shown = os.read(inner, 100_000).decode()
     os.close(inner)

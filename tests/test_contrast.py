@@ -136,11 +136,8 @@ def test_a_table_groups_by_its_other_columns(tmp_path):
 def test_each_error_of_lingeval_is_a_contrast(tmp_path):
     found = read_contrasts([str(write(tmp_path / "lingeval97.json", LINGEVAL))])
     assert found.sources == ["The dog runs.", "Nothing to say."]
-    assert [one.incorrect for one in found.contrasts] == [
-        ("Der Hund rennen.",),
-        ("Das Hund rennt.",),
-        ("Der Hund rennt nicht.",),
-    ]
+    wrong = ["Der Hund rennen.", "Das Hund rennt.", "Der Hund rennt nicht."]
+    assert [one.incorrect for one in found.contrasts] == [(text,) for text in wrong]
     assert [one.groups for one in found.contrasts] == [
         {"phenomenon": "subj_verb_agreement", "distance": "1", "frequency": "100 to 999"},
         {"phenomenon": "np_agreement", "distance": ">15", "frequency": "0"},

@@ -105,7 +105,8 @@ def close(one, other):
     torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
-def test_gates_and_annotation_weights_of_an_lstm_are_captured(lstm):
+def test_gates_and_annotation_weights_of_an_lstm_without_self_attention_are_captured(lstm):
+    assert self_attention(lstm.model, "source") == self_attention(lstm.model, "target") == []
     for one in run_forward(lstm, SOURCES, TARGETS):
         longest = max(len(sentence.target) for sentence in one.sentences) + 1
         assert one.captured.gates.shape == (len(one.sentences), longest, 32)
@@ -121,10 +122,6 @@ def test_capturing_ends_with_the_passes(transformer):
     layers = self_attention(transformer.model, "source") + self_attention(transformer.model, "target")
     assert len(layers) == 4
     assert not any(layer._forward_hooks for layer in layers)
-
-
-def test_an_lstm_has_no_self_attention(lstm):
-    assert self_attention(lstm.model, "source") == self_attention(lstm.model, "target") == []
 
 
 def test_given_trees_are_read_where_the_model_reads_trees(folder):

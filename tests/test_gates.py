@@ -104,11 +104,8 @@ def test_the_table_equals_one_counted_word_by_word(seed):
     sentences = drawn(seed)
     table = tabulate(sentences)
     assert table == tabulate(sentences[::-1])
-    kept = [
-        [(tag, norm) for tag, norm in zip(one.tags, one.norms.tolist(), strict=True) if not math.isnan(norm)]
-        for one in sentences
-    ]
-    kept = [words for words in kept if words]
+    tagged = [zip(one.tags, one.norms.tolist(), strict=True) for one in sentences]
+    kept = [words for one in tagged if (words := [(tag, norm) for tag, norm in one if not math.isnan(norm)])]
     for row in table.rows:
         highest = chance = 0.0
         for words in kept:

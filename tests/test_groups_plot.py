@@ -58,14 +58,14 @@ def test_differences_have_their_intervals_and_small_groups_none():
 
 
 def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
-    compared = [row("a", 2.0, 1.0, interval=(1.5, 2.0))]
-    above, _ = draw_groups([table(compared)], system="pascal", baseline="plain").axes
+    rows = [row("a", 2.0, 1.0, interval=(1.5, 2.0))]
+    above, _ = draw_groups([table(rows)], system="pascal", baseline="plain").axes
     assert bars_of(above) == [[(0, 1.0, 2.0)]]
     assert above.get_legend() is None
 
 
 def test_a_plot_of_one_system_shows_its_scores():
-    rows = [row("a", 20.0), row("b", 30.0), GroupRow("c", 0, 0.0, 0.0, None)]
+    rows = [row("a", 20.0), row("b", 30.0), EMPTY]
     above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], system="pascal").axes
     assert notes(above) == ["20.0", "30.0"]
     assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
@@ -81,13 +81,12 @@ def test_several_tables_are_drawn_one_below_the_other():
 
 def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = draw_groups([table(COMPARED)], system="a"), draw_groups([table(COMPARED), many], system="a")
-    widths = []
+    alone, beside = (draw_groups(tables, system="a") for tables in ([table(COMPARED)], [table(COMPARED), many]))
+    assert beside.get_figwidth() > 3 * alone.get_figwidth()
     for figure in (alone, beside):
         figure.draw_without_rendering()
-        widths.append(figure.axes[0].get_window_extent().width)
-    assert beside.get_figwidth() > 3 * alone.get_figwidth()
-    assert widths[1] == pytest.approx(widths[0], rel=0.05)
+    width, other = (figure.axes[0].get_window_extent().width for figure in (alone, beside))
+    assert other == pytest.approx(width, rel=0.05)
 
 
 def test_more_tables_than_a_page_shows_are_refused(tmp_path):

@@ -62,10 +62,8 @@ def test_comet_of_a_text_is_the_mean_over_its_sentences(package):
     assert package.asked == [("Unbabel/wmt22-comet-da", False), ("/hub/model.ckpt", False)]
     score(metric, HYPOTHESES, REFERENCES, SOURCES)
     assert len(package.asked) == 2, "the model is loaded once"
-
-
-def test_a_comet_model_without_references_gets_none(package):
-    package.reads_references = False
+    # a model without references gets none
+    package.reads_references, package.samples = False, []
     score_system(HYPOTHESES, REFERENCES, ["comet"], sources=SOURCES)
     assert package.samples[0] == {"src": "the monkey", "mt": "ein Affe"}
 
@@ -94,13 +92,10 @@ def test_a_checkpoint_is_identified_by_its_content(package, tmp_path):
         make_metric("comet", MetricOptions(comet_model=str(tmp_path / "absent.ckpt")))
 
 
-def test_an_unknown_model_is_named(package):
+def test_comet_needs_the_source_and_a_known_model(package):
     metric = make_metric("comet", MetricOptions(comet_model="Unbabel/none"))
     with pytest.raises(SynmtError, match=r"cannot load COMET's model 'Unbabel/none' .*huggingface.co/Unbabel"):
         score(metric, HYPOTHESES, REFERENCES, SOURCES)
-
-
-def test_comet_needs_the_source(package):
     with pytest.raises(UsageError, match=r"COMET needs the source.*--source"):
         score_system(HYPOTHESES, REFERENCES, ["comet"])
     with pytest.raises(SynmtError, match="1 source sentences do not belong to 2 references"):

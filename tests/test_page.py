@@ -35,9 +35,7 @@ def test_several_parts_have_a_list_of_contents_that_leads_to_them():
     assert links == ["#part-1", "#part-2"]
     assert [attributes["id"] for tag, attributes in read.attributes if tag == "section"] == ["part-1", "part-2"]
     assert "nav" not in Reader(make_page("sa", SECTIONS[:1])).tags
-
-
-def test_a_style_that_two_parts_need_comes_once():
+    # a style that two parts need comes once
     assert make_page("sa", [SECTIONS[0], SECTIONS[0]]).count(".words { color: red; }") == 1
 
 
@@ -51,12 +49,9 @@ def test_hostile_text_stays_text():
 
 
 def test_a_figure_is_the_picture_that_was_drawn():
-    def draw():
-        drawn = Figure(figsize=(2, 1))
-        drawn.subplots().set_title("Affe")
-        return drawn
-
-    [source] = [given["src"] for tag, given in Reader(figure(draw, caption="one")).attributes if tag == "img"]
+    drawn = Figure(figsize=(2, 1))
+    drawn.subplots().set_title("Affe")
+    [source] = [given["src"] for tag, given in Reader(figure(lambda: drawn, caption="one")).attributes if tag == "img"]
     assert "Affe" in base64.b64decode(source.partition(",")[2]).decode()
 
 
@@ -94,8 +89,7 @@ def test_a_caption_is_no_wider_than_the_screen_whatever_its_table_is():
 
 
 def test_text_around_the_sections_is_optional():
-    around = {"about": paragraph("A run."), "made_by": code("synmt analyze > x")}
-    read = Reader(make_page("sa", SECTIONS, **around))
+    read = Reader(make_page("sa", SECTIONS, about=paragraph("A run."), made_by=code("synmt analyze > x")))
     assert read.text["p", ""][0] == "A run."
     assert read.text["footer", ""] == ["\nsynmt analyze > x\n"]
     assert "footer" not in Reader(make_page("sa", SECTIONS)).tags

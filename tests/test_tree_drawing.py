@@ -45,7 +45,7 @@ def along(grid, column, row):
             yield place
 
 
-def test_the_monkey_looks_like_this():
+def test_the_monkey_and_a_tree_of_one_word_look_like_this():
     assert draw_tree(MONKEY.parents, MONKEY) == [
         "1 The    <┐    + det",
         "2 monkey ─┴<┐  + nsubj",
@@ -53,6 +53,9 @@ def test_the_monkey_looks_like_this():
         "4 a      <┐ │  + det",
         "5 banana ─┴<┘  + obj",
     ]
+    one = Parse(["Yes"], np.zeros((1, 2), int), np.zeros(1, int), ["root"])
+    assert draw_tree(one.parents, one) == ["1 Yes *  + root"]
+    assert draw_tree(np.zeros(0, int), Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])) == []
 
 
 def test_wrong_parents_are_named_and_reversed_arcs_are_marked():
@@ -108,12 +111,6 @@ def test_wide_letters_and_long_words_keep_the_columns_in_line():
     assert len({display_width(line.split("+")[0]) for line in lines}) == 1
     assert "Donaudampfschif… " in lines[3]
     assert "a b " in lines[4]
-
-
-def test_a_tree_of_one_word_is_its_root():
-    one = Parse(["Yes"], np.zeros((1, 2), int), np.zeros(1, int), ["root"])
-    assert draw_tree(one.parents, one) == ["1 Yes *  + root"]
-    assert draw_tree(np.zeros(0, int), Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])) == []
 
 
 def drawn(*parents):
