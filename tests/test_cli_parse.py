@@ -51,19 +51,20 @@ def test_one_failed_line_is_reported_in_the_singular(tmp_path):
 def test_a_file_is_parsed_once(tmp_path):
     (tmp_path / "text.en").write_text(TEXT)
     target = tmp_path / "trees.conllu.gz"
-    done = synmt("parse", tmp_path / "text.en", "-o", target)
+    arguments = ("parse", tmp_path / "text.en", "-o", target)
+    done = synmt(*arguments)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"3 lines, 10 words" in done.stderr
     assert [len(parse) for parse in read_parses(target, LINES)] == [6, 0, 4]
-    again = synmt("parse", tmp_path / "text.en", "-o", target)
+    again = synmt(*arguments)
     assert again.returncode == 0
     assert b"nothing to do" in again.stderr
     (tmp_path / "text.en").write_text("other\n")
-    refused = synmt("parse", tmp_path / "text.en", "-o", target)
+    refused = synmt(*arguments)
     assert refused.returncode == 1
     assert b"made from another text" in refused.stderr
     assert b"Traceback" not in refused.stderr
-    assert synmt("--quiet", "parse", tmp_path / "text.en", "-o", target, "--overwrite").stderr == b""
+    assert synmt("--quiet", *arguments, "--overwrite").stderr == b""
 
 
 def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tmp_path):
@@ -126,12 +127,8 @@ def test_a_line_of_5000_words_is_parsed_and_reported():
 
 
 def test_a_closed_pipe_ends_the_command_without_complaint():
-    process = subprocess.Popen(
-        command("parse"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
-    )
-    assert process.stdin
-    assert process.stdout
-    assert process.stderr
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(command("parse"), env=environment(), **pipes)
     process.stdin.write(b"First line.\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"# line = 1\n"
