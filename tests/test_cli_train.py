@@ -163,7 +163,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         assert f"{split}.en" in errors
         assert f"{split}.de" in errors
     folder = Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11"
-    for part in ("Put them, plain or with `.gz`, into", str(folder), "SYNMT_DATA"):
+    for part in ("Put them, plain or as `.gz`, into", str(folder), "SYNMT_DATA"):
         assert part in errors
     # nothing has begun, so that another corpus can still be given
     assert not (place / "runs" / "nc11-pascal").exists()
@@ -200,7 +200,7 @@ def test_trees_of_two_origins_are_not_mixed(place):
     train_, valid, test = (files(text / name, parses(text / name) if own else "") for name, own in splits.items())
     corpus = f"corpus={{train: {train_}, valid: {valid}, test: {{one: {test}}}}}"
     errors = refuse(2, place, "tiny.yaml", "name=wrong", corpus, "parser.control=none")
-    assert "trees come with train, valid, but not with one" in errors
+    assert "there are trees for train, valid, but not for one" in errors
     assert not (place / "runs" / "wrong").exists()
 
 
