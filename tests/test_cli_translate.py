@@ -123,8 +123,9 @@ def test_a_pascal_run_parses_its_input_or_takes_trees(runs, tmp_path):
 def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees, message):
     (tmp_path / "trees.conllu").write_text(flat_conllu(TEXT[:trees]))
     text = "".join(f"{line}\n" for line in TEXT[:3])
-    errors = fail(1, "translate", "--run", runs / "pascal", "--parses", tmp_path / "trees.conllu", text=text)
-    assert message in errors
+    done = synmt("--run", runs / "pascal", "--parses", tmp_path / "trees.conllu", text=text)
+    errors = done.stderr.decode()
+    assert (done.returncode, message in errors, "Traceback" in errors) == (1, True, False)
     assert "the text has 3 lines" in errors
 
 

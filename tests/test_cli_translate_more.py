@@ -112,7 +112,8 @@ def test_prefixes_come_from_a_file_or_from_the_objects(runs, tmp_path):
 def test_there_must_be_one_prefix_per_line(runs, tmp_path, count, message):
     (tmp_path / "prefixes").write_text("Ein\n" * count)
     given = ("--prefixes", tmp_path / "prefixes")
-    assert message in fail(1, "translate", "--run", runs / "plain", *given, text=INPUT)
+    done = synmt("--run", runs / "plain", *given, text=INPUT)
+    assert (done.returncode, message in done.stderr.decode()) == (1, True)
 
 
 def test_alignments_are_a_line_for_each_line(runs, tmp_path):

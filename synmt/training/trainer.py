@@ -66,7 +66,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState()
         self.stop = threading.Event()
-        self._stopping, self._alone = False, self.processes.count == 1
+        self._stopping = False
         self._autocast = autocast(device, self.settings.precision)
         self._meter = Meter(self.device, overflow=self.scaler.is_enabled())
         if self.settings.compile:
@@ -138,7 +138,7 @@ class Trainer:
     def _sum_tokens(self, mine: int) -> int:
         """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
         stop = int(self.stop.is_set())
-        tokens, stops = (mine, stop) if self._alone else self.processes.sum(mine, stop)
+        tokens, stops = (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
         self._stopping = stops > 0
         return tokens
 
@@ -159,7 +159,7 @@ class Trainer:
         return {"loss": loss, "nll": nll}
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
-        if not self._alone:
+        if self.processes.count > 1:
             self.processes.sum_gradients(self.model)
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
@@ -205,7 +205,7 @@ class Trainer:
             return "patience"
         if self.settings.schedule == "plateau" and self.state.decays > self.settings.max_decays:
             return "decays"
-        return "interrupted" if (self.stop.is_set() if self._alone else self._stopping) else None
+        return "interrupted" if (self.stop.is_set() if self.processes.count == 1 else self._stopping) else None
 
     def _save(self) -> None:
         self._meter.read()
