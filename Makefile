@@ -1,6 +1,6 @@
 # make quickstart   set up, then parse, prepare, train, translate, score and analyse what ships with the project
 # make test         set up, then check style and types and run all tests
-# make unit         set up, then run the unit tests only (a minute on two cores)
+# make unit         set up, then run the unit tests only
 
 PYTHON ?= python3
 VENV ?= .venv
