@@ -374,6 +374,8 @@ def test_options_that_do_not_belong_together_are_refused(files, monkeypatch, arg
         (("score", "-r", "ref.de", "one.de", "--reference", "two.de"), "--reference"),
         (("score", "-r", "ref.de", "one.de", "--lowercase", "--cased"), "--lowercase/--cased"),
         (("analyze", "--by-length", "--baseline", "one", "--baseline", "two"), "--baseline"),
+        (("train", "tiny.yaml", "--runs", "one", "--runs", "two"), "--runs"),
+        (("translate", "--beam-size", "4", "--beam-size", "8"), "--beam-size"),
     ],
 )
 def test_a_repeated_option_is_refused_instead_of_using_the_last_one(arguments, option):

@@ -21,7 +21,7 @@ from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
-from synmt.training.records import EndRecord, StepRecord, ValidationRecord
+from synmt.training.records import EndRecord, StepRecord, ValidationRecord, peak_memory
 from synmt.training.schedule import learning_rate
 from synmt.training.trainer import Trainer
 
@@ -215,6 +215,12 @@ def test_a_gradient_that_is_not_finite_stops_before_it_reaches_the_weights(tmp_p
         list(trainer.train())
     assert all(parameter.isfinite().all() for parameter in trainer.model.parameters())
     assert not Run(tmp_path).checkpoints()
+
+
+def test_a_system_that_does_not_tell_its_memory_is_no_error(monkeypatch):
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_memory(torch.device("cpu")) == 0
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for subcommand in (parse, prepare, train, translate):
-    app.command()(subcommand)
-for subcommand in (score, analyze):
+for subcommand in (parse, prepare, train, translate, score, analyze):
     app.command(cls=StrictCommand)(subcommand)
 
 
