@@ -140,16 +140,16 @@ def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
 
 def talk_xml(texts: list[str], language: str, name: str) -> bytes:
     """Write a development or test set of IWSLT."""
-    segments = [
-        f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)
-    ]
+    segments = [f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)]
     head = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<srcset setid="{name}" srclang="{language}">']
     doc = ['<doc docid="535" genre="lectures">', "<url>http://www.ted.com/talks/535</url>", "<talkid>535</talkid>"]
     titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
     return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
 
 
-def talks(folder: str, campaign: str, pair: str, sets: dict[str, int], count: int, doc: bool = True) -> dict[str, bytes]:
+def talks(
+    folder: str, campaign: str, pair: str, sets: dict[str, int], count: int, doc: bool = True
+) -> dict[str, bytes]:
     """Write an archive of IWSLT: train.tags and one XML file per set and language."""
     members = {f"{folder}README": b"WIT3\n"}
     for language in pair.split("-"):

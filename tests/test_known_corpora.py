@@ -2,20 +2,17 @@
 
 import dataclasses
 import hashlib
-import logging
 from collections.abc import Mapping
 
 import pytest
-from corpus_server import Fault, serving
-from public_archives import EUROPARL, aspec, hostile, public_archives
+from corpus_server import serving
+from public_archives import aspec, public_archives
 from sentences import lines
 
 from synmt.corpora import transfer
-from synmt.corpora.assemble import files_of
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import resolve_corpus
-from synmt.errors import SynmtError
 from synmt.recipe.data import CorpusRecipe
 
 BUILT = [name for name, known in KNOWN_CORPORA.items() if known.plans]

@@ -12,13 +12,14 @@ from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import read_fields, read_pairs
 from synmt.corpora.index import find_entry, language_code
+from synmt.corpora.sums import remote_file
 from synmt.files import cache_folder
 
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
 
 
-class Source(Protocol):
+class ParallelText(Protocol):
     """Parallel text of two or more languages."""
 
     def files(self, languages: Pair) -> list[RemoteFile]:
@@ -31,7 +32,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Text:
+class PackedText:
     """A text inside a downloaded file.
 
     archive: the file, or the parts of a file that was split.
@@ -53,7 +54,7 @@ class Texts:
     form: `txt` for a sentence a line, `sgm` for what stands between `<seg>` and `</seg>`.
     """
 
-    texts: Mapping[str, Text]
+    texts: Mapping[str, PackedText]
     form: str = "txt"
 
     def files(self, languages: Pair) -> list[RemoteFile]:
@@ -70,7 +71,7 @@ class Texts:
 class Columns:
     """A table with a column per language, counted from 0, and tabs between them."""
 
-    table: Text
+    table: PackedText
     columns: Mapping[str, int]
 
     def files(self, languages: Pair) -> list[RemoteFile]:
@@ -83,14 +84,15 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FromIndex:
     """A data set of mtdata's index, by its id."""
 
     id: str
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return list(find_entry(self.id).files)
+        # mtdata knows no sums
+        return [remote_file(file.address) for file in find_entry(self.id).files]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read the pairs; they are turned if the index has the languages in the other order."""
@@ -102,11 +104,9 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class FromSacrebleu:
     """A test set of sacreBLEU by its name, in one direction, such as `en-de`: the sentences serve both directions."""
 
-    # pytest looks for tests in classes with such names
-    __test__ = False
     name: str
     direction: str
 
@@ -124,11 +124,11 @@ class TestSet:
         known = DATASETS[self.name]
         archive = RemoteFile(known.data[0], md5=known.md5[0])
         sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
-        return Texts({language: Text((archive,), (name,)) for language, name in sides}, "sgm")
+        return Texts({language: PackedText((archive,), (name,)) for language, name in sides}, "sgm")
 
 
 @dataclass(frozen=True)
-class Licensed:
+class FromOwners:
     """A table that owners give to those who accept a licence; ` ||| ` stands between its columns.
 
     folder: the folder of the corpus; the environment variable `SYNMT_<FOLDER>` can name it.
