@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at, texts_in
 from synmt.corpora.sources import Columns, FromIndex, FromSacrebleu, PackedText
-from synmt.corpora.sums import remote_file
 
 _PASCAL = "Bugliarello & Okazaki (2020)"
 _SA_NMT = "Tran & Bisk (2018)"
@@ -23,7 +22,7 @@ _COMMENTARY_12 = texts_in(
     _TASK.format(17, "training-parallel-nc-v12.tgz"), "training/news-commentary-v12.ru-en.{}", "ru en"
 )
 _CASED_17 = texts_at(_TASK.format(17, "preprocessed/de-en/corpus.tc.{}.gz"), "de en")
-_CASED_18 = Columns(PackedText((remote_file(_TASK.format(18, "preprocessed/tr-en/corpus.gz")),)), {"tr": 0, "en": 1})
+_CASED_18 = Columns(PackedText((_TASK.format(18, "preprocessed/tr-en/corpus.gz"),)), {"tr": 0, "en": 1})
 
 
 def _newstest(year: int, direction: str) -> Plan:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from synmt.corpora.cleaning import Cleaning
 from synmt.corpora.sources import PackedText, ParallelText, Texts
-from synmt.corpora.sums import remote_file
 
 
 @dataclass(frozen=True)
@@ -62,13 +61,13 @@ def texts_in(archive: str | tuple[str, ...], name: str, languages: str, *, form:
     form: one of `synmt.corpora.formats.FORMATS`.
     outer: the name of the archive itself, if it lies inside another one.
     """
-    files = tuple(map(remote_file, (archive,) if isinstance(archive, str) else archive))
+    addresses = (archive,) if isinstance(archive, str) else archive
     outside = (outer,) if outer else ()
     return Texts(
-        {language: PackedText(files, (*outside, name.format(language))) for language in languages.split()}, form
+        {language: PackedText(addresses, (*outside, name.format(language))) for language in languages.split()}, form
     )
 
 
 def texts_at(address: str, languages: str) -> Texts:
     """Describe one file per language; `{}` stands for the language in the address."""
-    return Texts({language: PackedText((remote_file(address.format(language)),)) for language in languages.split()})
+    return Texts({language: PackedText((address.format(language),)) for language in languages.split()})

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
@@ -35,16 +35,20 @@ class ParallelText(Protocol):
 class PackedText:
     """A text inside a downloaded file.
 
-    archive: the file, or the parts of a file that was split.
+    archive: the address of the file, or of the parts of a file that was split.
     names: the name inside the archive; before it the name of the archive inside the archive, if there are two.
     """
 
-    archive: tuple[RemoteFile, ...]
+    archive: tuple[str, ...]
     names: tuple[str, ...] = ()
+
+    def files(self) -> list[RemoteFile]:
+        """List the files to download."""
+        return list(map(remote_file, self.archive))
 
     def packed(self) -> Packed:
         """Name the place of the text on this disk."""
-        return Packed(tuple(map(local_path, self.archive)), self.names)
+        return Packed(tuple(map(local_path, self.files())), self.names)
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Texts:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return [file for language in languages for file in self.texts[language].archive]
+        return [file for language in languages for file in self.texts[language].files()]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read both texts side by side."""
@@ -76,7 +80,7 @@ class Columns:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return list(self.table.archive)
+        return self.table.files()
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read two columns."""
@@ -112,19 +116,20 @@ class FromSacrebleu:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return self._texts().files(languages)
+        known = self._described()
+        return [RemoteFile(address, md5=md5) for address, md5 in zip(known.data, known.md5, strict=True)]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read source and reference."""
-        return self._texts().pairs(languages)
+        known = self._described()
+        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
+        texts = {language: PackedText(tuple(known.data), (name,)) for language, name in sides}
+        return Texts(texts, "sgm").pairs(languages)
 
-    def _texts(self) -> Texts:
+    def _described(self) -> Any:
         from sacrebleu.dataset import DATASETS
 
-        known = DATASETS[self.name]
-        archive = RemoteFile(known.data[0], md5=known.md5[0])
-        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
-        return Texts({language: PackedText((archive,), (name,)) for language, name in sides}, "sgm")
+        return DATASETS[self.name]
 
 
 @dataclass(frozen=True)
