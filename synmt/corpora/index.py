@@ -27,6 +27,8 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 MODULES = {
     "OPUS": ("opus.opus_index", "opus.opus100"),
     "Flores": ("flores",),
+    "Statmt": ("statmt",),
+    "UN": ("unitednations",),
     "": (
         "statmt",
         "paracrawl",
