@@ -226,7 +226,7 @@ def all_talks() -> dict:
     seventeen = {"dev2010": 8, "tst2010": 10, "tst2011": 3}
     multilingual = {
         **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "en-it", {"dev2010": 6, "tst2010": 7}, 26),
-        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "de-en", {"dev2010": 3}, 5),
+        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "de-en", {"dev2010": 3}, 8),
     }
     return {
         "dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz": partial(
