@@ -10,7 +10,6 @@ _DEPS_SAN = "Peng et al. (2022)"
 
 # the addresses of wit3.fbk.eu are gone; these hold the same archives
 _IWSLT14 = "http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
-# 2015-01.tgz, to which the page wit3.fbk.eu/2015-01 links
 _IWSLT15 = (
     "https://drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
 )

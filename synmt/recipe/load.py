@@ -150,7 +150,7 @@ def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
         if isinstance(part, int) and not isinstance(place, list):
             continue
         keys.append(part)
-        inside = isinstance(place, list) and isinstance(part, int) or isinstance(place, Mapping) and part in place
+        inside = (isinstance(place, list) and isinstance(part, int)) or (isinstance(place, Mapping) and part in place)
         place = place[part] if inside else []
     return tuple(keys)
 
