@@ -376,9 +376,10 @@ def test_a_corpus_of_words_that_older_recipes_name_says_what_to_use_instead(serv
     assert str(tmp_path / "cache" / "corpora" / "multi30k-words") in message
 
 
-def test_a_missing_sacremoses_is_named(server, monkeypatch):
+def test_a_missing_sacremoses_is_named_before_anything_is_downloaded(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     assert "pip install 'synmt[tokenizers]'" in failure("iwslt14-deen")
+    assert not server.requests
 
 
 def test_prepare_builds_a_corpus_by_its_name(server, tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synmt.corpora.cleaning import moses_lengths, straight_apostrophes, unescaped
+from synmt.corpora.cleaning import MosesLengths, straight_apostrophes, unescaped
 from synmt.corpora.plan import KnownCorpus, Plan, texts_in
 
 _LDD = "Liu & Sima'an (2022)"
@@ -46,7 +46,7 @@ TALKS: dict[str, KnownCorpus] = {
             Plan(
                 ("train", "valid"),
                 (texts_in(_IWSLT14, "de-en/train.tags.de-en.{}", "de en", form="titles"),),
-                (unescaped, moses_lengths(175, ratio=1.5)),
+                (unescaped, MosesLengths(175, ratio=1.5)),
                 every=23,
             ),
             Plan(

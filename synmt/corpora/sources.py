@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 from synmt.corpora.archives import Packed
+from synmt.corpora.cleaning import Pair
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import read_fields, read_pairs
 from synmt.corpora.index import find_entry, language_code
 from synmt.corpora.sacrebleu_sets import files_of_test_set, test_sets
 from synmt.corpora.sums import FILES, remote_file
 from synmt.files import cache_folder
-
-Pair = tuple[str, str]
-"""Two languages, or a sentence in each of them."""
 
 
 class ParallelText(Protocol):
@@ -96,7 +94,7 @@ class FromIndex:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        # mtdata knows no sums
+        # mtdata has no sums, and some are known
         return [FILES.get(file.address, file) for file in find_entry(self.id).files]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
