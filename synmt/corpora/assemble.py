@@ -69,7 +69,7 @@ def missing_texts(name: str, languages: Pair, folders: list[Path]) -> list[tuple
 
 
 def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Path]) -> None:
-    """Refuse a corpus if missing texts can only be provided by a person, or if building them needs a missing package."""
+    """Refuse a corpus if only a person can provide missing texts, or if a package that builds them is missing."""
     known = KNOWN_CORPORA[name]
     plans = _plans(name, missing)
     if not known.plans:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import dataclass
 from html import unescape
 from itertools import islice
@@ -63,7 +63,7 @@ class MosesLengths:
                 yield pair
 
 
-def moses_tokenizer(language: str) -> Callable[[str], list[str]]:
+def moses_tokenizer(language: str) -> Callable[[str], Sized]:
     """Return Moses' tokenizer of a language; raises SynmtError if sacremoses is not installed."""
     try:
         from sacremoses import MosesTokenizer
