@@ -1,0 +1,103 @@
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+from synmt.corpora.assemble import building_known, in_any
+from synmt.corpora.corpus import Corpus
+from synmt.corpora.download import BuildProgress, result_of
+from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
+from synmt.corpora.known import KNOWN_CORPORA
+from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+
+_VALID_NAMES = ("valid", "val", "dev")
+
+
+def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
+    """Find every file of a corpus; `resolving` also reports the progress of what has to be made first."""
+    return result_of(resolving(recipe, source, target))
+
+
+def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache."""
+    if recipe.name is not None:
+        return (yield from _resolving_known(recipe.name, source, target))
+    if recipe.folder is not None:
+        return _resolve_folder(recipe.folder, source, target)
+    return (yield from resolving_items(recipe, source, target, _resolving_known))
+
+
+def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
+    """Name the test sets of a corpus without downloading its files; a missing folder has none."""
+    if recipe.name is not None:
+        return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
+    if recipe.folder is not None:
+        return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
+    return names_of_tests(recipe)
+
+
+def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
+    if not folder.is_dir():
+        raise UsageError("the folder of corpus.folder is missing", where=str(folder))
+    valid = next((name for name in _VALID_NAMES if in_any([folder], f"{name}.{source}")), "valid")
+    tests = _tests_in(folder, source, target)
+    missing: list[SynmtError] = [
+        UsageError(f"no {name} and no {name}.gz", where=str(folder))
+        for split in ("train", valid, *tests)
+        for name in (f"{split}.{source}", f"{split}.{target}")
+        if not in_any([folder], name)
+    ]
+    if missing:
+        raise all_in_one(missing)
+    name = re.sub(r"[^\w.+-]", "_", folder.resolve().name) or "corpus"
+    return _corpus(name, source, target, valid, tests, [folder])
+
+
+def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
+    ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
+    return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
+
+
+def _resolving_known(name: str, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
+    known = known_corpus(name, source, target)
+    folders = known_folders(name)
+    if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
+        folders = [_controlled_folder()]
+    if name != "controlled":
+        yield from building_known(name, (source, target), folders)
+    return _corpus(name, source, target, known.valid, known.test, folders)
+
+
+def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
+    def files(split: str) -> SplitFiles:
+        paths = [in_any(folders, f"{split}.{language}") for language in (source, target)]
+        assert paths[0] is not None
+        assert paths[1] is not None
+        return SplitFiles(
+            source=paths[0],
+            target=paths[1],
+            source_parses=in_any(folders, f"{split}.{source}.conllu"),
+            target_parses=in_any(folders, f"{split}.{target}.conllu"),
+            source_bracketings=in_any(folders, f"{split}.{source}.brackets"),
+            labels=in_any(folders, f"{split}.labels.tsv"),
+        )
+
+    return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
+
+
+def _controlled_folder() -> Path:
+    """Return the folder of the generated corpus; a changed generator gets a new one."""
+    from synmt.corpora.controlled import corpus as controlled
+
+    package = Path(controlled.__file__).parent
+    made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+    folder = cache_folder() / "corpora" / f"controlled-{made_by}"
+    if not folder.is_dir():
+        with write_folder_atomically(folder) as unfinished:
+            controlled.write_corpus(unfinished, controlled.generate())
+    return folder
