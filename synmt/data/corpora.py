@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from synmt.corpora.parts import CorpusPart
 from synmt.data.fetch import fetch
 from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
@@ -21,6 +22,7 @@ class Corpus:
     """The files of a corpus in one translation direction; all of them exist.
 
     name: part of the names of prepared corpora and trees.
+    parts: of the training text, in order; none are one part of weight 1.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Corpus:
     train: SplitFiles
     valid: SplitFiles
     test: dict[str, SplitFiles]
+    parts: tuple[CorpusPart, ...] = ()
 
     def splits(self) -> dict[str, SplitFiles]:
         """Return train, valid and every test set by name."""

@@ -1,0 +1,1 @@
+"""Parallel text: what a training text consists of."""
