@@ -37,8 +37,9 @@ class Symbols:
 
     def sentences(self) -> Iterator[tuple[IdArray, IntArray]]:
         """Yield the pieces and their starts of each sentence."""
-        ends = np.cumsum(self.lengths)[:-1]
-        yield from zip(np.split(self.ids.astype(np.int32), ends), np.split(self.starts, ends), strict=True)
+        ids, ends = self.ids.astype(np.int32), np.cumsum(self.lengths)
+        for first, end in zip((ends - self.lengths).tolist(), ends.tolist(), strict=True):
+            yield ids[first:end], self.starts[first:end]
 
 
 class Merges:
