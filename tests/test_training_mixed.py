@@ -1,0 +1,93 @@
+"""Training with BPE dropout, weights and tags: after an interruption, and what its batches are made of."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import TRAINING, succeed, write_corpus, write_recipe
+
+from synmt.corpora.parts import CorpusPart
+from synmt.data.corpora import resolve_corpus
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.stream import Position
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training import pipeline, stages
+from synmt.training.distributed import Processes
+from synmt.training.records import StepRecord
+from synmt.training.stages import Prepared
+
+PARTS = (CorpusPart("text", 20, 1.5), CorpusPart("back", 12, 2, "<BT>"))
+BPE = {"size": 340, "dropout": 0.2}
+STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every": 7}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Write a recipe of a system that reads gold trees; the training text has two parts."""
+    monkeypatch.setattr(stages, "resolve_corpus", lambda *given: replace(resolve_corpus(*given), parts=PARTS))
+    write_recipe(tmp_path / "mixed.yaml", write_corpus(tmp_path / "text"), vocabulary=BPE, training=STEPS)
+    return tmp_path
+
+
+def train(place, *overrides):
+    yield from pipeline.train(place / "mixed.yaml", overrides, runs=place / "runs", data=place / "data")
+
+
+def same_weights(one, other) -> bool:
+    first, second = (load_file(Run(folder).weights) for folder in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
+    list(train(place, "name=whole"))
+    for record in train(place, "name=parted"):
+        if isinstance(record, StepRecord) and record.step == 9:
+            break
+    list(train(place, "name=parted"))
+    assert same_weights(place / "runs" / "whole", place / "runs" / "parted")
+    # without dropout the comparison would see a difference
+    list(train(place, "name=plain", "vocabulary.dropout=0"))
+    assert not same_weights(place / "runs" / "whole", place / "runs" / "plain")
+    # new text has no tag and is segmented without dropout
+    run, text = place / "runs" / "whole", (place / "text" / "test.en").read_text(encoding="utf-8")
+    trees = place / "text" / "test.en.conllu"
+    outputs = {succeed("translate", "--run", run, "--parses", trees, text=text).stdout for _ in range(2)}
+    assert outputs == {(run / "tests" / "test" / "hypothesis.txt").read_bytes()}
+
+
+def test_plain_and_dropping_systems_share_a_prepared_corpus_with_two_annotations(place):
+    folders = set()
+    for dropout in (0, 0.2):
+        *_, prepared = pipeline.prepare(place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data")
+        assert isinstance(prepared, Prepared)
+        folders.add(prepared.folder)
+    [folder] = folders
+    assert len(PreparedCorpus.open(folder).annotations()) == 2
+
+
+def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
+    *_, prepared = pipeline.prepare(place / "mixed.yaml", data=place / "data")
+    recipe = load_recipe(place / "mixed.yaml")
+    trainer = pipeline.make_trainer(Run(place / "runs" / "mixed"), recipe, prepared, Processes())
+    vocabulary = PreparedCorpus.open(prepared.folder).vocabularies[0]
+    tag, lines, cuts = vocabulary.tag_number("<BT>"), [], {}
+    for batch, position in trainer.train_reader.forever(Position()):
+        if position.epoch == 1:
+            break
+        lines += batch.lines
+        for line, ids, signal in zip(batch.lines, batch.source.ids, batch.source_signals["parent_middle"], strict=True):
+            assert (ids[0] == tag) == (line >= 20)
+            # the tag is a special, which points to itself
+            assert line < 20 or signal[0] == 0
+            cuts.setdefault(line, set()).add(tuple(ids[ids > 0].tolist()))
+    assert len(lines) == 20 + 10 + 24
+    assert all(lines.count(line) == 2 for line in range(20, 32))
+    # both copies are segmented by themselves
+    assert sum(len(cuts[line]) == 2 for line in range(20, 32)) > 8
+    # validation is neither segmented anew nor tagged
+    for batch in trainer.valid_reader.once():
+        for line, ids in zip(batch.lines, batch.source.ids, strict=True):
+            text = (place / "text" / "valid.en").read_text(encoding="utf-8").split("\n")[line]
+            assert ids[ids > 3].tolist() == vocabulary.encode_ids(text)
