@@ -15,8 +15,8 @@ from synmt.arrays import SIDES
 from synmt.corpora.parts import CorpusPart
 from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import Reading, collate
-from synmt.data.controlled.corpus import generate
-from synmt.data.corpora import resolve_corpus
+from synmt.corpora.controlled.corpus import generate
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Draw
 from synmt.data.merges import Merges, uniform

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from tiny import snapshot
 
+from synmt.corpora.resolve import Corpus, resolve_corpus
 from synmt.data import annotate as annotating
 from synmt.data import encoding
 from synmt.data.annotate import annotate, annotation_name, describe_files
-from synmt.data.corpora import Corpus, resolve_corpus
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
 from synmt.data.prepare import prepare, prepared_folder
@@ -23,7 +23,8 @@ from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
 from synmt.files import stored_sha256
-from synmt.recipe.data import CorpusRecipe, FilterRecipe, SplitFiles
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import format_conllu

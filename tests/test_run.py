@@ -13,11 +13,11 @@ from small import small_model
 from test_training import make_trainer
 from tiny import snapshot
 
-from synmt.data.corpora import Corpus
+from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.model import weights
 from synmt.model.weights import save_weights
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, find_run, read_state, remove_leftovers

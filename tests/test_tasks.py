@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.data.corpora import resolve_corpus
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
@@ -14,7 +14,8 @@ from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import cut
 from synmt.errors import SynmtError, UsageError
-from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
+from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import load_recipe
 from synmt.training.tree_requirements import tree_requirements
 

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from tiny import TRAINING, succeed, write_corpus, write_recipe
 
 from synmt.corpora.parts import CorpusPart
-from synmt.data.corpora import resolve_corpus
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.stream import Position
 from synmt.recipe.load import load_recipe

@@ -1,1 +1,1 @@
-"""Parallel text: what a training text consists of."""
+"""From the name of a corpus to its files: addresses, downloads, archives, formats, and how they are put together."""

@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
+from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, lists, write_table
-from synmt.data.corpora import Corpus
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines
-from synmt.recipe.data import FilterRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import FilterRecipe
 
 Row = TypeVar("Row")
 

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from synmt.arrays import SIDES
 from synmt.corpora.parts import check_parts, part_tags
+from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
-from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
@@ -27,7 +27,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 
 

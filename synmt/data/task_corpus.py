@@ -17,14 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from synmt.corpora.resolve import Corpus
 from synmt.data.batch import reading_of
-from synmt.data.corpora import Corpus
 from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically
-from synmt.recipe.data import FilterRecipe, ParserRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise

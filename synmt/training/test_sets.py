@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from synmt.data.corpora import resolve_corpus, test_names
+from synmt.corpora.resolve import resolve_corpus, test_names
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
@@ -15,7 +15,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MetricOptions, make_metric
 from synmt.files import read_lines, write_atomically, write_json
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses

@@ -1,50 +1,43 @@
-"""Finds the text of a recipe: a known corpus by name, a folder, or the files themselves."""
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+import shutil
+from collections.abc import Generator
 from pathlib import Path
 
-from synmt.corpora.parts import CorpusPart
-from synmt.data.fetch import fetch
-from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora.corpus import Corpus
+from synmt.corpora.download import BuildProgress, RemoteFile, download, result_of
+from synmt.corpora.items import names_of_tests, resolving_items
+from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, sha256, write_folder_atomically
-from synmt.recipe.data import CorpusRecipe, SplitFiles
+from synmt.files import (
+    cache_folder,
+    fingerprint,
+    offline,
+    reporting_os_errors,
+    sha256,
+    write_folder_atomically,
+)
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The files of a corpus in one translation direction; all of them exist.
-
-    name: part of the names of prepared corpora and trees.
-    parts: of the training text, in order; none are one part of weight 1.
-    """
-
-    name: str
-    source: str
-    target: str
-    train: SplitFiles
-    valid: SplitFiles
-    test: dict[str, SplitFiles]
-    parts: tuple[CorpusPart, ...] = ()
-
-    def splits(self) -> dict[str, SplitFiles]:
-        """Return train, valid and every test set by name."""
-        return {"train": self.train, "valid": self.valid, **self.test}
-
-
 def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Find every file of a corpus; missing files of a public corpus are downloaded into the cache."""
+    """Find every file of a corpus; `resolving` also reports the progress of what has to be made first."""
+    return result_of(resolving(recipe, source, target))
+
+
+def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     if recipe.name is not None:
-        return _resolve_known(recipe.name, source, target)
+        return (yield from _resolving_known(recipe.name, source, target))
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
-    return _resolve_paths(recipe, source, target)
+    return (yield from resolving_items(recipe, source, target, _resolving_known))
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
@@ -53,23 +46,7 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
         return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
     if recipe.folder is not None:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return tuple(recipe.test)
-
-
-def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    assert recipe.train is not None
-    assert recipe.valid is not None
-    tests = {f"test.{name}": files for name, files in recipe.test.items()}
-    keys = {"train": recipe.train, "valid": recipe.valid, **tests}
-    missing: list[SynmtError] = [
-        UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, files in keys.items()
-        for field, path in files
-        if path is not None and not path.is_file()
-    ]
-    if missing:
-        raise all_in_one(missing)
-    return Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    return names_of_tests(recipe)
 
 
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
@@ -94,7 +71,7 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _resolve_known(name: str, source: str, target: str) -> Corpus:
+def _resolving_known(name: str, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
     known = KNOWN_CORPORA.get(name)
     if known is None:
         raise UsageError(
@@ -110,6 +87,7 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
     folders = _folders(name)
     if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
+    yield from ()
     _fetch_missing(name, known, folders, (source, target))
     return _corpus(name, source, target, known.valid, known.test, folders)
 
@@ -147,7 +125,7 @@ def _plain_or_packed(folder: Path, name: str) -> Path | None:
 
 def _controlled_folder() -> Path:
     """Return the folder of the generated corpus; a changed generator gets a new one."""
-    from synmt.data.controlled import corpus as controlled
+    from synmt.corpora.controlled import corpus as controlled
 
     package = Path(controlled.__file__).parent
     made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
@@ -164,7 +142,10 @@ def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)
     for file in missing:
-        fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
+        local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
+        with reporting_os_errors(folders[-1]):
+            folders[-1].mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(local, folders[-1] / f"{file}.gz")
 
 
 def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
