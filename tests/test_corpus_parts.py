@@ -10,8 +10,8 @@ from small import small_recipe
 from tiny import write_lines
 
 from synmt.corpora.parts import CorpusPart, part_tags, rows_of_parts, tags_of_lines
-from synmt.data.annotate import annotate, annotation_name
 from synmt.corpora.resolve import resolve_corpus
+from synmt.data.annotate import annotate, annotation_name
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.epoch import epoch_rows
 from synmt.data.prepare import prepare, prepared_folder

@@ -1,33 +1,43 @@
 """Training with BPE dropout, weights and tags: after an interruption, and what its batches are made of."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import TRAINING, succeed, write_corpus, write_recipe
+from tiny import TRAINING, succeed, write_corpus, write_lines, write_recipe
 
-from synmt.corpora.parts import CorpusPart
-from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.stream import Position
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training import pipeline, stages
+from synmt.training import pipeline
 from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
 from synmt.training.stages import Prepared
 
-PARTS = (CorpusPart("text", 20, 1.5), CorpusPart("back", 12, 2, "<BT>"))
 BPE = {"size": 340, "dropout": 0.2}
 STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every": 7}
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Write a recipe of a system that reads gold trees; the training text has two parts."""
-    monkeypatch.setattr(stages, "resolve_corpus", lambda *given: replace(resolve_corpus(*given), parts=PARTS))
-    write_recipe(tmp_path / "mixed.yaml", write_corpus(tmp_path / "text"), vocabulary=BPE, training=STEPS)
+    """Write a recipe of a system that reads trees; its training text is a corpus and back-translated text."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    text = write_corpus(tmp_path / "text")
+    for language in ("en", "de"):
+        lines = (text / f"train.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+        write_lines(text / f"first.{language}", lines[:20])
+        write_lines(text / f"back.{language}", lines[20:])
+    first, back, valid, test = (
+        {"source": str(text / f"{name}.en"), "target": str(text / f"{name}.de")}
+        for name in ("first", "back", "valid", "test")
+    )
+    corpus = {
+        "train": [{**first, "weight": 1.5}, {**back, "weight": 2, "tag": "<BT>"}],
+        "valid": valid,
+        "test": {"test": test},
+    }
+    parser = {"workers": 1, "device": "cpu"}
+    write_recipe(tmp_path / "mixed.yaml", text, corpus=corpus, parser=parser, vocabulary=BPE, training=STEPS)
     return tmp_path
 
 
@@ -52,8 +62,7 @@ def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
     assert not same_weights(place / "runs" / "whole", place / "runs" / "plain")
     # new text has no tag and is segmented without dropout
     run, text = place / "runs" / "whole", (place / "text" / "test.en").read_text(encoding="utf-8")
-    trees = place / "text" / "test.en.conllu"
-    outputs = {succeed("translate", "--run", run, "--parses", trees, text=text).stdout for _ in range(2)}
+    outputs = {succeed("translate", "--run", run, text=text).stdout for _ in range(2)}
     assert outputs == {(run / "tests" / "test" / "hypothesis.txt").read_bytes()}
 
 
