@@ -18,7 +18,9 @@ from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.summary import corpus_table
 from synmt.data.task_corpus import with_bracketings
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, UsageError
+from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
@@ -196,6 +198,15 @@ def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint)
     assert all(tag not in row.source for row in data.split("valid").rows(range(3)))
     # the target has the tag only if it shares the vocabulary
     assert joint == any("<BT>" in piece for piece in target.pieces(range(len(target))))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_a_vocabulary_without_the_tag_is_refused(kind):
+    texts = [pair[0] for pair in NEWS]
+    vocabulary = train_vocabulary(texts, VocabularyRecipe(size=40, kind=kind, byte_fallback=False), ("<A>",))
+    assert vocabulary.pieces([vocabulary.tag_number("<A>")])[0].endswith("<A>")
+    with pytest.raises(SynmtError, match="the vocabulary has no tag <BT>"):
+        vocabulary.tag_number("<BT>")
 
 
 def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):

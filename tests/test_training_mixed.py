@@ -66,13 +66,17 @@ def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
     assert outputs == {(run / "tests" / "test" / "hypothesis.txt").read_bytes()}
 
 
-def test_plain_and_dropping_systems_share_a_prepared_corpus_with_two_annotations(place):
+def test_recipes_that_differ_in_dropout_and_weights_share_a_prepared_corpus(place):
     folders = set()
     for dropout in (0, 0.2):
         *_, prepared = pipeline.prepare(place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data")
         assert isinstance(prepared, Prepared)
         folders.add(prepared.folder)
-    [folder] = folders
+    # and one with other weights
+    *_, prepared = pipeline.prepare(place / "mixed.yaml", ["corpus.train.1.weight=0.5"], data=place / "data")
+    assert isinstance(prepared, Prepared)
+    assert prepared.corpus.parts[1].weight == 0.5
+    [folder] = {*folders, prepared.folder}
     assert len(PreparedCorpus.open(folder).annotations()) == 2
 
 

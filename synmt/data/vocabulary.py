@@ -64,9 +64,12 @@ class Vocabulary(ABC):
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each piece as a string; `▁` is a blank."""
 
-    @abstractmethod
     def tag_number(self, tag: str) -> int:
-        """Return the number of a tag, which the vocabulary was learned with."""
+        """Return the number of a tag; raises SynmtError if the vocabulary was learned without it."""
+        ids = self.encode_ids(tag)
+        if len(ids) != 1 or ids[0] == UNK:
+            raise SynmtError(f"the vocabulary has no tag {tag}", do="Learn a new vocabulary, or use a tag that it has")
+        return ids[0]
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -143,9 +146,6 @@ class SentencePieces(Vocabulary):
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._processor.IdToPiece(int(piece)) for piece in ids]
 
-    def tag_number(self, tag: str) -> int:
-        return self._processor.PieceToId(f"▁{tag}")
-
     def score(self, piece: int) -> float:
         """Return a piece's score; BPE merges the piece with the highest score first."""
         return self._processor.GetScore(piece)
@@ -203,9 +203,6 @@ class Words(Vocabulary):
 
     def __len__(self) -> int:
         return len(self._words)
-
-    def tag_number(self, tag: str) -> int:
-        return self._ids[tag]
 
     def to_bytes(self) -> bytes:
         return "".join(f"{word}\n" for word in self._words).encode()
