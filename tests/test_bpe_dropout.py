@@ -19,7 +19,7 @@ from synmt.data.annotate import annotate, annotation_name
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Draw
-from synmt.data.merges import Merges, uniform
+from synmt.data.merges import Merges, streams, uniform
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.vocabulary import SentencePieces, word_of
 from synmt.data.vocabulary_training import train_vocabulary
@@ -81,7 +81,8 @@ def scramble(number: int) -> int:
 
 
 def slow_number(key: int, place: int, turn: int) -> float:
-    return (scramble((key + scramble(place << 32 | turn)) & MASK) >> 11) / 2**53
+    stream = scramble((key + place) & MASK)
+    return (scramble((stream + turn * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53
 
 
 def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
@@ -177,7 +178,8 @@ def test_no_sentences_and_empty_ones_have_no_pieces(vocabulary, merges):
 
 
 def test_random_numbers_are_even_and_independent():
-    drawn = np.stack([uniform(keys(500, 1), np.full(500, place), turn) for place in range(8) for turn in range(8)])
+    places = (streams(keys(500, 1), np.full(500, place)) for place in range(8))
+    drawn = np.stack([uniform(stream, turn) for stream in places for turn in range(8)])
     assert np.abs(np.histogram(drawn, bins=10, range=(0, 1))[0] / drawn.size - 0.1).max() < 0.01
     # 2,016 pairs of rows of 500 numbers: the standard error of a correlation is 0.045
     assert np.abs(np.corrcoef(drawn) - np.eye(64)).max() < 0.23

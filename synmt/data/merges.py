@@ -7,7 +7,7 @@ SentencePiece's. SentencePiece can drop merges too, but its random numbers canno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
@@ -20,6 +20,8 @@ from synmt.data.vocabulary import IdArray, SentencePieces
 Keys = npt.NDArray[np.uint64]
 
 _NONE = np.iinfo(np.int64).max
+# 2**64 divided by the golden ratio, odd
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,12 @@ class Merges:
         # a better score is merged first
         self._by_rank = np.array(sorted((p for p in plain if len(spelled[p]) > 1), key=vocabulary.score, reverse=True))
         pairs = {
-            numbers[left] * len(spelled) + numbers[right]: rank
+            (numbers[left], numbers[right]): rank
             for rank, piece in enumerate(self._by_rank.tolist())
             for left, right in _halves(spelled[piece])
             if left in numbers and right in numbers
         }
-        self._size = len(spelled)
-        # a last pair that does not exist, so that every search ends inside
-        self._pairs = np.array([*sorted(pairs), _NONE])
-        self._ranks = np.array([*(pairs[pair] for pair in sorted(pairs)), _NONE])
+        self._ranks = _PairTable(pairs, len(spelled))
         parts = [[numbers[c] for c in text] if piece in plain else [piece] for piece, text in enumerate(spelled)]
         self._counts = np.array(list(map(len, parts)))  # (V,)
         self._firsts = np.cumsum(self._counts) - self._counts  # (V,)
@@ -81,12 +80,12 @@ class Merges:
 
     def segment(self, symbols: Symbols, keys: Keys, dropout: float) -> Symbols:
         """Merge the symbols of sentences into pieces; a sentence's random numbers depend only on its key (B,)."""
-        keys = np.repeat(keys, symbols.lengths)  # (N,)
+        drawn = streams(np.repeat(keys, symbols.lengths), symbols.starts)  # (N,)
         words = np.cumsum(self._begins_word[symbols.ids] | (symbols.starts == 0))  # (N,)
         state = _State(self, symbols.ids, words)
         turn = 0
         while len(places := state.candidates()):
-            state.merge(places, uniform(keys[places], symbols.starts[places], turn) >= dropout)
+            state.merge(places, uniform(drawn[places], turn) >= dropout)
             turn += 1
         sentences = np.repeat(np.arange(len(symbols.lengths)), symbols.lengths)[state.alive]
         lengths = np.bincount(sentences, minlength=len(symbols.lengths))
@@ -94,9 +93,7 @@ class Merges:
 
     def ranks_of(self, left: IntArray, right: IntArray) -> IntArray:
         """Find the rank of the merge of each pair, 0 for the first to be merged: (N,); a huge number for none."""
-        pairs = left * self._size + right
-        found = np.searchsorted(self._pairs, pairs)
-        return np.where(self._pairs[found] == pairs, self._ranks[found], _NONE)
+        return self._ranks.find(left, right)
 
     def piece_of(self, ranks: IntArray) -> IntArray:
         """Return the pieces that merges of these ranks make."""
@@ -125,7 +122,7 @@ class _State:
     def merge(self, places: IntArray, kept: BoolArray) -> None:
         """Apply the best of the kept merges of each word; a word without one is finished."""
         words = self.words[places]
-        going_on = np.zeros(self.words.max() + 1, dtype=bool)
+        going_on = np.zeros(self.words[-2] + 1, dtype=bool)
         going_on[words[kept]] = True
         self.ranks[places[~going_on[words]]] = _NONE
         left = self._best(places[kept], words[kept])
@@ -152,15 +149,54 @@ class _State:
         self.ranks[places] = np.where(inside, ranks, _NONE)
 
 
-def uniform(keys: Keys, places: IntArray, turn: int) -> npt.NDArray[np.float64]:
-    """Draw a number from [0, 1) for each key and place in a round: (N,)."""
-    mixed = mix(keys + mix(places.astype(np.uint64) << np.uint64(32) | np.uint64(turn)))
-    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+class _PairTable:
+    """Numbers of pairs of pieces, in a hash table that finds many at once; a search in a sorted list is slower."""
+
+    def __init__(self, numbers: Mapping[tuple[int, int], int], pieces: int) -> None:
+        self._pieces = pieces
+        size = 1 << (8 * len(numbers) + 8).bit_length()
+        self._shift = np.uint64(65 - size.bit_length())
+        self._keys, self._numbers = np.full(size, -1), np.full(size, _NONE)
+        pairs = np.array([*numbers], dtype=np.int64).reshape(-1, 2)  # (P, 2)
+        keys = self._key(pairs[:, 0], pairs[:, 1])
+        for key, place, number in zip(keys.tolist(), self._place(keys).tolist(), numbers.values(), strict=True):
+            while self._keys[place] >= 0:
+                place = (place + 1) % size
+            self._keys[place], self._numbers[place] = key, number
+
+    def find(self, left: IntArray, right: IntArray) -> IntArray:
+        """Return the number of each pair: (N,); a huge one for a pair without."""
+        keys = self._key(left, right)
+        places = self._place(keys)
+        found = self._keys[places]
+        going_on = np.flatnonzero((found != keys) & (found >= 0))
+        while len(going_on):
+            places[going_on] = (places[going_on] + 1) % len(self._keys)
+            found = self._keys[places[going_on]]
+            going_on = going_on[(found != keys[going_on]) & (found >= 0)]
+        return self._numbers[places]
+
+    def _key(self, left: IntArray, right: IntArray) -> IntArray:
+        return left * self._pieces + right
+
+    def _place(self, keys: IntArray) -> IntArray:
+        # the highest bits of a product with an odd number (Knuth's multiplicative hashing)
+        return (keys.astype(np.uint64) * _GOLDEN >> self._shift).astype(np.int64)
+
+
+def streams(keys: Keys, places: IntArray) -> Keys:
+    """Give each place of a sentence, whose key it has, a stream of random numbers of its own: (N,)."""
+    return mix(keys + places.astype(np.uint64))
+
+
+def uniform(streams: Keys, turn: int) -> npt.NDArray[np.float64]:
+    """Draw number `turn` of each stream, from [0, 1): (N,)."""
+    return (mix(streams + np.uint64(turn * int(_GOLDEN) % 2**64)) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def mix(numbers: Keys) -> Keys:
     """Scramble numbers: one step of SplitMix64 (Steele et al., 2014) from each, whose results look independent."""
-    z = numbers + np.uint64(0x9E3779B97F4A7C15)
+    z = numbers + _GOLDEN
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
