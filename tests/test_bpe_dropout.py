@@ -21,10 +21,12 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Draw
 from synmt.data.merges import Merges, streams, uniform
 from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.stream import Position, Reader
 from synmt.data.vocabulary import SentencePieces, word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import UsageError
 from synmt.recipe.data import VocabularyRecipe
+from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.arcs import sum_duplicates
 from synmt.syntax.conllu import format_conllu, read_parses
 from synmt.syntax.controls import Control
@@ -312,6 +314,23 @@ def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
     for other in ({"seed": 2}, {"epoch": 1}, {"copies": np.ones(len(first), dtype=np.int64)}):
         again = source_pieces(dropped(odd_corpus, 0.3, **other))
         assert sum(one != two for one, two in zip(first, again, strict=True)) > len(first) / 2
+
+
+def test_processes_and_continued_streams_read_the_same_segmentations(odd_corpus):
+    def read(position=Position(), count=60, **process):
+        dropout = BpeDropout(odd_corpus.data.vocabularies, 0.3, 1)
+        parts = [replace(part, weight=1.5) for part in odd_corpus.corpus.parts]
+        reader = Reader(split_of(odd_corpus), TrainingRecipe(batch_tokens=200), parts=parts, dropout=dropout, **process)
+        batches = itertools.islice(reader.forever(position), count)
+        return [
+            (batch.lines, batch.source.ids.tolist(), batch.target_input.tolist(), after) for batch, after in batches
+        ]
+
+    alone = read()
+    assert alone[-1][-1].epoch > 0
+    assert read(alone[4][-1], 10) == alone[5:15]
+    shared = [read(count=6, rank=rank, processes=2) for rank in range(2)]
+    assert [batch[:3] for pair in zip(*shared, strict=True) for batch in pair] == [batch[:3] for batch in alone[:12]]
 
 
 def test_random_controls_keep_their_trees_in_all_epochs(odd_corpus):

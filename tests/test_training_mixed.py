@@ -1,5 +1,7 @@
 """Training with BPE dropout, weights and tags: after an interruption, and what its batches are made of."""
 
+import re
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -104,3 +106,18 @@ def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
         for line, ids in zip(batch.lines, batch.source.ids, strict=True):
             text = (place / "text" / "valid.en").read_text(encoding="utf-8").split("\n")[line]
             assert ids[ids > 3].tolist() == vocabulary.encode_ids(text)
+
+
+def test_back_translated_text_becomes_a_tagged_part(place):
+    text, reverse = place / "text", {"source": "de", "target": "en", "corpus": {"folder": str(place / "text")}}
+    plain = {"parser": {}, "syntax": {}, "vocabulary": {"kind": "word", "size": 200}}
+    write_recipe(place / "reverse.yaml", text, **reverse, **plain, training={**STEPS, "max_steps": 2})
+    succeed("train", "reverse.yaml", cwd=place)
+    given = (text / "back.de").read_text(encoding="utf-8")
+    back = succeed("translate", "--run", "runs/reverse", "--sample", "--seed", "1", text=given, cwd=place).stdout
+    assert back.count(b"\n") == 12
+    (text / "back.en").write_bytes(back)
+    done = succeed("train", "mixed.yaml", "training.max_steps=2", "filters.max_words=30", cwd=place)
+    table = re.sub(r"\s+", " ", done.stderr.decode())
+    assert "first.en 20 × 1.5 per epoch" in table
+    assert re.search(r"back\.en, <BT> \d+ × 2 per epoch", table)

@@ -139,7 +139,7 @@ class Split:
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        trees = {side: shards[shard].tree(row) for side, shards in self._trees.items()}
+        trees: dict[Side, Tree | WholeTree] = {side: shards[shard].tree(row) for side, shards in self._trees.items()}
         fitted: dict[Side, Tree] = {side: tree for side, tree in trees.items() if isinstance(tree, Tree)}
         whole: dict[Side, WholeTree] = {side: tree for side, tree in trees.items() if isinstance(tree, WholeTree)}
         return Example(int(lines[row]), source[row], target[row], fitted, whole)
