@@ -317,7 +317,7 @@ def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
 
 
 def test_processes_and_continued_streams_read_the_same_segmentations(odd_corpus):
-    def read(position=Position(), count=60, **process):
+    def read(position=Position(), count=30, **process):
         dropout = BpeDropout(odd_corpus.data.vocabularies, 0.3, 1)
         parts = [replace(part, weight=1.5) for part in odd_corpus.corpus.parts]
         reader = Reader(split_of(odd_corpus), TrainingRecipe(batch_tokens=200), parts=parts, dropout=dropout, **process)
