@@ -78,4 +78,5 @@ def _show_corpus(prepared: Prepared) -> None:
 
     corpus = prepared.corpus
     title = f"{corpus.name}, {corpus.source}-{corpus.target}: {prepared.folder}"
-    console.table(title, COLUMNS, corpus_table(PreparedCorpus.open(prepared.folder), tuple(prepared.trees.values())))
+    data = PreparedCorpus.open(prepared.folder)
+    console.table(title, COLUMNS, corpus_table(data, tuple(prepared.trees.values()), corpus.parts))

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import tee
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.parts import tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import ArrowTable
@@ -42,6 +44,7 @@ def annotate(
     parser: Mapping[str, Any],
     side: Side = "source",
     arcs: bool = False,
+    whole: bool = False,
 ) -> Iterator[Progress]:
     """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
 
@@ -49,6 +52,7 @@ def annotate(
 
     parses: the CoNLL-U files of train and valid.
     arcs: whether every tree must have probabilities of arcs.
+    whole: whether the trees of train must fit every segmentation, for BPE dropout.
     """
     prepared = PreparedCorpus.open(folder)
     annotation = folder / annotation_name(side, parser)
@@ -58,7 +62,9 @@ def annotate(
         remove_unfinished(annotation)
         for split, path in parses.items():
             trees = read_trees(getattr(corpus.splits()[split], side), path)
-            yield from _annotate_split(prepared, annotation, split, side, _with_arcs(trees, path) if arcs else trees)
+            trees = _with_arcs(trees, path) if arcs else trees
+            make = partial(_annotator, prepared, corpus, side, split, whole and split == "train")
+            yield from _annotate_split(prepared, annotation, split, trees, make)
         _finish(prepared, annotation, side, parser, list(parses))
 
 
@@ -76,15 +82,22 @@ def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
 
 
 def _annotate_split(
-    prepared: PreparedCorpus, annotation: Path, split: str, side: Side, trees: Iterator[Line]
+    prepared: PreparedCorpus, annotation: Path, split: str, trees: Iterator[Line], make: Callable[[int], ShardAnnotator]
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
-    vocabulary = prepared.vocabularies[SIDES.index(side)]
     for shard, chunk, done in missing_shards(trees, annotation, split, lines):
         if chunk is not None:
-            table = ArrowTable(prepared.folder / shard_name(split, shard))
-            ShardAnnotator(vocabulary, table, side).write(chunk, shard * SHARD_LINES, annotation)
+            make(shard).write(chunk, shard * SHARD_LINES, annotation)
         yield Progress(f"trees of {split}", done, lines)
+
+
+def _annotator(
+    prepared: PreparedCorpus, corpus: Corpus, side: Side, split: str, whole: bool, shard: int
+) -> ShardAnnotator:
+    table = ArrowTable(prepared.folder / shard_name(split, shard))
+    tagged = corpus.parts if (side, split) == ("source", "train") else ()
+    before = [int(tag != "") for tag in tags_of_lines(tagged, table.numbers("line"))]
+    return ShardAnnotator(prepared.vocabularies[SIDES.index(side)], table, side, before, whole)
 
 
 def _finish(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, compress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from synmt.arrays import IntArray, Side
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.encoding import SHARD_LINES
-from synmt.data.vocabulary import Vocabulary, straddles, word_of
+from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
@@ -27,24 +28,31 @@ Line = tuple[str, Parse]
 
 @dataclass(frozen=True)
 class ShardAnnotator:
-    """Writes the trees of one shard, which numbers its relations and tags by itself."""
+    """Writes the trees of one shard, which numbers its relations and tags by itself.
+
+    before: number of pieces before the text in each row, its tag; they belong to no word.
+    whole: write trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    """
 
     vocabulary: Vocabulary
     table: ArrowTable
     side: Side
+    before: Sequence[int]
+    whole: bool = False
 
     def write(self, trees: Iterator[Line], first: int, folder: Path) -> None:
         """Write the trees of the shard's rows into a folder; `first` is the line of the first tree."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
-        columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", "word_of")}
+        columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
         for row, (text, parse) in enumerate(self._of_rows(trees, first)):
-            merged, owners = self._project(text, parse, row, counts)
-            columns["parents"].append(merged.parents)
-            columns["relations"].append(relations.number(merged.relations))
-            columns["tags"].append(tags.number(merged.tags or ["_"] * len(merged)))
-            columns["word_of"].append(owners)
-            arcs.add(merged)
+            tree, places = self._project(text, parse, row, counts)
+            columns["parents"].append(tree.parents)
+            columns["relations"].append(relations.number(tree.relations))
+            columns["tags"].append(tags.number(tree.tags or ["_"] * len(tree)))
+            for name, values in zip(self._places(), places, strict=True):
+                columns[name].append(values)
+            arcs.add(tree)
         assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
@@ -57,7 +65,14 @@ class ShardAnnotator:
         }
         # a word's number is below the length of its row, and relations and tags are few
         table = {name: lists(rows, _smallest(max(map(len, rows), default=0))) for name, rows in columns.items()}
+        if self.whole:
+            table |= {name: lists(columns[name], np.int32) for name in self._places()}
+            table["before"] = pa.array(self.before, type=pa.int8())
+            facts["whole"] = True
         write_table(folder / self.table.path.name, table | arcs.stored(), facts)
+
+    def _places(self) -> tuple[str, ...]:
+        return ("starts", "ends") if self.whole else ("word_of",)
 
     def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
         lines = self.table.numbers("line") - first
@@ -65,9 +80,9 @@ class ShardAnnotator:
         kept[lines] = True
         return compress(trees, kept.tolist())
 
-    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, IntArray]:
-        pieces = self.vocabulary.encode(text)
-        ids = self.table.lists(self.side)[row]
+    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, tuple[IntArray, ...]]:
+        before, pieces = self.before[row], self.vocabulary.encode(text)
+        ids = self.table.lists(self.side)[row][before:]
         if not np.array_equal(pieces.ids[: len(ids)], ids):
             raise SynmtError(
                 f"the text has changed since it was prepared: row {row} has other pieces",
@@ -79,7 +94,22 @@ class ShardAnnotator:
         owners = word_of(spans, parse.spans)
         merged, after = merge_unowned(parse, spans, owners)
         _count(counts, text, spans, parse, merged)
-        return merged, after
+        if self.whole:
+            # BPE dropout is for these vocabularies only
+            assert isinstance(self.vocabulary, SentencePieces)
+            return parse, tuple(before + _in_symbols(parse.spans, self.vocabulary.encode_symbols(text).spans).T)
+        return merged, (np.append(np.full(before, -1), after),)
+
+
+def _in_symbols(words: IntArray, symbols: IntArray) -> IntArray:
+    """Count the positions of words (W, 2) in symbols, whose spans are (N, 2): [start, end), (W, 2).
+
+    `word_of` and `merge_unowned` compare the start of a piece with the ends of words, and the end of a piece with the
+    starts of words. A piece is a sequence of symbols, so these comparisons give the same results in symbols.
+    """
+    starts = np.searchsorted(symbols[:, 1], words[:, 0], side="right")
+    ends = np.searchsorted(symbols[:, 0], words[:, 1], side="left")
+    return np.stack((starts, ends), axis=1)
 
 
 @dataclass

@@ -141,7 +141,8 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
         )
     pieces = example.source if side == "source" else example.target
     unchanged = reading.control is UNCHANGED
-    parse = tree.parse if unchanged else reading.control.apply(tree.parse, pieces.tobytes())
+    key = pieces.tobytes() if tree.key is None else tree.key
+    parse = tree.parse if unchanged else reading.control.apply(tree.parse, key)
     if reading.certain and reading.arcs and parse.arcs is None:
         parse = replace(parse, arcs=certain_arcs(parse))
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)

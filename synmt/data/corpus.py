@@ -7,7 +7,8 @@ train-00000.arrow, valid-00000.arrow, …
 parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
     annotation.json                 parser, relations, counts; written last
     train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
-                                    arc_words, arc_parents, arc_relations, arc_probabilities
+                                    arc_words, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
+                                    has starts, ends and before in place of word_of
 """
 
 from __future__ import annotations
@@ -17,30 +18,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import IntArray, Side
-from synmt.data.arrow import ArrowTable, Lists
+from synmt.data.arrow import ArrowTable
+from synmt.data.stored_trees import StoredTrees, Tree, WholeTree, open_trees
 from synmt.data.vocabulary import IdArray, Vocabulary
 from synmt.errors import SynmtError
-from synmt.syntax.parse import Arcs, Parse
 
 FORMAT = 2
-
-
-@dataclass(frozen=True, eq=False)
-class Tree:
-    """The tree of one side of a pair.
-
-    parse: from a prepared corpus, its words are empty strings and its spans are zero.
-    word_of: the word that each piece belongs to, (T,); -1 for a piece without a word.
-    """
-
-    parse: Parse
-    word_of: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,12 +39,14 @@ class Example:
     line: its line in the text, counted from 0.
     source, target: pieces without BOS and EOS, (T,); read-only views of the file.
     trees: of the sides that the model reads.
+    whole_trees: the same, before they are fitted to pieces; only for BPE dropout.
     """
 
     line: int
     source: IdArray
     target: IdArray
     trees: Mapping[Side, Tree] = field(default_factory=dict)
+    whole_trees: Mapping[Side, WholeTree] = field(default_factory=dict)
 
 
 class PreparedCorpus:
@@ -102,28 +93,6 @@ def is_complete(folder: Path) -> bool:
     return True
 
 
-class _Arcs(NamedTuple):
-    """The columns of one shard that hold the probabilities of arcs."""
-
-    words: Lists
-    parents: Lists
-    relations: Lists
-    probabilities: Lists
-    names: tuple[str, ...]
-
-
-class _Trees(NamedTuple):
-    """The columns of one shard of an annotation."""
-
-    parents: Lists
-    relations: Lists
-    tags: Lists
-    word_of: Lists
-    relation_names: npt.NDArray[np.object_]
-    tag_names: npt.NDArray[np.object_]
-    arcs: _Arcs | None
-
-
 class Split:
     """The rows of one split, read from the memory-mapped files on demand."""
 
@@ -132,8 +101,8 @@ class Split:
         tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
-        self._trees: dict[Side, list[_Trees]] = {
-            side: [_open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
+        self._trees: dict[Side, list[StoredTrees]] = {
+            side: [open_trees(folder / annotation / table.path.name, len(table)) for table in tables]
             for side, annotation in annotations.items()
         }
 
@@ -143,6 +112,11 @@ class Split:
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    @cached_property
+    def lines(self) -> npt.NDArray[np.int64]:
+        """The line of each row in the text, ascending, counted from 0: (N,)."""
+        return np.concatenate([lines for lines, _, _ in self._columns])
 
     @cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
@@ -165,46 +139,15 @@ class Split:
 
     def _row(self, shard: int, row: int) -> Example:
         lines, source, target = self._columns[shard]
-        trees: dict[Side, Tree] = {side: _tree(shards[shard], row) for side, shards in self._trees.items()}
-        return Example(int(lines[row]), source[row], target[row], trees)
+        trees: dict[Side, Tree | WholeTree] = {side: shards[shard].tree(row) for side, shards in self._trees.items()}
+        fitted: dict[Side, Tree] = {side: tree for side, tree in trees.items() if isinstance(tree, Tree)}
+        whole: dict[Side, WholeTree] = {side: tree for side, tree in trees.items() if isinstance(tree, WholeTree)}
+        return Example(int(lines[row]), source[row], target[row], fitted, whole)
 
 
 def shard_name(split: str, shard: int) -> str:
     """Name the file of a shard."""
     return f"{split}-{shard:05d}.arrow"
-
-
-def _tree(trees: _Trees, row: int) -> Tree:
-    parents = trees.parents[row].astype(np.int64)
-    parse = Parse(
-        words=[""] * len(parents),
-        spans=np.zeros((len(parents), 2), dtype=np.int64),
-        parents=parents,
-        relations=trees.relation_names[trees.relations[row]].tolist(),
-        tags=trees.tag_names[trees.tags[row]].tolist(),
-        arcs=_row_of_arcs(trees.arcs, row) if trees.arcs else None,
-    )
-    return Tree(parse, trees.word_of[row].astype(np.int64))
-
-
-def _row_of_arcs(arcs: _Arcs, row: int) -> Arcs:
-    words, parents, relations = (column[row].astype(np.int64) for column in arcs[:3])
-    return Arcs(words, parents, relations, arcs.probabilities[row], arcs.names)
-
-
-def _open_trees(path: Path, rows: int) -> _Trees:
-    table = ArrowTable(path)
-    if len(table) != rows:
-        raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
-    arcs = None
-    if table.facts["arcs"] is not None:
-        arcs = _Arcs(*(table.lists(f"arc_{name}") for name in _Arcs._fields[:-1]), names=tuple(table.facts["arcs"]))
-    return _Trees(
-        *(table.lists(name) for name in ("parents", "relations", "tags", "word_of")),
-        relation_names=np.array(table.facts["relations"], dtype=object),
-        tag_names=np.array(table.facts["tags"], dtype=object),
-        arcs=arcs,
-    )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.corpus import shard_name
@@ -63,7 +64,7 @@ class Encoder:
         pairs = read_pairs(corpus.splits()[self.split])
         for shard, chunk, done in missing_shards(pairs, self.folder, self.split, lines):
             if chunk is not None:
-                self._write(shard, self._kept(chunk, shard * SHARD_LINES))
+                self._write(shard, self._kept(chunk, shard * SHARD_LINES), corpus.parts)
             yield Progress(self.split, done, lines)
 
     def _kept(self, chunk: Iterator[Pair], first: int) -> list[tuple[int, Pair]]:
@@ -73,11 +74,12 @@ class Encoder:
         reasons = ArrowTable(self.folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
         return list(compress(numbered, reasons == KEPT))
 
-    def _write(self, shard: int, kept: list[tuple[int, Pair]]) -> None:
+    def _write(self, shard: int, kept: list[tuple[int, Pair]], parts: Sequence[CorpusPart]) -> None:
         sides = [
             vocabulary.encode_batch([pair[side] for _, pair in kept])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
+        sides[0] = self._tagged(sides[0], [line for line, _ in kept], parts)
         codes = [self._judge(*row) for row in zip(*sides, strict=True)]
         counts = dict(Counter(REASONS[code] for code in codes))
         good = [code == KEPT for code in codes]
@@ -96,6 +98,14 @@ class Encoder:
             "target": lists(columns[1], np.int32),
         }
         write_table(self.folder / shard_name(self.split, shard), table, facts)
+
+    def _tagged(self, sources: list[list[int]], lines: list[int], parts: Sequence[CorpusPart]) -> list[list[int]]:
+        """Put the tags of parts before the sources of the training text; one without pieces stays empty."""
+        if self.split != "train" or not part_tags(parts):
+            return sources
+        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(parts)} | {"": []}
+        tags = tags_of_lines(parts, np.array(lines, dtype=np.int64))
+        return [numbers[tag] + source if source else [] for tag, source in zip(tags, sources, strict=True)]
 
     def _judge(self, source: list[int], target: list[int]) -> int:
         if not source or not target:

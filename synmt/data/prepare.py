@@ -6,6 +6,7 @@ preparing again continues with the missing files, and the folder ends the same, 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain, compress
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.arrays import SIDES
+from synmt.corpora.parts import check_parts, part_tags
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
@@ -31,9 +33,11 @@ from synmt.recipe.schema import Recipe
 
 def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
     """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives another name."""
-    settings = (recipe.filters.identity(), recipe.vocabulary.model_dump_json())
+    settings = (recipe.filters.identity(), recipe.vocabulary.identity())
     inputs = tuple(_input_hashes(corpus).items())
-    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs)
+    # weights change which rows an epoch reads, but not the rows
+    tags = [tuple((part.lines, part.tag) for part in corpus.parts)] * bool(part_tags(corpus.parts))
+    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *tags)
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
@@ -44,6 +48,7 @@ def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
+        check_parts(corpus.parts, lines["train"])
         yield from _filter(recipe, corpus, folder, lines["train"])
         yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
         names = _vocabulary_names(recipe)
@@ -101,7 +106,8 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         yield Progress("vocabulary", 0, lines)
         kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
         text = chain.from_iterable([pair[side] for side in (0, 1) if names[side] == name] for pair in kept)
-        train_vocabulary(text, recipe.vocabulary, task_tags(recipe)).save(folder, name)
+        tags = (*task_tags(recipe), *(part_tags(corpus.parts) if names[0] == name else ()))
+        train_vocabulary(text, recipe.vocabulary, tags).save(folder, name)
         yield Progress("vocabulary", lines, lines)
 
 
@@ -126,7 +132,7 @@ def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int],
         "target": corpus.target,
         "inputs": _input_hashes(corpus),
         "filters": recipe.filters.model_dump(mode="json"),
-        "vocabulary": recipe.vocabulary.model_dump(mode="json"),
+        "vocabulary": json.loads(recipe.vocabulary.identity()),
         "vocabularies": _vocabulary_names(recipe),
         "vocabulary_sizes": sizes,
         "splits": splits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -11,8 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from synmt.arrays import IntArray, Side
+from synmt.corpora.parts import CorpusPart, rows_of_parts
 from synmt.data.batch import Batch, Reading, collate, token_batches
 from synmt.data.corpus import Split
+from synmt.data.dropout import BpeDropout, Draw
+from synmt.data.epoch import EpochRows, epoch_rows
+from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
 
 T = TypeVar("T")
@@ -32,6 +36,8 @@ class Reader:
     """Reads batches of a split.
 
     rank, processes: this process reads every `processes`-th batch, starting at `rank`.
+    parts: of the training text, with their weights.
+    dropout: segments the training text anew in each epoch.
     """
 
     split: Split
@@ -39,10 +45,18 @@ class Reader:
     reading: Mapping[Side, Reading] = field(default_factory=dict)
     rank: int = 0
     processes: int = 1
+    parts: Sequence[CorpusPart] = ()
+    dropout: BpeDropout | None = None
 
     def batch(self, rows: IntArray) -> Batch:
         """Read rows as a batch."""
         return collate(self.split.rows(rows), **self.reading)
+
+    def drawn(self, draw: Draw) -> Batch:
+        """Read rows of an epoch as a batch, segmented for this epoch."""
+        if self.dropout is None:
+            return self.batch(draw.rows)
+        return collate(self.dropout.apply(self.split.rows(draw.rows), draw), **self.reading)
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
@@ -53,17 +67,31 @@ class Reader:
         """Yield batches from a position, each with the position after it; every epoch has its own order."""
         lengths = pair_lengths(self.split)
         while True:
+            epoch = self._rows(position.epoch)
             plan = token_batches(
-                lengths,
+                lengths[epoch.rows],
                 batch_tokens=self.recipe.batch_tokens,
                 batch_sentences=self.recipe.batch_sentences,
                 seed=(self.recipe.seed, position.epoch),
             )
             # all processes read the same number of batches; the rest of the epoch is skipped
-            for index in range(position.batch // self.processes, max(1, len(plan) // self.processes)):
+            batches = max(1, len(plan) // self.processes) if plan else 0
+            for index in range(position.batch // self.processes, batches):
                 mine = plan[(index * self.processes + self.rank) % len(plan)]
-                yield self.batch(mine), Position(position.epoch, (index + 1) * self.processes)
+                draw = Draw(position.epoch, epoch.rows[mine], epoch.copies[mine])
+                yield self.drawn(draw), Position(position.epoch, (index + 1) * self.processes)
             position = Position(position.epoch + 1)
+
+    def _rows(self, epoch: int) -> EpochRows:
+        """Choose the rows of an epoch by the weights of the parts."""
+        if all(part.weight == 1 for part in self.parts):
+            every = np.arange(len(self.split))
+            return EpochRows(every, np.zeros_like(every))
+        rows = rows_of_parts(self.parts, self.split.lines)
+        weights = [part.weight for part in self.parts]
+        if not any(weight * len(part) for weight, part in zip(weights, rows, strict=True)):
+            raise SynmtError("no pair of the training text has a weight above 0", do="Raise a weight in corpus.train")
+        return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=epoch)
 
 
 def pair_lengths(split: Split) -> IntArray:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from synmt.corpora.parts import CorpusPart, rows_of_parts
 from synmt.data.corpus import PreparedCorpus
 
 COLUMNS = ["", "train", "valid"]
 
 
-def corpus_table(prepared: PreparedCorpus, annotations: Sequence[str] = ()) -> list[list[str]]:
-    """Return the rows under COLUMNS; with annotations, also how their words match the pieces."""
+def corpus_table(
+    prepared: PreparedCorpus, annotations: Sequence[str] = (), parts: Sequence[CorpusPart] = ()
+) -> list[list[str]]:
+    """Return the rows under COLUMNS; with annotations, also how their words match the pieces, with parts their rows."""
     splits = [prepared.facts["splits"][name] for name in ("train", "valid")]
     rows = [["lines", *(_count(split["lines"]) for split in splits)]]
     rows += [["kept", *(_count(split["rows"]) for split in splits)]]
+    rows += _part_rows(prepared, parts)
     rows += _dropped(splits)
     if any(split["cut"] for split in splits):
         rows += [[f"cut to {prepared.facts['filters']['max_pieces']} pieces", *(_count(s["cut"]) for s in splits)]]
@@ -27,6 +31,14 @@ def corpus_table(prepared: PreparedCorpus, annotations: Sequence[str] = ()) -> l
     if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
         return [*rows, ["joint vocabulary, pieces", _count(sizes["source"]), ""]]
     return [*rows, *([f"{side} vocabulary, pieces", _count(size), ""] for side, size in sizes.items())]
+
+
+def _part_rows(prepared: PreparedCorpus, parts: Sequence[CorpusPart]) -> list[list[str]]:
+    kept = rows_of_parts(parts, prepared.split("train").lines) if parts else []
+    return [
+        [f"kept of {part.name}{part.tag and f', {part.tag}'}", f"{_count(len(rows))} × {part.weight:g} per epoch", ""]
+        for part, rows in zip(parts, kept, strict=True)
+    ]
 
 
 def _dropped(splits: list[dict[str, Any]]) -> list[list[str]]:

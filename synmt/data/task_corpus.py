@@ -31,6 +31,7 @@ from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise
 
 _FORMAT = 1
+_NO_WEIGHTS = "Remove them from corpus.train, or set tasks.parsing=none"
 
 
 def without_filters(recipe: Recipe) -> Recipe:
@@ -64,6 +65,8 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
 
 
 def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
+    if any(part.weight != 1 or part.tag for part in corpus.parts):
+        raise UsageError("the parts of the training text have weights or tags", where="tasks.parsing", do=_NO_WEIGHTS)
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
     parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed)
@@ -79,7 +82,7 @@ def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[
                 out.writelines(f"{tagged(line, TRANSLATION)}\n" for line in read_lines(corpus.valid.source))
     train = SplitFiles(source=paths["train.source"], target=paths["train.target"])
     valid = SplitFiles(source=paths["valid.source"], target=corpus.valid.target)
-    return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid)
+    return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid, parts=())
 
 
 def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: tuple[Path, Path]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,13 @@ class Vocabulary(ABC):
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Return each piece as a string; `▁` is a blank."""
 
+    def tag_number(self, tag: str) -> int:
+        """Return the number of a tag; raises SynmtError if the vocabulary was learned without it."""
+        ids = self.encode_ids(tag)
+        if len(ids) != 1 or ids[0] == UNK:
+            raise SynmtError(f"the vocabulary has no tag {tag}", do="Learn a new vocabulary, or use a tag that it has")
+        return ids[0]
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -112,11 +119,19 @@ class SentencePieces(Vocabulary):
         return cls(processor)
 
     def encode(self, text: str) -> Pieces:
+        return self._encode(text)
+
+    def encode_symbols(self, text: str) -> Pieces:
+        """Segment a text of a BPE model without merging anything."""
+        # BPE dropout with probability 1
+        return self._encode(text, enable_sampling=True, nbest_size=-1, alpha=1.0)
+
+    def _encode(self, text: str, **sampling: Any) -> Pieces:
         if hasattr(self._processor, "EncodeAsOffsetMapping"):
-            cut = self._processor.Encode(text, out_type="offset_mapping")
+            cut = self._processor.Encode(text, out_type="offset_mapping", **sampling)
             return _pieces(cut["ids"], cut["offsets"])
         # SentencePiece before 0.2.2
-        cut = self._processor.Encode(text, out_type="immutable_proto").pieces  # type: ignore
+        cut = self._processor.Encode(text, out_type="immutable_proto", **sampling).pieces  # type: ignore
         return _pieces([piece.id for piece in cut], [(piece.begin, piece.end) for piece in cut])
 
     def encode_ids(self, text: str) -> list[int]:
@@ -130,6 +145,20 @@ class SentencePieces(Vocabulary):
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._processor.IdToPiece(int(piece)) for piece in ids]
+
+    def score(self, piece: int) -> float:
+        """Return a piece's score; BPE merges the piece with the highest score first."""
+        return self._processor.GetScore(piece)
+
+    def merged_pieces(self) -> list[int]:
+        """List the characters and the pieces that are made of them: all but specials, bytes and tags."""
+        kinds = (self._processor.IsUnknown, self._processor.IsControl, self._processor.IsByte, self._is_tag)
+        return [piece for piece in range(len(self)) if not any(is_kind(piece) for is_kind in kinds)]
+
+    def _is_tag(self, piece: int) -> bool:
+        # tags are not merged: they come whole out of a text in which nothing is
+        text = self._processor.IdToPiece(piece).replace("▁", " ")
+        return len(text) > 1 and self.score(piece) == 0 and self.encode_symbols(text).ids.tolist() == [piece]
 
     def __len__(self) -> int:
         return self._processor.GetPieceSize()

@@ -25,13 +25,13 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: 
 
     A unigram or word vocabulary is smaller than `size` if the text does not yield more; BPE raises SynmtError.
 
-    symbols: words of the text that are never segmented.
+    symbols: words that are never segmented, whether or not the text has them.
     """
     sample = sample_lines((line for line in lines if not line.isspace() and line), settings.training_lines)
     if not sample:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
     if settings.kind == "word":
-        return _count_words(sample, settings)
+        return _count_words(sample, settings, symbols)
     return _train_pieces(sample, settings, symbols)
 
 
@@ -47,11 +47,13 @@ def sample_lines(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str
     return sample
 
 
-def _count_words(sample: list[str], settings: VocabularyRecipe) -> Words:
+def _count_words(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
     counts = Counter(word for line in sample for word in line.split())
     frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
     frequent.sort(key=lambda word: (-counts[word], word))
-    return Words(frequent[: settings.size - len(SPECIALS)])
+    del frequent[settings.size - len(SPECIALS) :]
+    rare = [symbol for symbol in symbols if symbol not in frequent]
+    return Words([*rare, *frequent[: len(frequent) - len(rare)]] if rare else frequent)
 
 
 def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class StrictModel(BaseModel):
@@ -78,6 +78,19 @@ class VocabularyRecipe(StrictModel):
     """Share of the characters that the pieces must cover; 1 for small alphabets."""
     training_lines: int = Field(default=2_000_000, ge=1)
     """Maximum number of lines, sampled at random, from which the vocabulary is learned."""
+    dropout: float = Field(default=0.0, ge=0, le=1)
+    """BPE only: probability that a merge is dropped, in training, anew in each epoch (BPE dropout, Provilkov et al.,
+    2020, who use 0.1, and 0.6 for Chinese and Japanese)."""
+
+    @model_validator(mode="after")
+    def _drops_merges(self) -> VocabularyRecipe:
+        if self.dropout and self.kind != "bpe":
+            raise ValueError(f"`dropout` needs `kind: bpe`, whose merges it drops; the kind is {self.kind}")
+        return self
+
+    def identity(self) -> str:
+        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which is drawn in training."""
+        return self.model_dump_json(exclude={"dropout"})
 
 
 class TasksRecipe(StrictModel):

@@ -49,7 +49,7 @@ class TrainingRecipe(StrictModel):
     max_steps: int = Field(default=100_000, ge=1)
     """Number of updates."""
     batch_tokens: int = Field(default=4096, ge=1)
-    """Maximum batch size: sentences times the longest side in pieces."""
+    """Maximum batch size: sentences times the longest side in pieces. BPE dropout then makes sentences longer."""
     batch_sentences: int = Field(default=0, ge=0)
     """Maximum batch size in sentences; 0 sets no limit."""
     accumulate: int = Field(default=1, ge=1)

@@ -20,12 +20,14 @@ class ParseSource:
     """Where the trees of a side come from: given files of train and valid, or a parser.
 
     arcs: whether they need probabilities of arcs.
+    whole: whether those of train must fit every segmentation, for BPE dropout.
     """
 
     side: Side
     arcs: bool
     given: Mapping[str, Path]
     parser: StanzaParser | None
+    whole: bool = False
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
@@ -34,10 +36,11 @@ class ParseSource:
 
     def description(self, *, arcs: bool = False) -> dict[str, Any]:
         """Describe where the trees come from, in values for JSON."""
+        whole = {"whole": True} if self.whole else {}
         if self.identity is None:
-            return describe_files(self.given)
+            return describe_files(self.given) | whole
         # the folder of the model files does not change the trees
-        description = {key: value for key, value in self.identity.items() if key != "model"}
+        description = {key: value for key, value in self.identity.items() if key != "model"} | whole
         return {**description, "arcs": True} if arcs else description
 
     def name(self, *, arcs: bool = False) -> str:
@@ -47,9 +50,10 @@ class ParseSource:
 
 def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> ParseSource:
     """Find where the trees of a side come from; loads the parser, so that missing models are reported now."""
+    arcs, whole = bool(requirements.arcs), recipe.vocabulary.dropout > 0
     if given := all_given_trees(recipe, corpus, side, requirements):
-        return ParseSource(side, bool(requirements.arcs), {name: given[name] for name in ("train", "valid")}, None)
-    source = ParseSource(side, bool(requirements.arcs), {}, make_parser(recipe, side, arcs=bool(requirements.arcs)))
+        return ParseSource(side, arcs, {name: given[name] for name in ("train", "valid")}, None, whole)
+    source = ParseSource(side, arcs, {}, make_parser(recipe, side, arcs=arcs), whole)
     # the name depends on the files of the model, so this loads it
     source.name()
     return source

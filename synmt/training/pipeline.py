@@ -13,6 +13,7 @@ import torch
 from synmt.arrays import SIDES, Side
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
+from synmt.data.dropout import BpeDropout
 from synmt.data.encoding import Progress
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
@@ -182,7 +183,15 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         side: reading_of(model.reads(side) + model.learns(side), parser_recipe(recipe, side)) for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
-    train = Reader(data.split("train", prepared.trees), recipe.training, reading, processes.rank, processes.count)
+    train = Reader(
+        data.split("train", prepared.trees),
+        recipe.training,
+        reading,
+        processes.rank,
+        processes.count,
+        prepared.corpus.parts,
+        BpeDropout((source, target), share, recipe.training.seed) if (share := recipe.vocabulary.dropout) else None,
+    )
     return Trainer(
         run,
         recipe,

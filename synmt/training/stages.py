@@ -118,7 +118,8 @@ def _annotated(
             paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
         arcs = parser.arcs
     description = source.description(arcs=arcs)
-    yield from _labelled(annotate(folder, corpus, paths, parser=description, side=source.side, arcs=arcs))
+    options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole}
+    yield from _labelled(annotate(folder, corpus, paths, parser=description, **options))
     name = source.name(arcs=arcs)
     # given trees may have been annotated for a recipe that needs no probabilities
     if source.arcs and not PreparedCorpus.open(folder).annotations()[name]["arcs"]:

@@ -1,0 +1,51 @@
+"""Which rows an epoch reads, and how often: the weights of the parts of a training text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from synmt.arrays import IntArray
+
+
+@dataclass(frozen=True)
+class EpochRows:
+    """The rows of an epoch.
+
+    rows: (M,).
+    copies: (M,) how often each row has occurred before in the epoch.
+    """
+
+    rows: IntArray
+    copies: IntArray
+
+
+def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, epoch: int) -> EpochRows:
+    """Repeat and draw the rows of every part by its weight.
+
+    A part of weight 2.5 has each row twice, and once more those of a half that is drawn anew for each epoch. A half of
+    five rows is two in one epoch and three in the next, so that no row is lost by rounding.
+    """
+    rows, copies = [], []
+    for number, (part, weight) in enumerate(zip(parts, weights, strict=True)):
+        for copy, chosen in enumerate(_rows(part, weight, (seed, epoch, number))):
+            rows.append(chosen)
+            copies.append(np.full_like(chosen, copy))
+    return EpochRows(np.concatenate(rows), np.concatenate(copies))
+
+
+def _rows(part: range, weight: float, seed: tuple[int, int, int]) -> Iterator[IntArray]:
+    """Yield the rows of each copy of a part."""
+    every = np.arange(part.start, part.stop)
+    for _ in range(int(weight)):
+        yield every
+    # as it was written: 0.1 of 30 rows are 3
+    share = (Fraction(str(weight)) % 1) * len(part)
+    epoch = seed[1]
+    count = int(share * (epoch + 1)) - int(share * epoch)
+    # not the seed of the order of the batches
+    random = np.random.default_rng((*seed, 1))
+    yield np.sort(random.choice(every, count, replace=False))

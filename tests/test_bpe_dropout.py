@@ -1,0 +1,364 @@
+"""BPE dropout: merges against SentencePiece and a slow loop, random numbers, trees on every segmentation."""
+
+import itertools
+import random
+from dataclasses import replace
+from functools import cache, partial
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from small import random_tree, small_recipe
+from test_pieces import LINES, ODD_TEXTS
+
+from synmt.arrays import SIDES
+from synmt.corpora.controlled.corpus import generate
+from synmt.corpora.parts import CorpusPart
+from synmt.corpora.resolve import resolve_corpus
+from synmt.data.annotate import annotate, annotation_name
+from synmt.data.batch import Reading, collate
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.dropout import BpeDropout, Draw
+from synmt.data.merges import Merges, streams, uniform
+from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.stream import Position, Reader
+from synmt.data.vocabulary import SentencePieces, word_of
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.errors import UsageError
+from synmt.recipe.data import VocabularyRecipe
+from synmt.recipe.schema import TrainingRecipe
+from synmt.syntax.arcs import sum_duplicates
+from synmt.syntax.conllu import format_conllu, read_parses
+from synmt.syntax.controls import Control
+from synmt.syntax.merging import merge_unowned
+from synmt.syntax.parse import WORD, Parse
+from synmt.syntax.signals import DISTANCE
+
+MASK = 2**64 - 1
+
+KINDS = {
+    "bytes": {"size": 700},
+    "no bytes": {"byte_fallback": False, "size": 400, "character_coverage": 0.99},
+    "identity": {"normalization": "identity", "size": 600},
+}
+
+
+@pytest.fixture(scope="module")
+def text() -> list[str]:
+    """Collect lines of two languages, with what is odd."""
+    pairs = generate(train=1500, valid=0, test=0)["train"]
+    lines = [line for pair in pairs for line in (pair.source, pair.target)]
+    return [*lines, *LINES, *ODD_TEXTS, "<TR> a monkey <TR>", "a<BT>b <BT>", "aaaaaaa aaaa"]
+
+
+@pytest.fixture(scope="module", params=KINDS.values(), ids=KINDS)
+def vocabulary(request, text) -> SentencePieces:
+    learned = train_vocabulary(text[:2000] + LINES, VocabularyRecipe(**request.param), ("<TR>", "<BT>"))
+    assert isinstance(learned, SentencePieces)
+    return learned
+
+
+@pytest.fixture(scope="module")
+def merges(vocabulary) -> Merges:
+    return Merges(vocabulary)
+
+
+def keys(count: int, first: int = 0) -> np.ndarray:
+    return np.random.default_rng(first).integers(0, 2**63, count).astype(np.uint64)
+
+
+def cut(merges, vocabulary, lines, dropout, seeds=None):
+    """Segment lines with dropout; gives the pieces as strings."""
+    symbols = merges.symbols([np.array(ids, dtype=np.int32) for ids in vocabulary.encode_batch(lines)])
+    seeds = keys(len(lines)) if seeds is None else seeds
+    return [vocabulary.pieces(ids) for ids, _ in merges.segment(symbols, seeds, dropout).sentences()]
+
+
+def scramble(number: int) -> int:
+    """Compute the output function of SplitMix64 with Python's integers."""
+    z = (number + 0x9E3779B97F4A7C15) & MASK
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & MASK
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & MASK
+    return z ^ (z >> 31)
+
+
+def slow_number(key: int, place: int, turn: int) -> float:
+    stream = scramble((key + place) & MASK)
+    return (scramble((stream + turn * 0x9E3779B97F4A7C15) & MASK) >> 11) / 2**53
+
+
+def slow_words(symbols: list[str]) -> list[list[tuple[int, str]]]:
+    """Cut symbols before each blank, with the place of each."""
+    words: list[list[tuple[int, str]]] = []
+    for place, symbol in enumerate(symbols):
+        if not words or symbol.startswith("▁"):
+            words.append([])
+        words[-1].append((place, symbol))
+    return words
+
+
+@cache
+def scores_of(vocabulary) -> dict[str, float]:
+    return {vocabulary.pieces([piece])[0]: vocabulary.score(piece) for piece in vocabulary.merged_pieces()}
+
+
+def slow_cut(vocabulary, symbols, dropout, number) -> list[str]:
+    """Segment symbols by algorithm 1 of the paper; `number(place, turn)` draws one."""
+    scores, result = scores_of(vocabulary), []
+    for word in slow_words(symbols):
+        turn = 0
+        while True:
+            possible = [
+                (-scores[left + right], index)
+                for index, ((_, left), (_, right)) in enumerate(itertools.pairwise(word))
+                if {left, right, left + right} <= scores.keys()
+            ]
+            possible = [(rank, index) for rank, index in possible if number(word[index][0], turn) >= dropout]
+            if not possible:
+                break
+            index = min(possible)[1]
+            word[index : index + 2] = [(word[index][0], word[index][1] + word[index + 1][1])]
+            turn += 1
+        result += [symbol for _, symbol in word]
+    return result
+
+
+# merges
+
+
+def test_without_dropout_the_pieces_are_those_of_sentencepiece(vocabulary, merges, text):
+    assert cut(merges, vocabulary, text, 0.0) == [vocabulary.pieces(ids) for ids in vocabulary.encode_batch(text)]
+
+
+def test_if_all_merges_are_dropped_the_symbols_remain(vocabulary, merges, text):
+    lines = text[-40:]
+    assert cut(merges, vocabulary, lines, 1.0) == [vocabulary.pieces(vocabulary.encode_symbols(x).ids) for x in lines]
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
+def test_merges_are_dropped_as_in_the_algorithm_of_the_paper(vocabulary, merges, text, dropout):
+    lines, seeds = text[-60:], keys(60)
+    expected = [
+        slow_cut(
+            vocabulary, vocabulary.pieces(vocabulary.encode_symbols(line).ids), dropout, partial(slow_number, seed)
+        )
+        for line, seed in zip(lines, seeds.tolist(), strict=True)
+    ]
+    assert cut(merges, vocabulary, lines, dropout, seeds) == expected
+    assert expected != cut(merges, vocabulary, lines, 0.0)
+
+
+def test_segmentations_are_as_frequent_as_with_independent_random_numbers(vocabulary, merges):
+    word, times, draw = "monkey", 3000, random.Random(3)
+    symbols = vocabulary.pieces(vocabulary.encode_symbols(word).ids)
+    ours = cut(merges, vocabulary, [word] * times, 0.3)
+    theirs = [slow_cut(vocabulary, symbols, 0.3, lambda place, turn: draw.random()) for _ in range(times)]
+    for pieces in {tuple(pieces) for pieces in theirs}:
+        shares = [sum(tuple(other) == pieces for other in drawn) / times for drawn in (ours, theirs)]
+        # five standard errors
+        assert shares[0] == pytest.approx(shares[1], abs=5 * (2 * max(shares[1], 1e-3) / times) ** 0.5)
+
+
+def test_bytes_tags_and_unknown_pieces_are_never_split_or_merged(vocabulary, merges):
+    line = "<BT> a 😀 monkey <TR>"
+    whole = [piece for piece in vocabulary.pieces(vocabulary.encode_ids(line)) if piece.startswith(("<", "▁<"))]
+    assert {"▁<BT>", "▁<TR>"} < set(whole)
+    for dropout in (0.2, 1.0):
+        assert [piece for piece in cut(merges, vocabulary, [line], dropout)[0] if piece in whole] == whole
+
+
+def test_a_sentence_is_segmented_alike_alone_and_beside_others(vocabulary, merges, text):
+    lines, seeds = text[-50:], keys(50)
+    together = cut(merges, vocabulary, lines, 0.3, seeds)
+    alone = [cut(merges, vocabulary, [line], 0.3, seeds[row : row + 1])[0] for row, line in enumerate(lines)]
+    assert together == alone
+
+
+def test_no_sentences_and_empty_ones_have_no_pieces(vocabulary, merges):
+    assert cut(merges, vocabulary, [], 0.1) == []
+    assert cut(merges, vocabulary, ["", "a", ""], 0.0) == [[], ["▁a"], []]
+
+
+def test_random_numbers_are_even_and_independent():
+    places = (streams(keys(500, 1), np.full(500, place)) for place in range(8))
+    drawn = np.stack([uniform(stream, turn) for stream in places for turn in range(8)])
+    assert np.abs(np.histogram(drawn, bins=10, range=(0, 1))[0] / drawn.size - 0.1).max() < 0.01
+    # 2,016 pairs of rows of 500 numbers: the standard error of a correlation is 0.045
+    assert np.abs(np.corrcoef(drawn) - np.eye(64)).max() < 0.23
+
+
+# trees
+
+
+def random_words(line: str, draw: np.random.Generator) -> np.ndarray:
+    """Cut a line into words at random places: many share a piece, some have none of their own."""
+    spans = []
+    for match in WORD.finditer(line):
+        inside = range(match.start() + 1, match.end())
+        cuts = [place for place in inside if draw.random() < 0.3]
+        spans += itertools.pairwise([match.start(), *cuts, match.end()])
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
+
+
+def odd_tree(line: str, draw: np.random.Generator) -> Parse:
+    """Draw a tree and arcs over random words."""
+    spans = random_words(line, draw)
+    tree = random_tree(len(spans), draw)
+    assert tree.arcs is not None
+    words, tags = [line[start:end] for start, end in spans.tolist()], ["X"] * len(spans)
+    return replace(tree, words=words, spans=spans, tags=tags, arcs=sum_duplicates(tree.arcs))
+
+
+@pytest.fixture(scope="module")
+def odd_corpus(tmp_path_factory, text):
+    """Prepare odd lines with odd trees on both sides, for dropout; gives corpus, lines, trees and annotations."""
+    folder, draw = tmp_path_factory.mktemp("odd"), np.random.default_rng(5)
+    lines = {"en": [line for line in text[-120:] if line.strip() and "\x85" not in line], "de": LINES[:200]}
+    lines["de"] = lines["de"][: len(lines["en"])]
+    for language, rows in lines.items():
+        for split in ("train", "valid"):
+            (folder / f"{split}.{language}").write_bytes("".join(f"{row}\n" for row in rows).encode())
+            trees = "".join(format_conllu(odd_tree(row, draw), row, number) for number, row in enumerate(rows, 1))
+            (folder / f"{split}.{language}.conllu").write_text(trees, encoding="utf-8")
+    recipe = small_recipe(corpus={"folder": str(folder)}, vocabulary={"size": 500, "dropout": 0.3})
+    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    corpus = replace(corpus, parts=(CorpusPart("a", 50), CorpusPart("b", len(lines["en"]) - 50, tag="<BT>")))
+    list(prepare(recipe, corpus, folder / "prepared"))
+    names = {}
+    for side, language in zip(SIDES, ("en", "de"), strict=True):
+        files = {split: folder / f"{split}.{language}.conllu" for split in ("train", "valid")}
+        for whole in (False, True):
+            made = {"made": "by hand", "whole": whole}
+            list(annotate(folder / "prepared", corpus, files, parser=made, side=side, arcs=True, whole=whole))
+            names[side, whole] = annotation_name(side, made)
+    trees = {
+        side: list(read_parses(folder / f"train.{language}.conllu", rows))
+        for side, (language, rows) in zip(SIDES, lines.items(), strict=True)
+    }
+    data = PreparedCorpus.open(folder / "prepared")
+    return SimpleNamespace(data=data, corpus=corpus, lines=lines, trees=trees, names=names)
+
+
+def split_of(odd, name="train", whole=True):
+    return odd.data.split(name, {side: odd.names[side, whole] for side in SIDES})
+
+
+def dropped(odd, probability, epoch=0, seed=1, copies=None, rows=None):
+    """Read rows of train with dropout."""
+    split = split_of(odd)
+    rows = np.arange(len(split)) if rows is None else np.array(rows)
+    draw = Draw(epoch, rows, np.zeros_like(rows) if copies is None else np.array(copies))
+    return BpeDropout(odd.data.vocabularies, probability, seed).apply(split.rows(rows), draw)
+
+
+def fresh_alignment(vocabulary, line: str, tag: str, pieces: list[str], tree: Parse):
+    """Align drawn pieces with a tree by the characters that they cover, as for text that is segmented now."""
+    symbols = vocabulary.encode_symbols(line)
+    spelled, spans, place = vocabulary.pieces(symbols.ids), [], 0
+    for piece in pieces[len(tag) > 0 :]:
+        first, joined = place, ""
+        while joined != piece:
+            joined += spelled[place]
+            place += 1
+        spans.append((symbols.spans[first, 0], symbols.spans[place - 1, 1]))
+    assert place == len(spelled)
+    spans = np.array(spans, dtype=np.int64).reshape(-1, 2)
+    merged, owners = merge_unowned(tree, spans, word_of(spans, tree.spans))
+    return merged, [-1] * (len(tag) > 0) + owners.tolist()
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 1.0])
+def test_trees_fit_every_segmentation_like_text_that_is_segmented_now(odd_corpus, probability):
+    merged_words = 0
+    for example in dropped(odd_corpus, probability):
+        for side, vocabulary in zip(SIDES, odd_corpus.data.vocabularies, strict=True):
+            line = odd_corpus.lines["en" if side == "source" else "de"][example.line]
+            tag = "<BT>" if side == "source" and example.line >= 50 else ""
+            pieces = vocabulary.pieces(getattr(example, side))
+            assert not tag or pieces[0] == "▁<BT>"
+            expected, owners = fresh_alignment(vocabulary, line, tag, pieces, odd_corpus.trees[side][example.line])
+            tree = example.trees[side]
+            assert tree.word_of.tolist() == owners
+            assert tree.parse.parents.tolist() == expected.parents.tolist()
+            assert (tree.parse.relations, tree.parse.tags) == (expected.relations, expected.tags)
+            assert tree.parse.arcs == expected.arcs
+            merged_words += len(odd_corpus.trees[side][example.line]) - len(expected)
+    # otherwise the test would not see a difference between merging now and then
+    assert merged_words > (0 if probability == 1 else 100)
+
+
+def test_without_dropout_trees_are_those_of_the_usual_annotation(odd_corpus):
+    usual = split_of(odd_corpus, whole=False)
+    for one, other in zip(dropped(odd_corpus, 0.0), usual.rows(range(len(usual))), strict=True):
+        for side in SIDES:
+            assert np.array_equal(getattr(one, side), getattr(other, side))
+            assert np.array_equal(one.trees[side].word_of, other.trees[side].word_of)
+            assert one.trees[side].parse.parents.tolist() == other.trees[side].parse.parents.tolist()
+            assert one.trees[side].parse.arcs == other.trees[side].parse.arcs
+
+
+def test_validation_text_has_its_usual_trees(odd_corpus):
+    one, other = (split_of(odd_corpus, "valid", whole) for whole in (False, True))
+    for row, same in zip(one.rows(range(len(one))), other.rows(range(len(other))), strict=True):
+        assert np.array_equal(row.trees["source"].word_of, same.trees["source"].word_of)
+
+
+def source_pieces(examples):
+    return [example.source.tolist() for example in examples]
+
+
+def test_a_draw_depends_on_seed_epoch_row_and_copy_only(odd_corpus):
+    first = source_pieces(dropped(odd_corpus, 0.3))
+    assert source_pieces(dropped(odd_corpus, 0.3, rows=[7, 60, 3])) == [first[row] for row in (7, 60, 3)]
+    assert source_pieces(dropped(odd_corpus, 0.3)) == first
+    for other in ({"seed": 2}, {"epoch": 1}, {"copies": np.ones(len(first), dtype=np.int64)}):
+        again = source_pieces(dropped(odd_corpus, 0.3, **other))
+        assert sum(one != two for one, two in zip(first, again, strict=True)) > len(first) / 2
+
+
+def test_processes_and_continued_streams_read_the_same_segmentations(odd_corpus):
+    def read(position=Position(), count=30, **process):
+        dropout = BpeDropout(odd_corpus.data.vocabularies, 0.3, 1)
+        parts = [replace(part, weight=1.5) for part in odd_corpus.corpus.parts]
+        reader = Reader(split_of(odd_corpus), TrainingRecipe(batch_tokens=200), parts=parts, dropout=dropout, **process)
+        batches = itertools.islice(reader.forever(position), count)
+        return [
+            (batch.lines, batch.source.ids.tolist(), batch.target_input.tolist(), after) for batch, after in batches
+        ]
+
+    alone = read()
+    assert alone[-1][-1].epoch > 0
+    assert read(alone[4][-1], 10) == alone[5:15]
+    shared = [read(count=6, rank=rank, processes=2) for rank in range(2)]
+    assert [batch[:3] for pair in zip(*shared, strict=True) for batch in pair] == [batch[:3] for batch in alone[:12]]
+
+
+def test_random_controls_keep_their_trees_in_all_epochs(odd_corpus):
+    usual = {row.line: row for row in split_of(odd_corpus, whole=False).rows(range(60))}
+    reading = Reading([DISTANCE], Control("random"))
+    for epoch in range(3):
+        for example in dropped(odd_corpus, 0.1, epoch=epoch, rows=range(60)):
+            before = usual[example.line]
+            if len(before.trees["source"].parse) != len(example.trees["source"].parse):
+                continue
+            signals = [collate([row], source=reading).source_signals["distance"][0] for row in (before, example)]
+            words = [row.trees["source"].word_of for row in (before, example)]
+            # the distances of the first pieces of all words
+            firsts = [[w.tolist().index(number) for number in range(w.max() + 1)] for w in words]
+            one, two = (signal[first][:, first] for signal, first in zip(signals, firsts, strict=True))
+            assert one.tolist() == two.tolist()
+
+
+# recipes
+
+
+@pytest.mark.parametrize("kind", ["unigram", "word"])
+def test_dropout_is_for_bpe_only(kind):
+    with pytest.raises(UsageError, match="`dropout` needs `kind: bpe`"):
+        small_recipe(vocabulary={"kind": kind, "dropout": 0.1})
+
+
+def test_dropout_does_not_prepare_the_text_again(odd_corpus, tmp_path):
+    plain, dropping = (small_recipe(vocabulary={"dropout": dropout}) for dropout in (0, 0.1))
+    names = {prepared_folder(tmp_path, recipe, odd_corpus.corpus) for recipe in (plain, dropping)}
+    assert len(names) == 1

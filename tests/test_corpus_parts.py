@@ -1,0 +1,264 @@
+"""The parts of a training text: what an epoch reads by their weights, and the tags before their sources."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+from small import small_recipe
+from tiny import write_lines
+
+from synmt.corpora.parts import CorpusPart, part_tags, rows_of_parts, tags_of_lines
+from synmt.corpora.resolve import resolve_corpus
+from synmt.data.annotate import annotate, annotation_name
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.epoch import epoch_rows
+from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.stream import Position, Reader
+from synmt.data.summary import corpus_table
+from synmt.data.task_corpus import with_bracketings
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.errors import SynmtError, UsageError
+from synmt.recipe.data import VocabularyRecipe
+from synmt.recipe.schema import TrainingRecipe
+from synmt.syntax.conllu import format_conllu
+from synmt.syntax.parse import flat_parse
+
+NAMES = ["monkey", "banana", "apple", "tree", "girl", "boy", "river", "stone", "bird", "house"]
+NEWS = [(f"The {a} sees a {b}.", f"{a} sieht {b}.") for a in NAMES for b in NAMES if a < b]
+TALKS = [(f"A {a} took the {b}.", f"{a} nahm {b}.") for a in NAMES for b in NAMES if a > b]
+BACK = [
+    *((f"{b} and {a}", f"{b} und {a}") for a in NAMES for b in NAMES if a < b),
+    NEWS[0],
+    NEWS[0],
+    ("one two three four five six", "eins"),
+    ("\u200b", "leer"),
+]
+PARTS = (
+    CorpusPart("news", len(NEWS)),
+    CorpusPart("talks", len(TALKS), 2.5),
+    CorpusPart("back", len(BACK), 0.5, "<BT>"),
+)
+TRAINING = TrainingRecipe(batch_tokens=80)
+
+
+def recipe_of(**sections):
+    own = {"vocabulary": {"size": 90, "byte_fallback": False}, "filters": {"max_words": 5, "duplicates": True}}
+    return small_recipe(**own | sections)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    for split, pairs in {"train": NEWS + TALKS + BACK, "valid": NEWS[:3]}.items():
+        for side, language in enumerate(("en", "de")):
+            write_lines(tmp_path / "text" / f"{split}.{language}", (pair[side] for pair in pairs))
+    recipe = small_recipe(corpus={"folder": str(tmp_path / "text")})
+    return replace(resolve_corpus(recipe.corpus, "en", "de"), parts=PARTS)
+
+
+def prepared(folder, corpus, **sections) -> PreparedCorpus:
+    list(prepare(recipe_of(**sections), corpus, folder))
+    return PreparedCorpus.open(folder)
+
+
+def epochs(reader: Reader, count: int) -> list[list[tuple[int, ...]]]:
+    """Read whole epochs; gives the lines of their batches."""
+    read: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
+    for batch, position in reader.forever(Position()):
+        if position.epoch == count:
+            return read
+        read[position.epoch].append(batch.lines)
+    raise AssertionError
+
+
+# weights
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.1, 0.5, 1.0, 2.0, 2.5, 3.29])
+@pytest.mark.parametrize("rows", [1, 7, 100])
+def test_the_rows_of_many_epochs_are_as_many_as_the_weight_says(weight, rows):
+    read = [epoch_rows([range(5, 5 + rows)], [weight], seed=1, epoch=epoch) for epoch in range(100)]
+    # a hundred epochs of a weight with two digits: a whole number
+    assert sum(len(epoch.rows) for epoch in read) == round(100 * weight * rows)
+    for epoch in read:
+        assert abs(len(epoch.rows) - weight * rows) < 1
+        counts = Counter(epoch.rows.tolist())
+        assert counts.keys() <= set(range(5, 5 + rows))
+        # none more often than the others by two
+        assert {counts[row] for row in range(5, 5 + rows)} <= {int(weight), int(weight) + 1}
+        assert len(set(zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))) == len(epoch.rows)
+        assert all(copy < counts[row] for row, copy in zip(epoch.rows.tolist(), epoch.copies.tolist(), strict=True))
+
+
+def test_each_epoch_draws_other_rows_and_each_row_equally_often():
+    def drawn(epoch, seed=1):
+        return epoch_rows([range(20)], [0.5], seed=seed, epoch=epoch).rows.tolist()
+
+    assert drawn(3) == drawn(3) != drawn(4)
+    assert drawn(3) != drawn(3, seed=2)
+    counts = Counter(row for epoch in range(1000) for row in drawn(epoch))
+    # five standard errors of a thousand draws
+    assert all(abs(counts[row] - 500) < 5 * (1000 / 4) ** 0.5 for row in range(20))
+
+
+def test_parts_of_equal_weight_are_drawn_independently():
+    both = epoch_rows([range(20), range(20, 40)], [0.5, 0.5], seed=1, epoch=0).rows
+    assert (both[:10] + 20).tolist() != both[10:].tolist()
+
+
+def test_an_epoch_reads_each_part_by_its_weight(tmp_path, corpus):
+    split = prepared(tmp_path / "data", corpus).split("train")
+    rows = rows_of_parts(PARTS, split.lines)
+    kept = [len(part) for part in rows]
+    # the pair of news that comes back, its copy, the long one and the one without pieces are gone
+    assert kept == [45, 45, 45]
+    for lines in epochs(Reader(split, TRAINING, parts=PARTS), 3):
+        counts = Counter(line for batch in lines for line in batch)
+        first, second, third = ([counts[int(split.lines[row])] for row in part] for part in rows)
+        assert set(first) == {1}
+        assert sorted(Counter(second)) == [2, 3]
+        assert sorted(Counter(third)) == [0, 1]
+        assert sum(second) in (112, 113)
+        assert sum(third) in (22, 23)
+
+
+def test_weights_of_one_change_nothing(tmp_path, corpus):
+    split = prepared(tmp_path / "data", corpus).split("train")
+    even = [replace(part, weight=1.0) for part in PARTS]
+    assert epochs(Reader(split, TRAINING, parts=even), 2) == epochs(Reader(split, TRAINING), 2)
+
+
+def test_a_stream_with_weights_can_be_taken_up_anywhere(tmp_path, corpus):
+    reader = Reader(prepared(tmp_path / "data", corpus).split("train"), TRAINING, parts=PARTS)
+    whole = list(islice(reader.forever(Position()), 150))
+    assert whole[-1][1].epoch > 1
+    for at in (5, 77, 120):
+        again = islice(reader.forever(whole[at][1]), 10)
+        assert [batch.lines for batch, _ in again] == [batch.lines for batch, _ in whole[at + 1 : at + 11]]
+
+
+def test_processes_share_the_rows_of_an_epoch(tmp_path, corpus):
+    split = prepared(tmp_path / "data", corpus).split("train")
+    alone = epochs(Reader(split, TRAINING, parts=PARTS), 1)[0]
+    shared = [epochs(Reader(split, TRAINING, rank=rank, processes=2, parts=PARTS), 1)[0] for rank in range(2)]
+    assert [batch for pair in zip(*shared, strict=True) for batch in pair] == alone[: len(alone) // 2 * 2]
+
+
+def test_an_epoch_without_rows_is_left_out(tmp_path, corpus):
+    split = prepared(tmp_path / "data", corpus).split("train")
+    rare = [replace(part, weight=weight) for part, weight in zip(PARTS, (0.01, 0, 0), strict=True)]
+    batches = islice(Reader(split, TRAINING, parts=rare).forever(Position()), 3)
+    assert [position.epoch for _, position in batches] == [2, 4, 6]
+
+
+def test_weights_of_zero_only_are_refused(tmp_path, corpus):
+    split = prepared(tmp_path / "data", corpus).split("train")
+    with pytest.raises(SynmtError, match="no pair of the training text has a weight above 0"):
+        next(Reader(split, TRAINING, parts=[replace(part, weight=0) for part in PARTS]).forever(Position()))
+
+
+def test_weights_do_not_prepare_the_text_again_but_tags_do(tmp_path, corpus):
+    def name(parts):
+        return prepared_folder(tmp_path, recipe_of(), replace(corpus, parts=parts)).name
+
+    untagged = tuple(replace(part, tag="") for part in PARTS)
+    assert name(()) == name(untagged) == name(tuple(replace(part, weight=3.0) for part in untagged))
+    assert name(PARTS) == name(tuple(replace(part, weight=3.0) for part in PARTS))
+    other = (replace(PARTS[0], tag="<A>"), *PARTS[1:])
+    assert len({name(()), name(PARTS), name(other)}) == 3
+
+
+def test_the_table_shows_the_rows_of_each_part(tmp_path, corpus):
+    table = corpus_table(prepared(tmp_path / "data", corpus), parts=PARTS)
+    assert [row for row in table if row[0].startswith("kept of")] == [
+        ["kept of news", "45 × 1 per epoch", ""],
+        ["kept of talks", "45 × 2.5 per epoch", ""],
+        ["kept of back, <BT>", "45 × 0.5 per epoch", ""],
+    ]
+
+
+# tags
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_the_sources_of_a_part_begin_with_its_tag(tmp_path, corpus, kind, joint):
+    sections = {"vocabulary": {"size": 60, "kind": kind, "joint": joint, "byte_fallback": False}}
+    model = {"embeddings": "separate"}
+    data = prepared(tmp_path / "data", corpus, model=model, **sections)
+    source, target = data.vocabularies
+    [tag] = source.encode_ids("<BT>")
+    pairs, split = NEWS + TALKS + BACK, data.split("train")
+    for row in split.rows(range(len(split))):
+        text, translation = pairs[row.line]
+        tagged = [tag] * (row.line >= len(NEWS + TALKS))
+        assert row.source.tolist() == tagged + source.encode_ids(text)
+        assert row.target.tolist() == target.encode_ids(translation)
+    assert all(tag not in row.source for row in data.split("valid").rows(range(3)))
+    # the target has the tag only if it shares the vocabulary
+    assert joint == any("<BT>" in piece for piece in target.pieces(range(len(target))))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_a_vocabulary_without_the_tag_is_refused(kind):
+    texts = [pair[0] for pair in NEWS]
+    vocabulary = train_vocabulary(texts, VocabularyRecipe(size=40, kind=kind, byte_fallback=False), ("<A>",))
+    assert vocabulary.pieces([vocabulary.tag_number("<A>")])[0].endswith("<A>")
+    with pytest.raises(SynmtError, match="the vocabulary has no tag <BT>"):
+        vocabulary.tag_number("<BT>")
+
+
+def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):
+    tagged, plain = prepared(tmp_path / "a", corpus), prepared(tmp_path / "b", replace(corpus, parts=()))
+    reasons = tagged.facts["splits"]["train"]["reasons"]
+    assert reasons == plain.facts["splits"]["train"]["reasons"]
+    assert (reasons["duplicate"], reasons["too long (words)"], reasons["empty"]) == (2, 1, 1)
+    assert np.array_equal(tagged.split("train").lines, plain.split("train").lines)
+
+
+def test_the_tag_belongs_to_no_word(tmp_path, corpus):
+    data = prepared(tmp_path / "data", corpus)
+    files = {}
+    for split, texts in corpus.splits().items():
+        lines = texts.source.read_text(encoding="utf-8").split("\n")[:-1]
+        blocks = (format_conllu(flat_parse(line), line, number) for number, line in enumerate(lines, start=1))
+        files[split] = tmp_path / f"{split}.conllu"
+        files[split].write_text("".join(blocks), encoding="utf-8")
+    list(annotate(data.folder, corpus, files, parser={"parser": "flat"}))
+    split = data.split("train", {"source": annotation_name("source", {"parser": "flat"})})
+    for row in split.rows(range(len(split))):
+        tagged, word_of = row.line >= len(NEWS + TALKS), row.trees["source"].word_of.tolist()
+        assert len(word_of) == len(row.source)
+        assert word_of[:1] == [-1 if tagged else 0]
+        assert set(word_of[tagged:]) == set(range(len((NEWS + TALKS + BACK)[row.line][0].split())))
+
+
+def test_a_tag_is_one_word_in_angle_brackets():
+    for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> "):
+        with pytest.raises(UsageError, match="one word in angle brackets"):
+            CorpusPart("back", 3, tag=tag)
+    with pytest.raises(UsageError, match=r"the weight of back is -0\.5"):
+        CorpusPart("back", 3, -0.5)
+
+
+def test_lines_without_a_part_are_refused(tmp_path, corpus):
+    with pytest.raises(SynmtError, match="139 lines, but its parts have 90"):
+        prepared(tmp_path / "data", replace(corpus, parts=PARTS[:2]))
+
+
+def test_each_line_has_the_tag_of_its_part():
+    parts = (CorpusPart("a", 2), CorpusPart("none", 0, tag="<N>"), CorpusPart("b", 1, tag="<B>"), CorpusPart("c", 1))
+    assert part_tags((*parts, CorpusPart("d", 1, tag="<B>"))) == ("<N>", "<B>")
+    assert tags_of_lines(parts, np.arange(4)) == ["", "", "<B>", ""]
+    assert rows_of_parts(parts, np.array([1, 2, 3])) == [range(1), range(1, 1), range(1, 2), range(2, 3)]
+
+
+def test_two_tasks_and_weights_are_refused_together(tmp_path, corpus):
+    brackets = write_lines(tmp_path / "train.brackets", ["(a )"] * len(NEWS + TALKS + BACK))
+    train = corpus.train.model_copy(update={"source_bracketings": brackets})
+    recipe = recipe_of(tasks={"parsing": "bracketings"})
+    with pytest.raises(UsageError, match="the parts of the training text have weights or tags"):
+        with_bracketings(recipe, replace(corpus, train=train), tmp_path / "tasks")
+    even = replace(corpus, train=train, parts=tuple(CorpusPart(part.name, part.lines) for part in PARTS))
+    assert with_bracketings(recipe, even, tmp_path / "tasks").parts == ()

@@ -1,0 +1,120 @@
+"""Training with BPE dropout, weights and tags: after an interruption, and what its batches are made of."""
+
+import re
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import TRAINING, succeed, write_corpus, write_lines, write_recipe
+
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.stream import Position
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training import pipeline
+from synmt.training.distributed import Processes
+from synmt.training.records import StepRecord
+from synmt.training.stages import Prepared
+
+BPE = {"size": 340, "dropout": 0.2}
+STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every": 7}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Write a recipe of a system that reads trees; its training text is a corpus and back-translated text."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    text = write_corpus(tmp_path / "text")
+    for language in ("en", "de"):
+        lines = (text / f"train.{language}").read_text(encoding="utf-8").split("\n")[:-1]
+        write_lines(text / f"first.{language}", lines[:20])
+        write_lines(text / f"back.{language}", lines[20:])
+    first, back, valid, test = (
+        {"source": str(text / f"{name}.en"), "target": str(text / f"{name}.de")}
+        for name in ("first", "back", "valid", "test")
+    )
+    corpus = {
+        "train": [{**first, "weight": 1.5}, {**back, "weight": 2, "tag": "<BT>"}],
+        "valid": valid,
+        "test": {"test": test},
+    }
+    parser = {"workers": 1, "device": "cpu"}
+    write_recipe(tmp_path / "mixed.yaml", text, corpus=corpus, parser=parser, vocabulary=BPE, training=STEPS)
+    return tmp_path
+
+
+def train(place, *overrides):
+    yield from pipeline.train(place / "mixed.yaml", overrides, runs=place / "runs", data=place / "data")
+
+
+def same_weights(one, other) -> bool:
+    first, second = (load_file(Run(folder).weights) for folder in (one, other))
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_an_interrupted_run_ends_bit_for_bit_like_an_uninterrupted_one(place):
+    list(train(place, "name=whole"))
+    for record in train(place, "name=parted", "corpus.test={}"):
+        if isinstance(record, StepRecord) and record.step == 9:
+            break
+    list(train(place, "name=parted", "corpus.test={}"))
+    assert same_weights(place / "runs" / "whole", place / "runs" / "parted")
+    # new text has no tag and is segmented without dropout
+    run, text = place / "runs" / "whole", (place / "text" / "test.en").read_text(encoding="utf-8")
+    output = succeed("translate", "--run", run, text=text).stdout
+    assert output == (run / "tests" / "test" / "hypothesis.txt").read_bytes()
+
+
+def test_recipes_that_differ_in_dropout_and_weights_share_a_prepared_corpus(place):
+    folders = set()
+    for dropout in (0, 0.2):
+        *_, prepared = pipeline.prepare(place / "mixed.yaml", [f"vocabulary.dropout={dropout}"], data=place / "data")
+        assert isinstance(prepared, Prepared)
+        folders.add(prepared.folder)
+    # and one with other weights
+    *_, prepared = pipeline.prepare(place / "mixed.yaml", ["corpus.train.1.weight=0.5"], data=place / "data")
+    assert isinstance(prepared, Prepared)
+    assert prepared.corpus.parts[1].weight == 0.5
+    [folder] = {*folders, prepared.folder}
+    assert len(PreparedCorpus.open(folder).annotations()) == 2
+
+
+def test_the_batches_of_a_recipe_are_segmented_weighted_and_tagged(place):
+    *_, prepared = pipeline.prepare(place / "mixed.yaml", data=place / "data")
+    recipe = load_recipe(place / "mixed.yaml")
+    trainer = pipeline.make_trainer(Run(place / "runs" / "mixed"), recipe, prepared, Processes())
+    vocabulary = PreparedCorpus.open(prepared.folder).vocabularies[0]
+    tag, lines, cuts = vocabulary.tag_number("<BT>"), [], {}
+    for batch, position in trainer.train_reader.forever(Position()):
+        if position.epoch == 1:
+            break
+        lines += batch.lines
+        for line, ids, signal in zip(batch.lines, batch.source.ids, batch.source_signals["parent_middle"], strict=True):
+            assert (ids[0] == tag) == (line >= 20)
+            # the tag is a special, which points to itself
+            assert line < 20 or signal[0] == 0
+            cuts.setdefault(line, set()).add(tuple(ids[ids > 0].tolist()))
+    assert len(lines) == 20 + 10 + 24
+    assert all(lines.count(line) == 2 for line in range(20, 32))
+    # both copies are segmented by themselves
+    assert sum(len(cuts[line]) == 2 for line in range(20, 32)) > 8
+    # validation is neither segmented anew nor tagged
+    for batch in trainer.valid_reader.once():
+        for line, ids in zip(batch.lines, batch.source.ids, strict=True):
+            text = (place / "text" / "valid.en").read_text(encoding="utf-8").split("\n")[line]
+            assert ids[ids > 3].tolist() == vocabulary.encode_ids(text)
+
+
+def test_back_translated_text_becomes_a_tagged_part(place):
+    text, reverse = place / "text", {"source": "de", "target": "en", "corpus": {"folder": str(place / "text")}}
+    plain = {"parser": {}, "syntax": {}, "vocabulary": {"kind": "word", "size": 200}}
+    write_recipe(place / "reverse.yaml", text, **reverse, **plain, training={**STEPS, "max_steps": 2})
+    succeed("train", "reverse.yaml", cwd=place)
+    given = (text / "back.de").read_text(encoding="utf-8")
+    back = succeed("translate", "--run", "runs/reverse", "--sample", "--seed", "1", text=given, cwd=place).stdout
+    assert back.count(b"\n") == 12
+    (text / "back.en").write_bytes(back)
+    done = succeed("train", "mixed.yaml", "training.max_steps=2", "filters.max_words=30", cwd=place)
+    table = re.sub(r"\s+", " ", done.stderr.decode())
+    assert "first.en 20 × 1.5 per epoch" in table
+    assert re.search(r"back\.en, <BT> \d+ × 2 per epoch", table)
