@@ -407,6 +407,14 @@ def test_mtdata_has_every_entry_that_the_known_corpora_name():
     assert [find_entry(name).id for name in entries] == entries
 
 
+def test_the_sums_of_multi30k_are_those_of_the_real_files(data_folder):
+    files = [file for file in FILES.values() if "/multi30k/" in file.address]
+    assert len(files) == len(KNOWN_CORPORA["multi30k"].splits) * len(KNOWN_CORPORA["multi30k"].languages)
+    for file in files:
+        path = data_folder / "multi30k" / file.address.rpartition("/")[2]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
+
+
 def test_the_page_of_corpora_has_every_known_corpus_with_its_count_and_splits():
     text = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(.+?)` \| (.+?) \| .+? \| ([\d,]+) \| (.+?) \|(.*?)\|$", text, flags=re.MULTILINE)
