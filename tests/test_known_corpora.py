@@ -16,6 +16,7 @@ from public_archives import (
     CRAWL,
     EUROPARL,
     TALKS,
+    TANAKA,
     YANDEX_START,
     YEARS,
     aspec,
@@ -344,6 +345,14 @@ def test_a_hostile_archive_is_refused_and_writes_nothing(kind, server, tmp_path)
     assert re.search("the archive is not trusted: .*(leads out of it|is a link)", failure("nc11"))
     written = [path for path in tmp_path.rglob("*") if path.is_file() and "downloads" not in path.parts]
     assert [path for path in written if path.suffix != ".lock"] == []
+
+
+def test_a_text_without_sentences_is_refused(server, tmp_path):
+    for language in ("en", "ja"):
+        server.files[f"{TANAKA}/dev.{language}"] = b""
+    message = failure("tanaka-enja")
+    assert "the text of tanaka-enja/dev has no sentence" in message
+    assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message
 
 
 def test_texts_of_different_length_are_refused(server):
