@@ -1,14 +1,22 @@
 """`synmt prepare`, run as a person runs it."""
 
+import gzip
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+from corpus_server import serving
+from public_archives import plain, table, tgz
+from sentences import lines as sentences
 from tiny import environment, fail, lines_of, succeed
 
+from synmt.cli import console
+from synmt.cli.prepare import draw_progress
 from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.encoding import Progress
 
 
 @pytest.fixture
@@ -119,3 +127,47 @@ def test_a_disk_that_is_full_is_one_line(recipe, tmp_path):
     assert done.returncode == 1
     assert "cannot write: File too large. Make room" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, monkeypatch):
+    files = {
+        "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz": gzip.compress(
+            table("de", "en", 24, 0)
+        ),
+        "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz": tgz(
+            {f"commoncrawl.de-en.{language}": plain(sentences(language, 20, 5)) for language in ("de", "en")}
+        ),
+    }
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("mix.yaml").write_text(
+        "source: en\ntarget: de\n"
+        "corpus:\n"
+        "  train: [Statmt-news_commentary-16-deu-eng, {id: Statmt-commoncrawl_wmt13-1-deu-eng, lines: 9}]\n"
+        "  valid: {id: Statmt-news_commentary-16-deu-eng, fraction: 0.25}\n"
+        "vocabulary: {kind: word, size: 500}\n"
+    )
+    with serving(files) as server:
+        monkeypatch.setenv("SYNMT_MIRROR", server.address)
+        done = succeed("prepare", "mix.yaml")
+    prepared = PreparedCorpus.open(Path(lines_of(done)[0]))
+    assert {split: facts["lines"] for split, facts in prepared.facts["splits"].items()} == {"train": 33, "valid": 6}
+    assert b"built Statmt-commoncrawl_wmt13-1-deu-eng: 20 sentence pairs" in done.stderr
+    # without the network, from the cache
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    assert lines_of(succeed("prepare", "mix.yaml")) == lines_of(done)
+
+
+def test_a_download_is_drawn_in_megabytes_and_its_size_may_be_unknown(monkeypatch):
+    drawn = []
+
+    @contextmanager
+    def progress(what, total, unit):
+        drawn.append([what, total, unit])
+        yield drawn[-1].append
+
+    monkeypatch.setattr(console, "progress", progress)
+    steps = [("download a.tgz", 0, 4_000_000, "bytes"), ("download a.tgz", 3_000_000, 4_000_000, "bytes")]
+    steps += [("build nc11", 20_000, None, "lines")]
+    assert list(draw_progress(Progress(*step) for step in steps)) == []
+    assert drawn == [["download a.tgz", 4, "MB", 0, 3], ["build nc11", None, "lines", 20_000]]

@@ -16,9 +16,9 @@ from sentences import lines
 
 from synmt.corpora import build, index, resolve
 from synmt.corpora.draw import drawn
-from synmt.corpora.items import files_to_download
+from synmt.corpora.items import named_tests
 from synmt.corpora.parts import CorpusPart
-from synmt.corpora.resolve import resolve_corpus, resolving
+from synmt.corpora.resolve import files_to_download, resolve_corpus, resolving
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
 from synmt.recipe.corpus import CorpusItem
@@ -101,6 +101,7 @@ def test_the_newest_names_of_test_sets_are_those_of_tables(server):
     assert resolve.test_names(text, "en", "de") == ("newstest2016", "wmt17")
     others = ("wmt17/improved", "UN-un_test-1-ara-rus", "Statmt-newstest_deen-2019-deu-eng")
     assert list(map(build.test_name, others)) == ["wmt17_improved", "un_test", "newstest2019"]
+    assert {name: item.id for name, item in named_tests(text).items()} == {"newstest2016": NEWSTEST, "wmt17": "wmt17"}
     corpus = resolve_corpus(text, "en", "de")
     assert list(corpus.test) == ["newstest2016", "wmt17"]
     assert corpus.test["wmt17"].source.name == "wmt17.en"

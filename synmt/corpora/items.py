@@ -43,7 +43,7 @@ def known_folders(name: str) -> list[Path]:
     return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
 
-def files_to_download(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
+def files_of_items(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
     """List what the public corpora among the items are built from, as far as they are not built; each file once."""
     ids = dict.fromkeys(item.id for item in _items(recipe).values() if item.id is not None)
     files = (file for name in ids for file in _files_of(name, source, target))
@@ -76,7 +76,7 @@ def resolving_items(
     finder = _Finder((source, target), known)
     _check_files(_items(recipe))
     _check_names(recipe)
-    yield from downloading(files_to_download(recipe, source, target), "this recipe's corpus")
+    yield from downloading(files_of_items(recipe, source, target), "this recipe's corpus")
     train = yield from finder.train(recipe.train)
     assert recipe.valid is not None
     valid = yield from finder.text(recipe.valid, "valid")
@@ -90,6 +90,11 @@ def resolving_items(
 def names_of_tests(recipe: CorpusRecipe) -> tuple[str, ...]:
     """Name the test sets of a recipe's items."""
     return tuple(name for key, item in recipe.test.items() for name in _names_of_test(key, item))
+
+
+def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
+    """Return the item of each test set by the name of the test set."""
+    return {name: item for key, item in recipe.test.items() for name in _names_of_test(key, item)}
 
 
 def _check_names(recipe: CorpusRecipe) -> None:

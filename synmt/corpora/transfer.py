@@ -121,7 +121,7 @@ def _answer(partial: Path, address: str) -> Any:
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         # without a network nothing changes in a few seconds, unless it was there a moment ago
-        passing = there or isinstance(reason, TimeoutError | ConnectionResetError | http.client.HTTPException)
+        passing = there or isinstance(reason, ConnectionResetError | http.client.HTTPException)
         raise (_Broken(_text(reason)) if passing else Gone(f"{address}: {_text(reason)}")) from None
     except ValueError as error:
         raise Gone(f"{address}: {error}") from None

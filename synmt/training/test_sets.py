@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from synmt.corpora.items import named_tests
 from synmt.corpora.resolve import resolve_corpus, test_names
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
@@ -25,7 +26,7 @@ from synmt.training.tree_requirements import all_given_trees, given_trees, tree_
 
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
     """Name the test sets whose translations are missing from a finished run, or were made from other files."""
-    before, now = run.recipe().corpus.test, recipe.corpus.test
+    before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
 
     def is_scored(name: str) -> bool:
         files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
