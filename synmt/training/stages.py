@@ -16,6 +16,7 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
+from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError
 from synmt.files import count_lines
 from synmt.parsing.bulk import parse_file, read_summary
@@ -53,12 +54,18 @@ class Prepared:
 
 
 def prepare_data(
-    recipe: Recipe, requirements: Mapping[Side, TreeRequirements], data: Path, *, source_trees: bool = False
+    recipe: Recipe,
+    requirements: Mapping[Side, TreeRequirements],
+    data: Path,
+    *,
+    source_trees: bool = False,
+    vocabularies: Vocabularies | None = None,
 ) -> Generator[Progress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
+    vocabularies: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
@@ -73,13 +80,13 @@ def prepare_data(
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
         prepared_by = without_filters(recipe)
-    folder = prepared_folder(data / "prepared", prepared_by, corpus)
+    folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies)
     if is_complete(folder):
         # a prepared corpus does not cover the test sets, which may be new
         check_lengths(corpus.test)
         _logger.info("prepare: %s exists already", folder)
     else:
-        yield from _labelled(prepare(prepared_by, corpus, folder))
+        yield from _labelled(prepare(prepared_by, corpus, folder, vocabularies))
     trees: dict[Side, str] = {}
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
