@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmt.data.fetch import fetch
-from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora.download import RemoteFile, download
+from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, sha256, write_folder_atomically
+from synmt.files import cache_folder, fingerprint, offline, sha256, write_atomically, write_folder_atomically
 from synmt.recipe.data import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
@@ -144,7 +144,7 @@ def _plain_or_packed(folder: Path, name: str) -> Path | None:
 
 def _controlled_folder() -> Path:
     """Return the folder of the generated corpus; a changed generator gets a new one."""
-    from synmt.data.controlled import corpus as controlled
+    from synmt.corpora.controlled import corpus as controlled
 
     package = Path(controlled.__file__).parent
     made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
@@ -161,7 +161,9 @@ def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)
     for file in missing:
-        fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
+        local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
+        with write_atomically(folders[-1] / f"{file}.gz", binary=True) as out:
+            out.write(local.read_bytes())
 
 
 def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
