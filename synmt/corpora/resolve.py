@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.corpora.download import RemoteFile, download
 from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, sha256, write_atomically, write_folder_atomically
+from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, write_folder_atomically
 from synmt.recipe.data import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
@@ -162,8 +163,9 @@ def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages
         raise _missing_files(name, known, folders, missing)
     for file in missing:
         local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
-        with write_atomically(folders[-1] / f"{file}.gz", binary=True) as out:
-            out.write(local.read_bytes())
+        with reporting_os_errors(folders[-1]):
+            folders[-1].mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(local, folders[-1] / f"{file}.gz")
 
 
 def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
