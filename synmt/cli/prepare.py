@@ -13,6 +13,7 @@ from synmt.cli import console
 from synmt.cli.command import DataFolder, Overrides, RecipeFile
 
 if TYPE_CHECKING:
+    from synmt.corpora.download import BuildProgress
     from synmt.data.encoding import Progress
     from synmt.training.stages import Prepared
 
@@ -40,26 +41,30 @@ def prepare(
         print(prepared.folder)
 
 
-def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:
-    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records."""
+def draw_progress(records: Iterable[Progress | BuildProgress | Prepared | T]) -> Iterator[Prepared | T]:
+    """Draw a bar for each stage and download, and the table of the prepared corpus; pass on all other records."""
+    from synmt.corpora.download import BuildProgress
     from synmt.data.encoding import Progress
     from synmt.training.stages import Prepared
 
     with ExitStack() as bar:
-        last, advance = None, None
+        drawn, done, advance = "", 0, None
         for record in records:
-            if not isinstance(record, Progress):
+            if isinstance(record, Progress):
+                record = BuildProgress(record.stage, record.done, record.total, "lines")
+            if not isinstance(record, BuildProgress):
                 bar.close()
-                last = None
+                advance = None
                 if isinstance(record, Prepared):
                     _show_corpus(record)
                 yield record
                 continue
-            if last is None or advance is None or record.stage != last.stage:
+            if advance is None or record.what != drawn:
                 bar.close()
-                last, advance = None, bar.enter_context(console.progress(record.stage, record.total, "lines"))
-            advance(record.done - (last.done if last else 0))
-            last = record
+                drawn, done = record.what, 0
+                advance = bar.enter_context(console.progress(record.what, record.total, record.unit))
+            advance(record.done - done)
+            done = record.done
 
 
 def _show_corpus(prepared: Prepared) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
+from synmt.corpora.download import BuildProgress
 from synmt.corpora.resolve import Corpus, resolve_corpus
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
@@ -26,6 +27,8 @@ from synmt.syntax.arcs import without_arcs
 from synmt.training.parse_source import ParseSource, find_parse_source
 from synmt.training.tree_requirements import (
     TreeRequirements,
+    all_given_trees,
+    fetch_parser,
     given_trees,
     make_parser,
     parser_recipe,
@@ -60,7 +63,7 @@ def prepare_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
-) -> Generator[Progress | Prepared, None, Prepared]:
+) -> Generator[Progress | BuildProgress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
@@ -71,11 +74,12 @@ def prepare_data(
         raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     # a missing parser or tree file is reported before any long work
-    sources: dict[Side, ParseSource] = {
-        side: find_parse_source(recipe, corpus, side, needs)
-        for side, needs in requirements.items()
-        if needs.parses or (source_trees and side == "source")
-    }
+    sources: dict[Side, ParseSource] = {}
+    for side, needs in requirements.items():
+        if needs.parses or (source_trees and side == "source"):
+            if not all_given_trees(recipe, corpus, side, needs):
+                yield from fetch_parser(recipe, side)
+            sources[side] = find_parse_source(recipe, corpus, side, needs)
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
@@ -156,13 +160,14 @@ def _parse(
     return target
 
 
-def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress, None, Corpus]:
+def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress | BuildProgress, None, Corpus]:
     """Make the multi-task corpus."""
     check_lengths(corpus.splits())
     if recipe.tasks.parsing == "bracketings":
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
+        yield from fetch_parser(recipe, "source")
         parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")
