@@ -32,14 +32,13 @@ def parse(
         str | None,
         typer.Option(
             metavar="compact|official|FOLDER",
-            help="compact: ships with synmt (en). official: Stanza's own models, downloaded once. "
-            "Or a folder with resources.json.",
-            show_default="compact for en, official for other languages",
+            help="compact: ships with synmt. official: Stanza's, downloaded once. Or a folder with resources.json.",
+            show_default="compact for en, else official",
         ),
     ] = None,
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
-    # official models are downloaded without it; scripts may still have it
-    download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
+    # of older scripts: official models are downloaded without it
+    _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
     arcs: Annotated[
         bool,
         typer.Option(
@@ -66,19 +65,30 @@ def parse(
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
     from synmt.parsing.bulk import parse_file
-    from synmt.parsing.models import default_model
-    from synmt.parsing.official import fetching
     from synmt.parsing.parser import StanzaParser
 
-    model = model or default_model(language)
-    if model == "official":
-        deque(draw_progress(fetching(language, package)), maxlen=0)
+    model = model or _default_model(language)
+    _fetch(language, model, package)
     parser = StanzaParser(language, model=model, package=package, device=device, batch_words=batch_words, arcs=arcs)
     if output is None:
         _to_stdout(source, parser)
     else:
         steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
         _to_file(source, output, steps)
+
+
+def _default_model(language: str) -> str:
+    from synmt.parsing.models import default_model
+
+    return default_model(language)
+
+
+def _fetch(language: str, model: str, package: str) -> None:
+    """Download an official model that is missing."""
+    from synmt.parsing.official import fetching
+
+    if model == "official":
+        deque(draw_progress(fetching(language, package)), maxlen=0)
 
 
 def _to_stdout(source: str, parser: StanzaParser) -> None:

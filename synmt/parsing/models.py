@@ -58,13 +58,16 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
             allowed=f"A folder of models has resources.json and a folder {language} with tokenize, pos and depparse",
             do="Choose another folder, or use Stanza's own models (`official`)",
         )
-    elsewhere = f"`python -c \"import stanza; stanza.download('{language}')\"`"
-    return SynmtError(
-        f"{what} not found",
-        where=str(folder),
-        allowed="SYNMT_OFFLINE forbids the network; without it, the model is downloaded" if offline() else "",
-        do=f"Without a network: run {elsewhere} on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
-        f" resources.json and the folder {language} from there to {folder}",
+    forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
+    return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))
+
+
+def by_hand(folder: Path, language: str) -> str:
+    """Say how the official models of a language come to a machine without a network."""
+    return (
+        f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on another machine with"
+        f" STANZA_RESOURCES_DIR=stanza_resources, and copy resources.json and the folder {language} from there to"
+        f" {folder}"
     )
 
 

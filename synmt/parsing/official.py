@@ -21,7 +21,7 @@ from typing import Any
 from synmt.corpora.download import BuildProgress, RemoteFile, alone, bytes_to_fetch, downloading
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import offline, write_atomically, write_json
-from synmt.parsing.models import PROCESSORS, check_code, folder_of, missing
+from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing
 from synmt.parsing.pipeline import model_files
 
 _logger = logging.getLogger(__name__)
@@ -94,8 +94,8 @@ def _read_list(folder: Path, language: str) -> Generator[BuildProgress, None, di
         [path] = yield from downloading([file])
     except SynmtError as error:
         where = error.where or f"Stanza's list of models, for '{language}'"
-        do = missing("official", folder, language).do
-        raise error.with_(what=error.what.splitlines()[0].rstrip(":"), where=where, do=do) from error
+        what = error.what.splitlines()[0].rstrip(":")
+        raise error.with_(what=what, where=where, allowed=by_hand(folder, language), do="") from error
     try:
         resources = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
