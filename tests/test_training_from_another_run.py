@@ -145,8 +145,8 @@ def test_a_model_of_the_other_architecture_has_nothing_in_common_but_the_embeddi
 
 
 def test_another_vocabulary_is_refused_unless_the_embeddings_are_excluded(tmp_path):
-    said = refused(tmp_path, match="another vocabulary", vocabulary={"size": 500})
-    assert "size is 500 here and 340 there" in said
+    said = refused(tmp_path, match="makes other pieces", vocabulary={"size": 500})
+    assert "vocabulary.size is 500 here and 340 there. Leave out" in said
     model = {**SIZE, "model_dim": 32, "feedforward_dim": 32, "init": str(tmp_path / "plain")}
     recipe = small_recipe(model={**model, "init_except": ["embeddings"]}, vocabulary={"size": 500})
     assert adopt_vocabulary(recipe) == (recipe, None)

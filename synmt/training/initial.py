@@ -28,6 +28,10 @@ from synmt.run import Run
 _logger = logging.getLogger(__name__)
 
 _EMBEDDINGS = ("source_embedding.table.weight", "target_embedding.table.weight", "output.weight")
+_OF_TRAINING = {"dropout"}
+"""Keys of `vocabulary` that do not change which pieces there are."""
+_OF_WORDS = ("text", "target_text")
+"""Sections of a recipe that say how a text is cut into words."""
 _SHOWN = 6
 """Names in one message."""
 
@@ -102,19 +106,23 @@ def _takes_embeddings(recipe: Recipe) -> bool:
 
 
 def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
-    given, taken = recipe.vocabulary, before.vocabulary
-    if given != VocabularyRecipe() and given != taken:
-        differences = ", ".join(
-            f"{key} is {value!r} here and {getattr(taken, key)!r} there"
-            for key, value in given
-            if value != getattr(taken, key)
-        )
+    """Describe the vocabulary that is taken; raises UsageError if the recipe asks for another one."""
+    given, taken = (one.vocabulary.model_dump(exclude=_OF_TRAINING) for one in (recipe, before))
+    values, there = recipe_values(recipe), recipe_values(before)
+    differences = []
+    if given != VocabularyRecipe().model_dump(exclude=_OF_TRAINING):
+        other_keys = [key for key in given if given[key] != taken[key]]
+        differences = [f"vocabulary.{key} is {given[key]!r} here and {taken[key]!r} there" for key in other_keys]
+    # pieces of words that are cut in another way are other pieces
+    differences += [f"{key} is not that of the run" for key in _OF_WORDS if values.get(key) != there.get(key)]
+    if differences:
         raise UsageError(
-            f"the recipe describes another vocabulary than that of the run whose weights it takes: {differences}",
+            f"the recipe makes other pieces than the run whose weights it takes: {', '.join(differences)}",
             where=f"model.init, {other.folder}",
             do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
         )
-    values = recipe_values(recipe) | {"vocabulary": taken.model_dump(mode="json")}
+    kept = recipe.vocabulary.model_dump(mode="json", include=_OF_TRAINING)
+    values["vocabulary"] = {**there["vocabulary"], **kept}
     return check_recipe(values, where=f"with the vocabulary of {other.folder}")
 
 
