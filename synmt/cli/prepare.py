@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -13,8 +13,8 @@ from synmt.cli import console
 from synmt.cli.command import DataFolder, Overrides, RecipeFile
 
 if TYPE_CHECKING:
-    from synmt.corpora.download import BuildProgress
     from synmt.data.encoding import Progress
+    from synmt.evaluation.progress import Advance
     from synmt.training.stages import Prepared
 
     T = TypeVar("T")
@@ -41,30 +41,35 @@ def prepare(
         print(prepared.folder)
 
 
-def draw_progress(records: Iterable[Progress | BuildProgress | Prepared | T]) -> Iterator[Prepared | T]:
-    """Draw a bar for each stage and download, and the table of the prepared corpus; pass on all other records."""
-    from synmt.corpora.download import BuildProgress
+def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:
+    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records."""
     from synmt.data.encoding import Progress
     from synmt.training.stages import Prepared
 
     with ExitStack() as bar:
-        drawn, done, advance = "", 0, None
+        last, advance = None, None
         for record in records:
-            if isinstance(record, Progress):
-                record = BuildProgress(record.stage, record.done, record.total, "lines")
-            if not isinstance(record, BuildProgress):
+            if not isinstance(record, Progress):
                 bar.close()
-                advance = None
+                last = None
                 if isinstance(record, Prepared):
                     _show_corpus(record)
                 yield record
                 continue
-            if advance is None or record.what != drawn:
+            if last is None or advance is None or record.stage != last.stage:
                 bar.close()
-                drawn, done = record.what, 0
-                advance = bar.enter_context(console.progress(record.what, record.total, record.unit))
-            advance(record.done - done)
-            done = record.done
+                last, advance = None, bar.enter_context(_bar(record))
+            advance((record.done - (last.done if last else 0)) * _scale(record))
+            last = record
+
+
+def _bar(record: Progress) -> AbstractContextManager[Advance]:
+    total = None if record.total is None else record.total * _scale(record)
+    return console.progress(record.stage, total, "MB" if record.unit == "bytes" else record.unit)
+
+
+def _scale(record: Progress) -> float:
+    return 1e-6 if record.unit == "bytes" else 1
 
 
 def _show_corpus(prepared: Prepared) -> None:

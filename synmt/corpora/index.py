@@ -27,6 +27,8 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 MODULES = {
     "OPUS": ("opus.opus_index", "opus.opus100"),
     "Flores": ("flores",),
+    "Statmt": ("statmt",),
+    "UN": ("unitednations",),
     "": (
         "statmt",
         "paracrawl",
@@ -114,7 +116,11 @@ def language_code(language: str) -> str:
 
 def same_language(one: str, other: str) -> bool:
     """Tell whether two codes stand for one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
-    return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
+    try:
+        return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
+    except ValueError:
+        # a code that is in no standard
+        return False
 
 
 def load_mtdata(module: str) -> Any:

@@ -1,48 +1,35 @@
-"""Finds the text of a recipe: a known corpus by name, a folder, or the files themselves."""
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from dataclasses import dataclass
+from collections.abc import Generator
 from pathlib import Path
 
-from synmt.corpora.download import RemoteFile, download
-from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, write_folder_atomically
-from synmt.recipe.data import CorpusRecipe, SplitFiles
+from synmt.corpora.assemble import building_known, in_any
+from synmt.corpora.corpus import Corpus
+from synmt.corpora.download import BuildProgress, result_of
+from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
+from synmt.corpora.known import KNOWN_CORPORA
+from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The files of a corpus in one translation direction; all of them exist.
-
-    name: part of the names of prepared corpora and trees.
-    """
-
-    name: str
-    source: str
-    target: str
-    train: SplitFiles
-    valid: SplitFiles
-    test: dict[str, SplitFiles]
-
-    def splits(self) -> dict[str, SplitFiles]:
-        """Return train, valid and every test set by name."""
-        return {"train": self.train, "valid": self.valid, **self.test}
-
-
 def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Find every file of a corpus; missing files of a public corpus are downloaded into the cache."""
+    """Find every file of a corpus; `resolving` also reports the progress of what has to be made first."""
+    return result_of(resolving(recipe, source, target))
+
+
+def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache."""
     if recipe.name is not None:
-        return _resolve_known(recipe.name, source, target)
+        return (yield from _resolving_known(recipe.name, source, target))
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
-    return _resolve_paths(recipe, source, target)
+    return (yield from resolving_items(recipe, source, target, _resolving_known))
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
@@ -51,35 +38,19 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
         return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
     if recipe.folder is not None:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return tuple(recipe.test)
-
-
-def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    assert recipe.train is not None
-    assert recipe.valid is not None
-    tests = {f"test.{name}": files for name, files in recipe.test.items()}
-    keys = {"train": recipe.train, "valid": recipe.valid, **tests}
-    missing: list[SynmtError] = [
-        UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, files in keys.items()
-        for field, path in files
-        if path is not None and not path.is_file()
-    ]
-    if missing:
-        raise all_in_one(missing)
-    return Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    return names_of_tests(recipe)
 
 
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
-    valid = next((name for name in _VALID_NAMES if _plain_or_packed(folder, f"{name}.{source}")), "valid")
+    valid = next((name for name in _VALID_NAMES if in_any([folder], f"{name}.{source}")), "valid")
     tests = _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
         for split in ("train", valid, *tests)
         for name in (f"{split}.{source}", f"{split}.{target}")
-        if not _plain_or_packed(folder, name)
+        if not in_any([folder], name)
     ]
     if missing:
         raise all_in_one(missing)
@@ -92,55 +63,31 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _resolve_known(name: str, source: str, target: str) -> Corpus:
-    known = KNOWN_CORPORA.get(name)
-    if known is None:
-        raise UsageError(
-            f"unknown corpus '{name}'",
-            allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
-            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
-        )
-    for language in (source, target):
-        if language not in known.languages or source == target:
-            raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
-            )
-    folders = _folders(name)
-    if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
+def _resolving_known(name: str, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
+    known = known_corpus(name, source, target)
+    folders = known_folders(name)
+    if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
         folders = [_controlled_folder()]
-    _fetch_missing(name, known, folders, (source, target))
+    if name != "controlled":
+        yield from building_known(name, (source, target), folders)
     return _corpus(name, source, target, known.valid, known.test, folders)
-
-
-def _folders(name: str) -> list[Path]:
-    """List the folders that may contain a known corpus, in order; the last one is the cache."""
-    given = os.environ.get("SYNMT_DATA")
-    return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
 
 def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
     def files(split: str) -> SplitFiles:
-        paths = [_in_any(folders, f"{split}.{language}") for language in (source, target)]
+        paths = [in_any(folders, f"{split}.{language}") for language in (source, target)]
         assert paths[0] is not None
         assert paths[1] is not None
         return SplitFiles(
             source=paths[0],
             target=paths[1],
-            source_parses=_in_any(folders, f"{split}.{source}.conllu"),
-            target_parses=_in_any(folders, f"{split}.{target}.conllu"),
-            source_bracketings=_in_any(folders, f"{split}.{source}.brackets"),
-            labels=_in_any(folders, f"{split}.labels.tsv"),
+            source_parses=in_any(folders, f"{split}.{source}.conllu"),
+            target_parses=in_any(folders, f"{split}.{target}.conllu"),
+            source_bracketings=in_any(folders, f"{split}.{source}.brackets"),
+            labels=in_any(folders, f"{split}.labels.tsv"),
         )
 
     return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
-
-
-def _in_any(folders: list[Path], name: str) -> Path | None:
-    return next((path for folder in folders if (path := _plain_or_packed(folder, name))), None)
-
-
-def _plain_or_packed(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def _controlled_folder() -> Path:
@@ -154,26 +101,3 @@ def _controlled_folder() -> Path:
         with write_folder_atomically(folder) as unfinished:
             controlled.write_corpus(unfinished, controlled.generate())
     return folder
-
-
-def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
-    missing = [file for file in names if _in_any(folders, file) is None]
-    if missing and (not known.address or offline()):
-        raise _missing_files(name, known, folders, missing)
-    for file in missing:
-        local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
-        with reporting_os_errors(folders[-1]):
-            folders[-1].mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(local, folders[-1] / f"{file}.gz")
-
-
-def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
-    origin = f"They can be downloaded from {known.address}/ as `.gz`" if known.address else f"They are {known.origin}"
-    other = "" if os.environ.get("SYNMT_DATA") else f", or into {name}/ in a folder that SYNMT_DATA names"
-    return SynmtError(
-        f"files of the corpus {name} are missing: {', '.join(missing)}",
-        allowed=origin,
-        do=f"Put them, plain or as `.gz`, into {' or '.join(map(str, folders))}{other}"
-        + (", or unset SYNMT_OFFLINE to download them" if known.address else ""),
-    )

@@ -18,7 +18,8 @@ from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines
-from synmt.recipe.data import FilterRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import FilterRecipe
 
 Row = TypeVar("Row")
 
@@ -28,14 +29,17 @@ SHARD_LINES = 50_000
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a stage, in lines.
+    """The progress of a stage.
 
     stage: its name, such as `filter` or `trees of train`.
+    total: None if nobody knows.
+    unit: what is counted, lines or bytes.
     """
 
     stage: str
     done: int
-    total: int
+    total: int | None
+    unit: str = "lines"
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
-        problems = [dict(problem) for problem in error.errors()]
+        problems = [{**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()]
         raise all_in_one([_explain(problem, where) for problem in _of_one_value(problems)]) from None
 
 
@@ -141,6 +141,21 @@ def _index(items: list[Any], text: str, key: str) -> int:
         return int(text)
     allowed = f"0 to {len(items) - 1}" if items else ""
     raise UsageError(f"'{key}' is not an index of a list with {len(items)} items", allowed=allowed)
+
+
+def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
+    """Leave out the index of an item that is written without its list."""
+    keys: list[Any] = []
+    place = given
+    for part in location:
+        if isinstance(part, int) and isinstance(place, Mapping | str):
+            continue
+        keys.append(part)
+        try:
+            place = place[part]
+        except (LookupError, TypeError):
+            place = None
+    return tuple(keys)
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

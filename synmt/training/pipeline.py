@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.download import BuildProgress
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import Progress
@@ -37,9 +36,8 @@ from synmt.training.test_sets import find_tests, missing_tests, read_scores, tra
 from synmt.training.trainer import Trainer
 from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
 
-Record = Progress | BuildProgress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
-"""What `train` yields, in this order: Progress and BuildProgress, that of downloads, come before Prepared; Progress
-also comes after the end of training."""
+Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
+"""What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
 
 Requirements = Mapping[Side, TreeRequirements]
 
@@ -48,7 +46,7 @@ _logger = logging.getLogger(__name__)
 
 def prepare(
     recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
-) -> Iterator[Progress | BuildProgress | Prepared]:
+) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
     overrides: `key=value` changes of the recipe, such as `filters.max_words=80`.

@@ -7,11 +7,11 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from synmt.arrays import Side
 from synmt.corpora.download import BuildProgress
-from synmt.corpora.resolve import Corpus, resolve_corpus
+from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
@@ -37,6 +37,7 @@ from synmt.training.tree_requirements import (
 )
 
 _logger = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def prepare_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
-) -> Generator[Progress | BuildProgress | Prepared, None, Prepared]:
+) -> Generator[Progress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
@@ -72,13 +73,13 @@ def prepare_data(
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
-    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    corpus = yield from find_text(recipe)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {}
     for side, needs in requirements.items():
         if needs.parses or (source_trees and side == "source"):
             if not all_given_trees(recipe, corpus, side, needs):
-                yield from fetch_parser(recipe, side)
+                yield from as_progress(fetch_parser(recipe, side))
             sources[side] = find_parse_source(recipe, corpus, side, needs)
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
@@ -100,6 +101,22 @@ def prepare_data(
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)
     return prepared
+
+
+def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:
+    """Find the files of a recipe's corpus; what is public and missing is downloaded and built."""
+    return (yield from as_progress(resolving(recipe.corpus, recipe.source, recipe.target)))
+
+
+def as_progress(steps: Generator[BuildProgress, None, _Result]) -> Generator[Progress, None, _Result]:
+    """Pass on the progress of downloads and builds, and return their result."""
+    with closing(steps):
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return end.value
+            yield Progress(step.what, step.done, step.total, step.unit)
 
 
 def _annotated(
@@ -160,14 +177,14 @@ def _parse(
     return target
 
 
-def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress | BuildProgress, None, Corpus]:
+def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress, None, Corpus]:
     """Make the multi-task corpus."""
     check_lengths(corpus.splits())
     if recipe.tasks.parsing == "bracketings":
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        yield from fetch_parser(recipe, "source")
+        yield from as_progress(fetch_parser(recipe, "source"))
         parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
 from synmt.parsing.official import fetching
 from synmt.parsing.parser import StanzaParser
-from synmt.recipe.data import ParserRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_conllu
 
@@ -104,7 +105,7 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
             f"{parser_section(side)}.control is gold, but this text comes without trees",
             where=str(getattr(files, side)),
         )
-    return path if gold or recipe.corpus.train is not None else None
+    return path if gold or recipe.corpus.train else None
 
 
 def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> dict[str, Path]:
@@ -138,7 +139,7 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
         )
 
 
-def fetch_parser(recipe: Recipe, side: Side) -> Iterator[BuildProgress]:
+def fetch_parser(recipe: Recipe, side: Side) -> Generator[BuildProgress, None, None]:
     """Download the official model of one side, if the recipe uses it and it is missing."""
     settings = parser_recipe(recipe, side)
     if settings.model == "official":
