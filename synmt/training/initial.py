@@ -91,9 +91,9 @@ def _recipe_of(run: Run) -> Recipe:
 
 def _takes_embeddings(recipe: Recipe) -> bool:
     """Tell whether the embeddings come from the other run, all of them; raises UsageError for some."""
-    pieces = 8
     with torch.device("meta"):
-        model = build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
+        # only names are needed, so any number of pieces will do
+        model = build(recipe.model, recipe.syntax, source_pieces=8, target_pieces=8)
     without = weights_in(model, recipe.model.init_except, "model.init_except")
     left_out = [name for name in _EMBEDDINGS if name in without]
     if left_out and len(left_out) < len(_EMBEDDINGS):
@@ -144,9 +144,10 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     settings = recipe.model
     if settings.init is None and not settings.freeze:
         return
-    sizes = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
+    # new embeddings are compared with nothing, so any number of pieces will do
+    source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, **sizes)
+        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target)
         freeze(model, recipe)
         if settings.init is not None and not continued:
             _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
