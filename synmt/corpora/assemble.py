@@ -11,10 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
 from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
-from synmt.corpora.sources import FromOwners, Pair
+from synmt.corpora.sources import FromOwners
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
 
@@ -29,14 +30,14 @@ def building_known(name: str, languages: Pair, folders: list[Path]) -> Generator
     What is missing on this machine is downloaded first. Raises SynmtError, before anything is downloaded, if a text can
     only be provided by hand, and, without a network, one that lists every file with its address and its place.
     """
-    if not _missing(name, languages, folders):
+    if not missing_texts(name, languages, folders):
         return
     with alone(folders[-1], f"builds the corpus {name}"):
         # another process may have built it in the meantime
-        missing = _missing(name, languages, folders)
-        plans = [plan for plan in KNOWN_CORPORA[name].plans if set(plan.splits) & {split for split, _ in missing}]
+        missing = missing_texts(name, languages, folders)
+        plans = _plans(name, missing)
         if missing:
-            _check_own_files(name, plans, missing, folders)
+            check_own_files(name, missing, folders)
             yield from _download(name, languages, plans, missing, folders)
         for plan in plans:
             yield from _build(name, plan, languages, [file for file in missing if file[0] in plan.splits], folders[-1])
@@ -44,9 +45,11 @@ def building_known(name: str, languages: Pair, folders: list[Path]) -> Generator
 
 def files_of(name: str, languages: Pair, folders: list[Path]) -> list[RemoteFile]:
     """List what must be on this machine for the files of a corpus that none of the folders has, each file once."""
-    splits = {split for split, _ in _missing(name, languages, folders)}
-    plans = [plan for plan in KNOWN_CORPORA[name].plans if splits & set(plan.splits)]
-    return _remote_files(plans, languages)
+    return _remote_files(_plans(name, missing_texts(name, languages, folders)), languages)
+
+
+def _plans(name: str, missing: list[tuple[str, str]]) -> list[Plan]:
+    return [plan for plan in KNOWN_CORPORA[name].plans if set(plan.splits) & {split for split, _ in missing}]
 
 
 def _remote_files(plans: list[Plan], languages: Pair) -> list[RemoteFile]:
@@ -59,15 +62,16 @@ def in_any(folders: Iterable[Path], name: str) -> Path | None:
     return next((path for path in places if path.is_file()), None)
 
 
-def _missing(name: str, languages: Pair, folders: list[Path]) -> list[tuple[str, str]]:
+def missing_texts(name: str, languages: Pair, folders: list[Path]) -> list[tuple[str, str]]:
     """List split and language of every file that no folder has."""
     wanted = ((split, language) for split in KNOWN_CORPORA[name].splits for language in languages)
     return [file for file in wanted if in_any(folders, ".".join(file)) is None]
 
 
-def _check_own_files(name: str, plans: list[Plan], missing: list[tuple[str, str]], folders: list[Path]) -> None:
-    """Refuse a corpus that only a person can provide."""
+def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Path]) -> None:
+    """Refuse a corpus if only a person can provide missing texts, or if a package that builds them is missing."""
     known = KNOWN_CORPORA[name]
+    plans = _plans(name, missing)
     if not known.plans:
         raise SynmtError(
             f"files of the corpus {name} are missing: {_names(missing)}",
@@ -89,6 +93,8 @@ def _check_own_files(name: str, plans: list[Plan], missing: list[tuple[str, str]
                 folders,
             ),
         )
+    if any(isinstance(step, MosesLengths) for plan in plans for step in plan.steps):
+        moses_tokenizer("en")
 
 
 def _download(

@@ -203,7 +203,7 @@ def _record(entry: Any) -> IndexEntry:
     return IndexEntry(
         str(entry.did),
         (first, second),
-        tuple(RemoteFile(address) for address in addresses),
+        tuple(RemoteFile(address, name=entry.filename if "?" in address else "") for address in addresses),
         tuple(entry.in_paths or ()) if entry.is_archive else (),
         form,
         entry,

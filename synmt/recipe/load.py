@@ -146,7 +146,7 @@ def _index(items: list[Any], text: str, key: str) -> int:
 def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
     """Leave out the index of an item that is written without its list."""
     keys: list[Any] = []
-    place = given
+    place: Any = given
     for part in location:
         if isinstance(part, int) and isinstance(place, Mapping | str):
             continue
