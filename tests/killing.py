@@ -21,7 +21,6 @@ from collections import Counter
 
 # loaded once here instead of in every child
 import sacrebleu  # noqa: F401
-import torch._dynamo
 
 import synmt.model.weights
 import synmt.training.log

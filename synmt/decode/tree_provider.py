@@ -12,7 +12,7 @@ from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError
 from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
-from synmt.parsing.parser import StanzaParser
+from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import flat_parse, without_whitespace
 
@@ -114,14 +114,21 @@ def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in whatever folders."""
     names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
     return ", ".join(
-        "other model files" if name == "files" else f"{name} {present.get(name)} instead of {recorded.get(name)}"
+        _other_files(recorded.get(name) or {}, present.get(name) or {})
+        if name == "files"
+        else f"{name} {present.get(name)} instead of {recorded.get(name)}"
         for name in names
         if recorded.get(name) != present.get(name)
     )
 
 
-_NOT_IN_TREES = {"model", "arcs"}
-"""What an identity says that changes no tree: the folder, and whether arc probabilities are added."""
+def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
+    changed = sorted(name for name in recorded.keys() | present.keys() if recorded.get(name) != present.get(name))
+    return f"other model files ({', '.join(changed)})"
+
+
+_NOT_IN_TREES = NOT_IN_TREES | {"arcs"}
+"""Arc probabilities are added to the same trees."""
 
 
 def _parser_key(identity: dict[str, Any] | None) -> str:

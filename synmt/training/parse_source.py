@@ -10,7 +10,7 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.parsing.parser import StanzaParser
+from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser
 
@@ -39,8 +39,7 @@ class ParseSource:
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
             return describe_files(self.given) | whole
-        # the folder of the model files does not change the trees
-        description = {key: value for key, value in self.identity.items() if key != "model"} | whole
+        description = {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
         return {**description, "arcs": True} if arcs else description
 
     def name(self, *, arcs: bool = False) -> str:
