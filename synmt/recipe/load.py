@@ -1,8 +1,8 @@
 """Reads a recipe from its YAML file.
 
-A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped recipe); its own values
-win, and lists replace lists.
-Overrides `key.key=value` come last. All errors are reported at once, before anything runs.
+A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped recipe); its own
+values win, and lists replace lists. Overrides `key.key=value` come last. All errors are reported at once, before
+anything runs.
 
 The YAML has no surprises: 7e-4 is a number, `no` is a string (Norwegian), and keys are unique.
 """
@@ -77,14 +77,14 @@ def dump_yaml(values: Any) -> str:
 def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     extended_by = seen[-1] if seen else None
     try:
-        path = find_recipe(name, folder)
-        if path and extended_by and path.samefile(extended_by):
-            # a person's own recipe may have the name of the shipped one that it extends
-            path = find_shipped(name) or path
-        path = path or (folder / name if (folder / name).exists() else None)
+        exists = (folder / name).resolve().exists()
     except ValueError:
         # a null character, or half of a surrogate pair
         raise UsageError(f"not a valid path: {name.name!r}", where=str(extended_by or "recipe")) from None
+    path = find_recipe(name, folder) or (folder / name if exists else None)
+    if path and extended_by and path.samefile(extended_by):
+        # a person's own recipe may have the name of the shipped one that it extends
+        path = find_shipped(name) or path
     if path is None:
         raise no_such_recipe(name, folder, extended_by)
     if any(path.samefile(other) for other in seen):
