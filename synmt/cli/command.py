@@ -28,7 +28,20 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=text, **more)
 
 
-RecipeFile = Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")]
+def complete_recipe(incomplete: str) -> list[str]:
+    """List what a shell may complete: names of shipped recipes, and files in YAML."""
+    from synmt.recipe.catalogue import shipped_recipes
+
+    files = [str(path) for ending in ("yaml", "yml") for path in Path().glob(f"{incomplete}*.{ending}")]
+    return [*sorted(files), *(name for name in shipped_recipes() if name.startswith(incomplete))]
+
+
+RecipeFile = Annotated[
+    Path,
+    typer.Argument(
+        help="A file, or the name of a shipped recipe (`synmt train --list`).", autocompletion=complete_recipe
+    ),
+]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]

@@ -18,11 +18,12 @@ from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.errors import UsageError
 from synmt.files import count_lines
-from synmt.parsing.bulk import parse_file, read_summary
+from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.rates import remember_rate
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.training.parse_source import ParseSource, find_parse_source
+from synmt.training.parse_source import ParseSource, find_parse_source, parser_with_trees
 from synmt.training.tree_requirements import (
     TreeRequirements,
     given_trees,
@@ -95,13 +96,13 @@ def _annotated(
     recipe: Recipe, corpus: Corpus, folder: Path, data: Path, source: ParseSource
 ) -> Generator[Progress, None, str]:
     """Find or make the trees of one side; returns the name of the annotation."""
-    if (name := _existing(folder, source)) is not None:
+    if (name := source.annotation_in(folder)) is not None:
         _logger.info("trees: %s exists already", folder / name)
         return name
     paths, arcs = source.given, source.arcs
     if source.parser is not None:
         texts = {"train": getattr(corpus.train, source.side), "valid": getattr(corpus.valid, source.side)}
-        parser = _parser_of(source.parser, corpus, list(texts.values()), data)
+        parser = parser_with_trees(source.parser, corpus, list(texts.values()), data)
         paths = {}
         for split, text in texts.items():
             paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
@@ -115,34 +116,22 @@ def _annotated(
     return name
 
 
-def _existing(folder: Path, source: ParseSource) -> str | None:
-    """Find an annotation by our parser; one with probabilities has the same trees, so it also serves without."""
-    if source.parser is None:
-        return None
-    names = [source.name(arcs=arcs) for arcs in ([True] if source.arcs else [False, True])]
-    return next((name for name in names if (folder / name / "annotation.json").is_file()), None)
-
-
-def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
-    """Choose the parser with probabilities if its trees of these texts exist: they are the same trees."""
-    other = parser.with_arcs()
-    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
-
-
 def _parse(
     recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
 ) -> Generator[Progress, None, Path]:
     target = trees_path(data, corpus, text, parser)
-    stage, lines, done = f"parse {text.name}", count_lines(text), 0
+    stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
+    workers = parser_recipe(recipe, side).workers or None
     yield Progress(stage, done, lines)
-    with closing(parse_file(text, target, parser, workers=parser_recipe(recipe, side).workers or None)) as steps:
+    with closing(parse_file(text, target, parser, workers=workers)) as steps:
         for step in steps:
             if step.state in ("kept", "parsed"):
-                done += step.lines
+                done, words = done + step.lines, words + step.words * (step.state == "parsed")
                 yield Progress(stage, done, lines)
             elif step.state == "unchanged":
                 _logger.info("parse: %s exists already", target)
             else:
+                remember_rate(parser, words, step.seconds, workers or parser.processes())
                 plural = "s" * (step.failures > 1)
                 failures = f", {step.failures:,} failure{plural} (see {target}.failures.jsonl)" if step.failures else ""
                 _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
@@ -156,7 +145,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
+        parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")
 
