@@ -53,17 +53,6 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
     return tuple(recipe.test)
 
 
-def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
-    """Name the files that a known corpus lacks in the folders that may contain it; nothing is downloaded or generated.
-
-    A corpus that synmt generates lacks none. For a corpus of a person's own files, `resolve_corpus` reports them.
-    """
-    if recipe.name is None or recipe.name == "controlled":
-        return []
-    known = _known(recipe.name, source, target)
-    return _missing(known, _folders(recipe.name), (source, target))
-
-
 def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     assert recipe.train is not None
     assert recipe.valid is not None
@@ -102,7 +91,7 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _known(name: str, source: str, target: str) -> KnownCorpus:
+def _resolve_known(name: str, source: str, target: str) -> Corpus:
     known = KNOWN_CORPORA.get(name)
     if known is None:
         raise UsageError(
@@ -115,11 +104,7 @@ def _known(name: str, source: str, target: str) -> KnownCorpus:
             raise UsageError(
                 f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
             )
-    return known
-
-
-def _resolve_known(name: str, source: str, target: str) -> Corpus:
-    known, folders = _known(name, source, target), _folders(name)
+    folders = _folders(name)
     if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
     _fetch_missing(name, known, folders, (source, target))
@@ -171,16 +156,12 @@ def _controlled_folder() -> Path:
 
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    missing = _missing(known, folders, languages)
+    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
+    missing = [file for file in names if _in_any(folders, file) is None]
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)
     for file in missing:
         fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
-
-
-def _missing(known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> list[str]:
-    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
-    return [file for file in names if _in_any(folders, file) is None]
 
 
 def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:

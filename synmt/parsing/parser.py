@@ -37,6 +37,16 @@ class Parser(Protocol):
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]: ...
 
 
+def default_processes(device: str) -> int:
+    """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
+    if device != "cpu":
+        import torch
+
+        if device != "auto" or torch.cuda.is_available():
+            return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class StanzaParser:
     """A Stanza Pipeline that gives one tree for each line, whichever lines are in the same batch.
 
@@ -127,12 +137,7 @@ class StanzaParser:
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
-        if self.device != "cpu":
-            import torch
-
-            if self.device != "auto" or torch.cuda.is_available():
-                return 1
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return default_processes(self.device)
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""

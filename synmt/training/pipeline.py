@@ -48,11 +48,12 @@ def prepare(
 ) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
+    recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `filters.max_words=80`.
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
-    loaded, requirements = _load(recipe, overrides, tree_requirements)
+    loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees)
 
 
@@ -72,6 +73,7 @@ def train(
     same recipe is trained again. If the run has finished already, only what is missing is made (final weights,
     translations of new test sets), and there are no records of training: the scores and the RunRecord follow at once.
 
+    recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `training.max_steps=300`.
     runs: the parent of the run folder, which is named after the recipe.
     data: the folder of trees and prepared corpora.
@@ -79,7 +81,7 @@ def train(
     stop: set it to save and stop after the current step; the RunRecord then says `interrupted`.
     processes: this process among those of `torchrun`; found in the environment if None.
     """
-    loaded, requirements = _load(recipe, overrides, check_values)
+    loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
     check_run(run, loaded, overwrite=overwrite)
@@ -106,9 +108,10 @@ def train(
         yield RunRecord(run.folder, "finished", run.info()["steps"])
 
 
-def _load(
+def load_checked(
     recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
+    """Load a recipe and check it; errors of both name its file."""
     if isinstance(recipe, Recipe):
         if list(overrides):
             raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")

@@ -30,6 +30,7 @@ from synmt.training.tree_requirements import (
     make_parser,
     parser_recipe,
     relation_warnings,
+    sides_with_trees,
     trees_path,
 )
 
@@ -66,9 +67,8 @@ def prepare_data(
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {
-        side: find_parse_source(recipe, corpus, side, needs)
-        for side, needs in requirements.items()
-        if needs.parses or (source_trees and side == "source")
+        side: find_parse_source(recipe, corpus, side, requirements[side])
+        for side in sides_with_trees(requirements, source_trees=source_trees)
     }
     prepared_by = recipe
     if recipe.tasks.parsing != "none":

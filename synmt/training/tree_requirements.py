@@ -58,6 +58,11 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     return requirements
 
 
+def sides_with_trees(requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False) -> list[Side]:
+    """List the sides whose training text needs trees; `source_trees` adds the source."""
+    return [side for side, needs in requirements.items() if needs.parses or (source_trees and side == "source")]
+
+
 def _flat(layers: Layers) -> list[PlacedVariant]:
     return [variant for layer in layers for variant in layer]
 
