@@ -19,6 +19,7 @@ ORDER = (
     ("errors",),
     ("arrays", "files", "recipe"),
     ("syntax",),
+    ("corpora",),
     ("data", "parsing"),
     ("model",),
     ("run",),

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from small_run import PASCAL, TEXT, make_run
 
-from synmt.data.controlled import english
-from synmt.data.controlled.agreement import finite_verbs
-from synmt.data.controlled.contrast import contrastive_pairs, words_of
-from synmt.data.controlled.corpus import ControlledExample, generate
-from synmt.data.controlled.german import finite, say
-from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
-from synmt.data.controlled.meaning import (
+from synmt.corpora.controlled import english
+from synmt.corpora.controlled.agreement import finite_verbs
+from synmt.corpora.controlled.contrast import contrastive_pairs, words_of
+from synmt.corpora.controlled.corpus import ControlledExample, generate
+from synmt.corpora.controlled.german import finite, say
+from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
+from synmt.corpora.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,
@@ -88,7 +88,7 @@ def examples():
 @pytest.fixture
 def few(examples, monkeypatch):
     """Let the controlled corpus be smaller."""
-    monkeypatch.setattr("synmt.data.controlled.corpus.generate", lambda **_: {"test": examples})
+    monkeypatch.setattr("synmt.corpora.controlled.corpus.generate", lambda **_: {"test": examples})
 
 
 @pytest.mark.parametrize("pack", [False, True])

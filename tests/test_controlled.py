@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 from small import is_tree
 
-from synmt.data.controlled import corpus as controlled
-from synmt.data.controlled import english, german, lexicon
-from synmt.data.controlled.agreement import attractors, combinations
-from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, PREPOSITION, VERB
-from synmt.data.controlled.meaning import (
+from synmt.corpora.controlled import corpus as controlled
+from synmt.corpora.controlled import english, german, lexicon
+from synmt.corpora.controlled.agreement import attractors, combinations
+from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUN, PREPOSITION, VERB
+from synmt.corpora.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from test_architecture import MODULES, imports_of
 
-from synmt.data import corpora
-from synmt.data.controlled import corpus as controlled
-from synmt.data.corpora import resolve_corpus
-from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora import resolve as corpora
+from synmt.corpora.controlled import corpus as controlled
+from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora.resolve import resolve_corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import CorpusRecipe, SplitFiles
 
@@ -118,21 +118,21 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
 
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
     (public / "val.de.gz").write_bytes(b"another file")
-    with pytest.raises(SynmtError, match=r"val\.de\.gz has changed: its SHA-256 is [0-9a-f]{64}"):
+    with pytest.raises(SynmtError, match=r"val\.de\.gz: the file has changed: it has SHA-256 [0-9a-f]{64}"):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
     assert not list((tmp_path / "cache").rglob("val.de*"))
 
 
 def test_an_address_that_does_not_answer_names_the_place_for_the_file(public, tmp_path):
     (public / "val.de.gz").unlink()
-    with pytest.raises(SynmtError, match=r"cannot download file://.*val\.de\.gz") as caught:
+    with pytest.raises(SynmtError, match=r"cannot be downloaded \(file://.*val\.de\.gz: No such file") as caught:
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
-    assert str(tmp_path / "cache" / "corpora" / "public" / "val.de.gz") in caught.value.do
+    assert str(tmp_path / "cache" / "downloads") in caught.value.what
 
 
 def test_offline_nothing_is_fetched(public, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    monkeypatch.setattr(corpora, "fetch", lambda *_: pytest.fail("fetched"))
+    monkeypatch.setattr(corpora, "download", lambda *_: pytest.fail("fetched"))
     message = f"missing: .*They can be downloaded from {public.as_uri()}/.*unset SYNMT_OFFLINE"
     with pytest.raises(SynmtError, match=message):
         resolve_corpus(CorpusRecipe(name="public"), "en", "de")
@@ -207,4 +207,4 @@ def test_translation_imports_no_downloads():
             modules.add(name)
             waiting += imports_of(MODULES[name])
     assert "synmt.data.tasks" in modules
-    assert not modules & {"synmt.data.corpora", "synmt.data.encoding", "synmt.data.fetch"}
+    assert not modules & {"synmt.corpora.resolve", "synmt.data.encoding", "synmt.corpora.download"}

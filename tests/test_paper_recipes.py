@@ -9,7 +9,7 @@ import pytest
 import torch
 from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, variants
 
-from synmt.data.known_corpora import KNOWN_CORPORA
+from synmt.corpora.known import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
 from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import load_yaml

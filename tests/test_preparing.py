@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from tiny import snapshot
 
+from synmt.corpora.resolve import Corpus, resolve_corpus
 from synmt.data import annotate as annotating
 from synmt.data import encoding
 from synmt.data.annotate import annotate, annotation_name, describe_files
-from synmt.data.corpora import Corpus, resolve_corpus
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
 from synmt.data.prepare import prepare, prepared_folder

@@ -13,7 +13,7 @@ from small import small_model
 from test_training import make_trainer
 from tiny import snapshot
 
-from synmt.data.corpora import Corpus
+from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.model import weights
 from synmt.model.weights import save_weights

@@ -3,7 +3,7 @@
 import pytest
 from shipped import PATHS, comment, differences, recipe, variants
 
-from synmt.data.known_corpora import KNOWN_CORPORA
+from synmt.corpora.known import KNOWN_CORPORA
 from synmt.training.schedule import learning_rate
 
 SYSTEMS = {  # table 2: De-En on newstest2016 and newstest2017, Ru-En, En-De on both, En-Ru, Ru-Ar

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.data.corpora import resolve_corpus
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 from synmt.cli import main
-from synmt.data.controlled import corpus as controlled
+from synmt.corpora.controlled import corpus as controlled
 from synmt.recipe.load import dump_yaml
 from synmt.syntax.parse import Parse
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import ArrowTable
-from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import SHARD_LINES, Progress, missing_shards, remove_unfinished
 from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, lists, write_table
-from synmt.data.corpora import Corpus
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.arrays import SIDES
+from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
-from synmt.data.corpora import Corpus
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs

@@ -17,8 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from synmt.corpora.resolve import Corpus
 from synmt.data.batch import reading_of
-from synmt.data.corpora import Corpus
 from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged

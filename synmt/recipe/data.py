@@ -37,7 +37,7 @@ class CorpusRecipe(StrictModel):
     """The text: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
 
     name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/data/known_corpora.py)."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
     folder: Path | None = None
     """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
     train: SplitFiles | None = None

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
+from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.data.corpora import Corpus
 from synmt.parsing.bulk import read_summary
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe

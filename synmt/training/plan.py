@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from synmt.data.corpora import test_names
+from synmt.corpora.resolve import test_names
 from synmt.data.corpus import PreparedCorpus
 from synmt.files import count_lines
 from synmt.model.build import build

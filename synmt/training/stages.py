@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
+from synmt.corpora.resolve import Corpus, resolve_corpus
 from synmt.data.annotate import annotate
-from synmt.data.corpora import Corpus, resolve_corpus
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths, prepare, prepared_folder

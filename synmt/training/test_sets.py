@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from synmt.data.corpora import resolve_corpus, test_names
+from synmt.corpora.resolve import resolve_corpus, test_names
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows

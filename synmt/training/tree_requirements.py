@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
-from synmt.data.corpora import Corpus
+from synmt.corpora.resolve import Corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, stored_sha256

@@ -117,8 +117,8 @@ def _read(name: str) -> ContrastSet:
 
 
 def _controlled() -> ContrastSet:
-    from synmt.data.controlled.contrast import contrastive_pairs
-    from synmt.data.controlled.corpus import generate
+    from synmt.corpora.controlled.contrast import contrastive_pairs
+    from synmt.corpora.controlled.corpus import generate
 
     examples = generate(train=0, valid=0)["test"]
     contrasts = []

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmt.data.fetch import fetch
-from synmt.data.known_corpora import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora.download import RemoteFile, download
+from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, sha256, write_folder_atomically
+from synmt.files import cache_folder, fingerprint, offline, sha256, write_atomically, write_folder_atomically
 from synmt.recipe.data import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
@@ -42,6 +42,20 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
     return _resolve_paths(recipe, source, target)
+
+
+def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None:
+    """Find a corpus as `resolve_corpus` does, but make nothing: None if a file has to be downloaded or made first."""
+    return None if missing_files(recipe, source, target) else resolve_corpus(recipe, source, target)
+
+
+def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
+    """Name the files that a known corpus lacks on this machine; for other corpora `resolve_corpus` reports them."""
+    if recipe.name is None:
+        return []
+    known, folders = _known(recipe.name, source, target), _known_folders(recipe.name, source)
+    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in (source, target)]
+    return [file for file in names if _in_any(folders, file) is None]
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
@@ -91,7 +105,7 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _resolve_known(name: str, source: str, target: str) -> Corpus:
+def _known(name: str, source: str, target: str) -> KnownCorpus:
     known = KNOWN_CORPORA.get(name)
     if known is None:
         raise UsageError(
@@ -104,11 +118,22 @@ def _resolve_known(name: str, source: str, target: str) -> Corpus:
             raise UsageError(
                 f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
             )
+    return known
+
+
+def _resolve_known(name: str, source: str, target: str) -> Corpus:
+    known, folders = _known(name, source, target), _known_folders(name, source)
+    if name == "controlled" and _in_any(folders, f"train.{source}") is None:
+        _generate_controlled(folders[-1])
+    _fetch_missing(name, known, folders, (source, target))
+    return _corpus(name, source, target, known.valid, known.test, folders)
+
+
+def _known_folders(name: str, source: str) -> list[Path]:
     folders = _folders(name)
     if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
         folders = [_controlled_folder()]
-    _fetch_missing(name, known, folders, (source, target))
-    return _corpus(name, source, target, known.valid, known.test, folders)
+    return folders
 
 
 def _folders(name: str) -> list[Path]:
@@ -143,16 +168,18 @@ def _plain_or_packed(folder: Path, name: str) -> Path | None:
 
 
 def _controlled_folder() -> Path:
-    """Return the folder of the generated corpus; a changed generator gets a new one."""
-    from synmt.data.controlled import corpus as controlled
-
-    package = Path(controlled.__file__).parent
+    """Name the folder of the generated corpus; a changed generator gets a new one."""
+    package = Path(__file__).parent / "controlled"
     made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-    folder = cache_folder() / "corpora" / f"controlled-{made_by}"
+    return cache_folder() / "corpora" / f"controlled-{made_by}"
+
+
+def _generate_controlled(folder: Path) -> None:
+    from synmt.corpora.controlled import corpus as controlled
+
     if not folder.is_dir():
         with write_folder_atomically(folder) as unfinished:
             controlled.write_corpus(unfinished, controlled.generate())
-    return folder
 
 
 def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
@@ -161,7 +188,9 @@ def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages
     if missing and (not known.address or offline()):
         raise _missing_files(name, known, folders, missing)
     for file in missing:
-        fetch(f"{known.address}/{file}.gz", folders[-1] / f"{file}.gz", known.sums[f"{file}.gz"])
+        local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
+        with write_atomically(folders[-1] / f"{file}.gz", binary=True) as out:
+            out.write(local.read_bytes())
 
 
 def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:

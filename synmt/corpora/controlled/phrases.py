@@ -7,8 +7,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal, TypeVar
 
-from synmt.data.controlled.lexicon import ADJECTIVES, NOUNS, PREPOSITION, PREPOSITIONS, VERBS, Noun, Preposition, Verb
-from synmt.data.controlled.meaning import (
+from synmt.corpora.controlled.lexicon import (
+    ADJECTIVES,
+    NOUNS,
+    PREPOSITION,
+    PREPOSITIONS,
+    VERBS,
+    Noun,
+    Preposition,
+    Verb,
+)
+from synmt.corpora.controlled.meaning import (
     Clause,
     Determiner,
     NounPhrase,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synmt.data.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
-from synmt.data.controlled.meaning import (
+from synmt.corpora.controlled.lexicon import ADVERBS, CONJUNCTIONS, Case, Noun, Verb
+from synmt.corpora.controlled.meaning import (
     Clause,
     NounPhrase,
     Predicate,

@@ -29,10 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from synmt.data.controlled import english, german
-from synmt.data.controlled.agreement import attractors, combinations
-from synmt.data.controlled.grammar import PHENOMENA, SentencePlan, draw
-from synmt.data.controlled.meaning import Sentence
+from synmt.corpora.controlled import english, german
+from synmt.corpora.controlled.agreement import attractors, combinations
+from synmt.corpora.controlled.grammar import PHENOMENA, SentencePlan, draw
+from synmt.corpora.controlled.meaning import Sentence
 from synmt.files import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse

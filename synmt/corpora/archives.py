@@ -1,0 +1,176 @@
+"""Reads files inside archives as streams; nothing is unpacked to disk under a name that the archive chose."""
+
+from __future__ import annotations
+
+import bz2
+import fnmatch
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from synmt.errors import SynmtError
+
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, OSError)
+"""What the standard library raises for damaged archives; bz2 raises a plain OSError."""
+
+_PACKED = ((b"\x1f\x8b", gzip.GzipFile), (b"BZh", bz2.BZ2File), (b"\xfd7zXZ\x00", lzma.LZMAFile))
+_PATTERN = frozenset("*?[")
+_ZIP = b"PK\x03\x04"
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A text inside a file.
+
+    files: the local file, or the parts of one that was split (`.00`, `.01`, …), in order.
+    names: the way in: the name inside the archive, then the name inside the archive of that name, and so on; the first
+        may be a pattern with `*` that matches one file. Without names, the file itself is the text.
+
+    Compression is found by the first bytes, at each level: gz, bz2, xz.
+    """
+
+    files: tuple[Path, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Where the text is, for messages."""
+        return ", ".join([str(self.files[0]), *self.names])
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile or lacks it."""
+        with ExitStack() as stack:
+            try:
+                stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
+                for name in self._exact():
+                    stream = _unpacked(stack, _inside(stack, stream, name, self))
+                yield cast(BinaryIO, stream)
+            except _DAMAGE as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
+                raise SynmtError(
+                    f"the file is damaged ({error or type(error).__name__})",
+                    where=self.label,
+                    do=f"Remove {self.files[0]}; it is downloaded again by the same command",
+                ) from error
+
+    def _exact(self) -> tuple[str, ...]:
+        """Return the names with the one that a pattern stands for."""
+        if not self.names or not _PATTERN & set(self.names[0]):
+            return self.names
+        found = fnmatch.filter(names_in(self.files), self.names[0])
+        if len(found) > 1:
+            raise SynmtError(
+                f"several files of the archive match {self.names[0]}: {', '.join(found)}", where=str(self.files[0])
+            )
+        return (*found, *self.names[1:]) if found else self.names
+
+
+def names_in(files: Sequence[Path]) -> list[str]:
+    """List the names of the files in an archive."""
+    with ExitStack() as stack:
+        stream = _unpacked(stack, stack.enter_context(_raw(tuple(files))))
+        return [name for name, _ in _members(stack, stream, Packed(tuple(files)))]
+
+
+def _raw(files: tuple[Path, ...]) -> Any:
+    return open(files[0], "rb") if len(files) == 1 else io.BufferedReader(cast(Any, _Joined(files)), 1 << 20)
+
+
+class _Joined(io.RawIOBase):
+    """The parts of a split file, read as one."""
+
+    def __init__(self, files: tuple[Path, ...]) -> None:
+        self._files, self._at = files, 0
+        self._stream = open(files[0], "rb")  # noqa: SIM115
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not (count := self._stream.readinto(buffer)):
+            if self._at + 1 == len(self._files):
+                return 0
+            self._stream.close()
+            self._at += 1
+            self._stream = open(self._files[self._at], "rb")  # noqa: SIM115
+        return count
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:
+    """Decompress a stream if its first bytes say that it is compressed."""
+    stream = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream, 1 << 16)
+    start = stream.peek(6)[:6]
+    for magic, opened in _PACKED:
+        if start.startswith(magic):
+            return stack.enter_context(io.BufferedReader(cast(Any, opened(cast(Any, stream), mode="rb")), 1 << 16))
+    return stream
+
+
+def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Packed) -> Any:
+    """Open a file of an archive."""
+    found: list[str] = []
+    for member, opened in _members(stack, stream, packed):
+        if member == name or fnmatch.fnmatchcase(member, name):
+            return opened()
+        found.append(member)
+    raise SynmtError(
+        f"the archive has no file {name}",
+        where=str(packed.files[0]),
+        allowed=f"It has {', '.join(found[:10])}{', …' * (len(found) > 10)}",
+        do=f"If it is not the right file, remove {packed.files[0]}",
+    )
+
+
+def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
+    """Yield the name of each file of an archive, and a function that opens it before the next one is asked for."""
+    if stream.peek(4)[:4] == _ZIP:
+        yield from _of_zip(stack, stream, packed)
+        return
+    archive = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))  # noqa: SIM115
+    for member in archive:
+        name = _safe(member.name, packed)
+        if member.islnk() or member.issym():
+            yield name, lambda name=name: _refuse(f"{name} is a link", packed)
+        elif member.isfile():
+            yield name, lambda member=member: archive.extractfile(member)
+
+
+def _of_zip(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
+    if not stream.seekable():
+        # the table of a zip file is at its end; only small archives are inside others
+        stream = cast(Any, io.BytesIO(stream.read()))
+    archive = stack.enter_context(zipfile.ZipFile(stream))
+    for member in archive.infolist():
+        name = _safe(member.filename, packed)
+        if member.external_attr >> 28 == 0o12:
+            yield name, lambda name=name: _refuse(f"{name} is a link", packed)
+        elif not member.is_dir():
+            yield name, lambda member=member: stack.enter_context(archive.open(member))
+
+
+def _safe(name: str, packed: Packed) -> str:
+    """Return the name of a file in an archive, without `./`; names that lead out of the archive are refused."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts:
+        _refuse(f"the name {name!r} leads out of it", packed)
+    return str(path)
+
+
+def _refuse(what: str, packed: Packed) -> Any:
+    raise SynmtError(
+        f"the archive is not trusted: {what}", where=str(packed.files[0]), do="Get the original file from its owners"
+    )

@@ -1,0 +1,220 @@
+"""Downloads public files into the cache: continues what broke off, checks size and hash, never twice at once."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import urllib.parse
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from synmt.corpora.transfer import Gone, Refused, head, read_into
+from synmt.errors import SynmtError
+from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, stored_sha256
+
+_logger = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A public file.
+
+    address: its URL.
+    sha256, md5: in hexadecimal digits; empty if unknown. `md5` is for lists that have no SHA-256.
+    size: in bytes; 0 if unknown.
+    """
+
+    address: str
+    sha256: str = ""
+    size: int = 0
+    md5: str = ""
+
+
+@dataclass(frozen=True)
+class BuildProgress:
+    """The progress of a long task.
+
+    what: the task, such as `download dev.tgz`.
+    total: None if nobody knows.
+    unit: what is counted, `bytes` or `lines`.
+    """
+
+    what: str
+    done: int
+    total: int | None
+    unit: str
+
+
+def download(file: RemoteFile) -> Path:
+    """Return the local copy of a file, downloaded if it is missing; `downloading` also reports progress."""
+    return result_of(downloading([file]))[0]
+
+
+def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[BuildProgress, None, list[Path]]:
+    """Download the files that are missing; returns their local paths.
+
+    what: the name of what they belong to, for the error that lists all that is missing if there is no network.
+    """
+    files = list(files)
+    if offline() and (missing := [file for file in files if not is_there(file)]):
+        raise _missing("SYNMT_OFFLINE is set", missing, what, do=", or unset SYNMT_OFFLINE")
+    paths = []
+    for file in files:
+        try:
+            paths.append((yield from _one(file)))
+        except Gone as error:
+            missing = [file for file in files if not is_there(file)]
+            raise _missing(
+                str(error), missing, what, do=", or try again: a download continues where it broke off"
+            ) from None
+    return paths
+
+
+def local_path(file: RemoteFile) -> Path:
+    """Name the place of a file in the cache: `downloads/<host>/<path>`."""
+    parts = urllib.parse.urlsplit(file.address)
+    segments = [part for part in urllib.parse.unquote(parts.path).split("/") if part not in ("", ".", "..")]
+    *folders, name = [re.sub(r"[^\w.+=-]", "_", part) for part in [parts.netloc or "local", *segments]]
+    if parts.query:
+        # several files at one path, as on servers that take a number
+        name = f"{name}-{fingerprint(parts.query)}"
+    return cache_folder().joinpath("downloads", *folders, name)
+
+
+def is_there(file: RemoteFile) -> bool:
+    """Tell whether a file has been downloaded, or was put into its place by hand."""
+    return local_path(file).is_file()
+
+
+def bytes_to_fetch(file: RemoteFile) -> int | None:
+    """Return how much of a file is still to be downloaded; None if only the server knows and does not say."""
+    path = local_path(file)
+    if path.is_file():
+        return 0
+    size = file.size or (None if offline() else head(_request_address(file.address)))
+    partial = _partial(path)
+    return size if size is None else max(size - (partial.stat().st_size if partial.exists() else 0), 0)
+
+
+def result_of(steps: Generator[Any, None, _Result]) -> _Result:
+    """Run a generator to its end and return its result, without its records."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def where_to_put(files: Iterable[RemoteFile]) -> str:
+    """List files with the places that they can be put into by hand, a line each."""
+    return "\n".join(f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files)
+
+
+def _one(file: RemoteFile) -> Generator[BuildProgress, None, Path]:
+    path = local_path(file)
+    if path.is_file():
+        _check(file, path, stored_sha256)
+        return path
+    with alone(path, f"downloads {file.address}"):
+        if not path.is_file():
+            yield from _fetch(file, path)
+    return path
+
+
+@contextmanager
+def alone(path: Path, doing: str) -> Iterator[None]:
+    """Let one process at a time make a file or folder; the others wait.
+
+    doing: what the other process does, for the remark while this one waits.
+    """
+    from filelock import FileLock, Timeout
+
+    with reporting_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_name(f".{path.name}.lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            _logger.info("waiting for another process that %s", doing)
+            lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _fetch(file: RemoteFile, path: Path) -> Generator[BuildProgress, None, None]:
+    address, partial = _request_address(file.address), _partial(path)
+    what = f"download {path.name}"
+    try:
+        for done, total in read_into(partial, address, size=file.size):
+            yield BuildProgress(what, done, total, "bytes")
+    except Refused as error:
+        raise SynmtError(str(error), where=address, do=f"Put the file at {path}") from None
+    try:
+        _check(file, partial, sha256)
+    except SynmtError:
+        # what is wrong does not become right by continuing
+        with suppress(OSError):
+            partial.unlink()
+        raise
+    with reporting_os_errors(path):
+        os.replace(partial, path)
+    with suppress(OSError):
+        partial.with_name(f"{partial.name}.json").unlink()
+    _logger.info("downloaded %s", path)
+
+
+def _check(file: RemoteFile, path: Path, hashed: Callable[[Path], str]) -> None:
+    """Compare a local file with what is known of it."""
+    size, target = path.stat().st_size, local_path(file)
+    expected, found = "", ""
+    if file.size and size != file.size:
+        expected, found = f"{file.size:,} bytes", f"{size:,} bytes"
+    elif file.sha256 and (digest := hashed(path)) != file.sha256:
+        expected, found = f"SHA-256 {file.sha256}", f"SHA-256 {digest}"
+    elif file.md5 and (digest := _md5(path)) != file.md5:
+        expected, found = f"MD5 {file.md5}", f"MD5 {digest}"
+    if expected:
+        raise SynmtError(
+            f"the file has changed: it has {found}",
+            where=str(path) if path == target else file.address,
+            allowed=f"Expected: {expected}",
+            do=f"Put the original file at {target}",
+        )
+
+
+def _md5(path: Path) -> str:
+    with open(path, "rb") as stream:
+        digest = hashlib.md5(usedforsecurity=False)
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}.partial")
+
+
+def _request_address(address: str) -> str:
+    """Apply `SYNMT_MIRROR`, a copy of the public servers by host name: it replaces `http://` of every address."""
+    mirror = os.environ.get("SYNMT_MIRROR")
+    if not mirror:
+        return address
+    if "://" not in mirror:
+        mirror = Path(mirror).expanduser().resolve().as_uri()
+    return f"{mirror.rstrip('/')}/{address.partition('://')[2]}"
+
+
+def _missing(reason: str, files: list[RemoteFile], what: str, *, do: str) -> SynmtError:
+    belonging, several = f" of {what}" if what else "", len(files) > 1
+    return SynmtError(
+        f"{len(files)} file{'s' * several}{belonging} cannot be downloaded ({reason}):\n{where_to_put(files)}\n"
+        f"Put {'them' if several else 'it'} there by hand{do}"
+    )

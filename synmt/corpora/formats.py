@@ -1,0 +1,169 @@
+"""Reads pairs of lines from the formats of public corpora; mtdata's parsers read those that it knows."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+from synmt.corpora.archives import Packed
+from synmt.corpora.index import load_mtdata
+from synmt.errors import SynmtError
+
+FORMATS = ("txt", "tags", "fields", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
+"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text. fields: separated
+by ` ||| `. tsv: separated by tabs. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories.
+The others are mtdata's names."""
+
+
+def read_pairs(texts: tuple[Packed, ...], form: str, *, entry: Any = None) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a corpus, in the order of its languages; raises SynmtError if the sides differ in length.
+
+    texts: one for each side, or one with both.
+    form: one of FORMATS, or what mtdata calls it (`tsv.gz`).
+    entry: mtdata's, which knows columns and languages.
+    """
+    if len(texts) == 2 and form.split(".")[0] in _OWN:
+        yield from _zipped(texts, [read_side(text, form) for text in texts])
+        return
+    for text in [texts] if len(texts) == 2 else [(text,) for text in texts]:
+        yield from _by_mtdata(text, form, entry)
+
+
+def read_side(text: Packed, form: str) -> Iterator[str]:
+    """Yield the lines of one side of a corpus: txt, tags, sgm or xml."""
+    own = _OWN.get(form.split(".")[0])
+    assert own is not None, form
+    with text.open() as stream:
+        yield from map(one_line, own(_decoded(stream)))
+
+
+def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||| ") -> Iterator[tuple[str, str]]:
+    """Yield two columns of a table without a header; they count from 0."""
+    with text.open() as stream:
+        for number, line in enumerate(_decoded(stream), start=1):
+            cells = line.split(separator)
+            if max(columns) >= len(cells):
+                raise SynmtError(
+                    f"line {number} has {len(cells)} columns, and column {max(columns) + 1} is needed", where=text.label
+                )
+            yield one_line(cells[columns[0]]), one_line(cells[columns[1]])
+
+
+def one_line(text: str) -> str:
+    """Replace line ends inside a sentence by blanks, and remove blanks at both ends."""
+    return re.sub(r"\s*[\r\n]+\s*", " ", text).strip()
+
+
+def _plain(lines: Iterable[str]) -> Iterator[str]:
+    return iter(lines)
+
+
+def _tags(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out the lines of tags; a line that begins with `<` and is text is not in these corpora."""
+    return (line for line in lines if not line.lstrip().startswith("<"))
+
+
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+
+
+def _segments(lines: Iterable[str]) -> Iterator[str]:
+    """Yield what is between `<seg>` and `</seg>`, which may be on different lines; entities become characters.
+
+    These files look like XML, but many contain a bare `&`.
+    """
+    from html import unescape
+
+    waiting = ""
+    for line in lines:
+        waiting = f"{waiting}\n{line}" if waiting else line
+        end = 0
+        for match in _SEGMENT.finditer(waiting):
+            yield unescape(match[1])
+            end = match.end()
+        waiting = waiting[end:]
+        begin = waiting.lower().find("<seg")
+        waiting = waiting[begin:] if begin >= 0 else ""
+
+
+_OWN: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
+    "txt": _plain,
+    "raw": _plain,
+    "tags": _tags,
+    "sgm": _segments,
+    "xml": _segments,
+}
+
+
+def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> Iterator[tuple[str, str]]:
+    for number, (first, second) in enumerate(zip_longest(*sides)):
+        if first is None or second is None:
+            short = texts[0] if first is None else texts[1]
+            raise SynmtError(
+                f"the sides differ in length: this one ends after {number:,} sentences",
+                where=short.label,
+                do=f"If the file is not the right one, remove {short.files[0]}",
+            )
+        yield first, second
+
+
+def _by_mtdata(texts: tuple[Packed, ...], form: str, entry: Any) -> Iterator[tuple[str, str]]:
+    """Yield pairs as mtdata's parser reads them.
+
+    It gets open streams: its own way to open files unpacks archives to disk, cuts lines at a carriage return, and does
+    not notice that a compressed file is cut off.
+    """
+    parser = load_mtdata("mtdata.parser").Parser([_Text(text) for text in texts], ext=form, ent=entry or _Unnamed())
+    number = 0
+    try:
+        for record in parser.read_segs(show_pbar=False):
+            yield one_line(record[0]), one_line(record[1])
+            number += 1
+    except (ParseError, IndexError, ImportError, ValueError) as error:
+        raise SynmtError(
+            f"{form} cannot be read after {number:,} sentences ({error})", where=", ".join(text.label for text in texts)
+        ) from error
+
+
+class _Unnamed:
+    """What mtdata's parser asks an entry for."""
+
+    meta, cols, did = None, None, ""
+
+
+class _Text:
+    """A text that mtdata's parser can open like a path; its `suffix` says that it is not compressed."""
+
+    suffix = ""
+
+    def __init__(self, text: Packed) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text.label
+
+    def open(self, mode: str = "r", **_: Any) -> Any:
+        context = self._text.open()
+        stream = context.__enter__()
+        opened = io.BytesIO(stream.read()) if "b" in mode else _reader(stream)
+        close = opened.close
+
+        def close_all() -> None:
+            close()
+            context.__exit__(None, None, None)
+
+        opened.close = close_all
+        return opened
+
+
+def _reader(stream: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="\n")
+
+
+def _decoded(stream: Any) -> Iterator[str]:
+    """Decode lines, which end at `\\n` only; bytes that are not UTF-8 become �, as in all tools for these corpora."""
+    for line in _reader(stream):
+        yield line.rstrip("\r\n")

@@ -1,0 +1,137 @@
+"""The corpora of the news translation tasks: News Commentary, WMT16, WMT17 and WMT18.
+
+Layouts and order are those of the scripts that the authors of PASCAL released (experiments/*/prepare_data.sh).
+"""
+
+from __future__ import annotations
+
+from synmt.corpora.download import RemoteFile
+from synmt.corpora.plan import KnownCorpus, Plan, texts_in
+from synmt.corpora.sources import Columns, Entry, TestSet, Text, Texts
+
+_PASCAL = "Bugliarello & Okazaki (2020)"
+_SA_NMT = "Tran & Bisk (2018)"
+_TASK = "http://data.statmt.org/wmt{}/translation-task/{}"
+_PREPROCESSED = "statmt's preprocessed text: its owners normalised punctuation, cut it into words and true-cased it"
+
+_COMMENTARY_11 = texts_in(
+    RemoteFile(_TASK.format(16, "training-parallel-nc-v11.tgz")),
+    "training-parallel-nc-v11/news-commentary-v11.de-en.{}",
+    "de en",
+)
+_COMMENTARY_12 = texts_in(
+    RemoteFile(_TASK.format(17, "training-parallel-nc-v12.tgz")), "training/news-commentary-v12.ru-en.{}", "ru en"
+)
+_CASED_17 = Texts(
+    {
+        language: Text((RemoteFile(_TASK.format(17, f"preprocessed/de-en/corpus.tc.{language}.gz")),))
+        for language in ("de", "en")
+    }
+)
+_CASED_18 = Columns(Text((RemoteFile(_TASK.format(18, "preprocessed/tr-en/corpus.gz")),)), {"tr": 0, "en": 1})
+
+
+def _newstest(year: int, direction: str) -> Plan:
+    """Plan the test set of a year, as sacreBLEU knows it: raw text."""
+    return Plan((f"newstest{year}",), (TestSet(f"wmt{year - 2000}", direction),))
+
+
+def _cased(task: int, pair: str, year: int) -> Plan:
+    """Plan the test set of a year from the preprocessed text of a task."""
+    archive = RemoteFile(_TASK.format(task, f"preprocessed/{pair}/dev.tgz"))
+    return Plan((f"newstest{year}",), (texts_in(archive, f"newstest{year}.tc.{{}}", pair.replace("-", " ")),))
+
+
+_AFTER_80_WORDS = "the paper counts what its filter of 80 words leaves"
+
+NEWS: dict[str, KnownCorpus] = {
+    "nc11": KnownCorpus(
+        ("en", "de"),
+        "News Commentary v11 of WMT16, newstest2015 and newstest2016",
+        (Plan(("train",), (_COMMENTARY_11,)), _newstest(2015, "en-de"), _newstest(2016, "en-de")),
+        valid="newstest2015",
+        test=("newstest2016",),
+        paper=_PASCAL,
+        counts={"train": 238_843, "newstest2015": 2_169, "newstest2016": 2_999},
+        remarks={"train": _AFTER_80_WORDS},
+    ),
+    "wmt16-ende": KnownCorpus(
+        ("en", "de"),
+        "the parallel training data of WMT16 (Europarl v7, Common Crawl, News Commentary v11), newstest2015 and "
+        "newstest2016",
+        (
+            Plan(
+                ("train",),
+                (
+                    Entry("Statmt-europarl_wmt13-7-deu-eng"),
+                    Entry("Statmt-commoncrawl_wmt13-1-deu-eng"),
+                    _COMMENTARY_11,
+                ),
+            ),
+            _newstest(2015, "en-de"),
+            _newstest(2016, "en-de"),
+        ),
+        valid="newstest2015",
+        test=("newstest2016",),
+        paper=_PASCAL,
+        counts={"train": 4_500_962, "newstest2015": 2_169, "newstest2016": 2_999},
+        remarks={"train": _AFTER_80_WORDS},
+    ),
+    "wmt17-ende": KnownCorpus(
+        ("en", "de"),
+        f"the training data of WMT17, newstest2016 and newstest2017, {_PREPROCESSED}",
+        (Plan(("train",), (_CASED_17,)), _cased(18, "de-en", 2016), _cased(18, "de-en", 2017)),
+        valid="newstest2016",
+        test=("newstest2017",),
+        paper=_PASCAL,
+        counts={"train": 5_852_458, "newstest2016": 2_999, "newstest2017": 3_004},
+    ),
+    "wmt17-ende-2015": KnownCorpus(
+        ("en", "de"),
+        f"wmt17-ende with newstest2015 as validation text and two test sets, {_PREPROCESSED}",
+        (
+            Plan(("train",), (_CASED_17,)),
+            _cased(17, "de-en", 2015),
+            _cased(18, "de-en", 2016),
+            _cased(18, "de-en", 2017),
+        ),
+        valid="newstest2015",
+        test=("newstest2016", "newstest2017"),
+        paper=_SA_NMT,
+        counts={"train": 5_900_000, "newstest2015": 2_169, "newstest2016": 2_999, "newstest2017": 3_004},
+        remarks={"train": "the paper rounds the number"},
+    ),
+    "wmt17-enru": KnownCorpus(
+        ("en", "ru"),
+        "Common Crawl, News Commentary v12 and Yandex' corpus, the parallel training data of WMT17 without Wikipedia's "
+        "titles and the UN corpus; newstest2016 and newstest2017",
+        (
+            Plan(
+                ("train",),
+                (
+                    Entry("Statmt-commoncrawl_wmt13-1-rus-eng"),
+                    _COMMENTARY_12,
+                    Entry("Statmt-yandex-wmt22-eng-rus"),
+                ),
+            ),
+            _newstest(2016, "en-ru"),
+            _newstest(2017, "en-ru"),
+        ),
+        valid="newstest2016",
+        test=("newstest2017",),
+        paper=_SA_NMT,
+        counts={"train": 2_100_000, "newstest2016": 2_998, "newstest2017": 3_001},
+        remarks={
+            "train": "the paper rounds the number and does not say which texts it took; these three have 2.1 million pairs"
+        },
+    ),
+    "wmt18-entr": KnownCorpus(
+        ("en", "tr"),
+        f"the training data of WMT18, newstest2016 and newstest2017, {_PREPROCESSED}",
+        (Plan(("train",), (_CASED_18,)), _cased(18, "tr-en", 2016), _cased(18, "tr-en", 2017)),
+        valid="newstest2016",
+        test=("newstest2017",),
+        paper=_PASCAL,
+        counts={"train": 207_373, "newstest2016": 3_000, "newstest2017": 3_007},
+    ),
+}

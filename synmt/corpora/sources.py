@@ -1,0 +1,169 @@
+"""Where known corpora come from: texts in public archives, mtdata's index, sacreBLEU's test sets, folders of owners."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from synmt.corpora.archives import Packed
+from synmt.corpora.download import RemoteFile, local_path
+from synmt.corpora.formats import read_fields, read_pairs
+from synmt.corpora.index import find_entry, language_code
+from synmt.files import cache_folder
+
+Pair = tuple[str, str]
+"""Two languages, or a sentence in each of them."""
+
+
+class Source(Protocol):
+    """Parallel text of two or more languages."""
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download."""
+        ...
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read the sentences of two languages from the downloaded files."""
+        ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text inside a downloaded file.
+
+    archive: the file, or the parts of a file that was split.
+    names: the name inside the archive; before it the name of the archive inside the archive, if there are two.
+    """
+
+    archive: tuple[RemoteFile, ...]
+    names: tuple[str, ...] = ()
+
+    def packed(self) -> Packed:
+        """Name the place of the text on this disk."""
+        return Packed(tuple(map(local_path, self.archive)), self.names)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A text per language.
+
+    form: `txt` for a sentence a line, `sgm` for what stands between `<seg>` and `</seg>`.
+    """
+
+    texts: Mapping[str, Text]
+    form: str = "txt"
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download."""
+        return [file for language in languages for file in self.texts[language].archive]
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read both texts side by side."""
+        first, second = (self.texts[language].packed() for language in languages)
+        return read_pairs((first, second), self.form)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table with a column per language, counted from 0, and tabs between them."""
+
+    table: Text
+    columns: Mapping[str, int]
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download."""
+        return list(self.table.archive)
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read two columns."""
+        return read_fields(self.table.packed(), _pick(self.columns, languages), separator="\t")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A data set of mtdata's index, by its id."""
+
+    id: str
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download."""
+        return list(find_entry(self.id).files)
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read the pairs; they are turned if the index has the languages in the other order."""
+        entry = find_entry(self.id)
+        texts = entry.texts([local_path(file) for file in entry.files])
+        turned = entry.languages[0] != language_code(languages[0])
+        for first, second in read_pairs(texts, entry.form, entry=entry.entry):
+            yield (second, first) if turned else (first, second)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A test set of sacreBLEU by its name, in one direction, such as `en-de`: the sentences serve both directions."""
+
+    # pytest looks for tests in classes with such names
+    __test__ = False
+    name: str
+    direction: str
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download."""
+        return self._texts().files(languages)
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read source and reference."""
+        return self._texts().pairs(languages)
+
+    def _texts(self) -> Texts:
+        from sacrebleu.dataset import DATASETS
+
+        known = DATASETS[self.name]
+        archive = RemoteFile(known.data[0], md5=known.md5[0])
+        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
+        return Texts({language: Text((archive,), (name,)) for language, name in sides}, "sgm")
+
+
+@dataclass(frozen=True)
+class Licensed:
+    """A table that owners give to those who accept a licence; ` ||| ` stands between its columns.
+
+    folder: the folder of the corpus; the environment variable `SYNMT_<FOLDER>` can name it.
+    path: the file in that folder, as the owners' archive unpacks it.
+    """
+
+    folder: str
+    path: str
+    columns: Mapping[str, int]
+
+    def files(self, languages: Pair) -> list[RemoteFile]:
+        """List the files to download: there are none."""
+        return []
+
+    def pairs(self, languages: Pair) -> Iterator[Pair]:
+        """Read two columns."""
+        found = self.found()
+        assert found is not None, self.path
+        return read_fields(Packed((found,)), _pick(self.columns, languages))
+
+    def found(self) -> Path | None:
+        """Find the file on this disk; the upper folders of its path may be missing or lie in another one."""
+        inner = Path(self.path)
+        below = [Path(*inner.parts[depth:]) for depth in range(len(inner.parts))]
+        places = [base / path for base in self.places() for path in (self.folder.upper() / inner, *below)]
+        return next((place for place in places if place.is_file()), None)
+
+    def places(self) -> list[Path]:
+        """List the folders where the corpus is looked for, in order."""
+        given = [os.environ.get(name) for name in (f"SYNMT_{self.folder.upper()}", "SYNMT_DATA")]
+        own, data = (Path(value).expanduser() if value else None for value in given)
+        places = [own, data and data / self.folder, cache_folder() / "corpora" / self.folder]
+        return [place for place in places if place is not None]
+
+
+def _pick(columns: Mapping[str, int], languages: Pair) -> tuple[int, int]:
+    first, second = languages
+    return columns[first], columns[second]

@@ -1,0 +1,194 @@
+"""Copies a remote file to disk, over a connection that may break."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from synmt import __version__
+from synmt.errors import SynmtError
+from synmt.files import reporting_os_errors, write_json
+
+PAUSES = (1.0, 4.0, 15.0)
+"""Seconds before each new attempt after a connection broke; an attempt that got further starts over."""
+
+_TIMEOUT = 60
+"""Seconds without any byte."""
+
+_BLOCK = 1 << 20
+_BUSY = (408, 425, 429, 500, 502, 503, 504)
+"""Status codes of servers that may answer later."""
+
+
+class Gone(Exception):
+    """The server cannot be reached, or does not have the file; the text says which."""
+
+
+class Refused(Exception):
+    """The server answers with something else than the file."""
+
+
+class _Broken(Exception):
+    """The connection broke; the next attempt continues."""
+
+
+def read_into(partial: Path, address: str, *, size: int = 0) -> Iterator[tuple[int, int | None]]:
+    """Download an address into a file that may have its beginning; yields bytes that are there and bytes in total.
+
+    size: what the whole file must have, if known.
+    Raises Gone or Refused; what has arrived stays for the next time, with the version of the file next to it.
+    """
+    furthest, attempts = _size(partial), 0
+    if furthest and furthest == _version(partial).get("size"):
+        yield furthest, furthest
+        return
+    while True:
+        try:
+            yield from _attempt(partial, address, size)
+            return
+        except _Broken as error:
+            attempts = 0 if _size(partial) > furthest else attempts + 1
+            furthest = max(furthest, _size(partial))
+            if attempts >= len(PAUSES):
+                raise Gone(f"{address}: {error}") from None
+            time.sleep(PAUSES[attempts])
+
+
+def head(address: str) -> int | None:
+    """Ask a server for the size of a file in bytes; None if it does not say."""
+    with suppress(OSError, http.client.HTTPException, ValueError), _open(address, {}, method="HEAD") as response:
+        length = response.headers.get("Content-Length")
+        return int(length) if length and not _is_web_page(address, response.headers) else None
+    return None
+
+
+def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int | None]]:
+    with _answer(partial, address) as response:
+        done, total = _start_of(response, partial)
+        if _is_web_page(address, response.headers):
+            raise Refused("the address answers with a web page, not with the file")
+        if size and total and total != size:
+            raise Refused(f"the file has changed: it has {total:,} bytes instead of {size:,}")
+        _check_room(partial, (total or size) - done)
+        _note_version(partial, response.headers, total)
+        yield done, total or size or None
+        with reporting_os_errors(partial), open(partial, "ab" if done else "wb") as stream:
+            for block in _blocks(response):
+                stream.write(block)
+                done += len(block)
+                yield done, total or size or None
+            stream.flush()
+            os.fsync(stream.fileno())
+    if total and done < total:
+        raise _Broken(f"the connection broke after {done:,} of {total:,} bytes")
+    if total and done > total:
+        partial.unlink()
+        raise Refused(f"the server sent {done:,} bytes instead of {total:,}")
+
+
+def _answer(partial: Path, address: str) -> Any:
+    """Ask for the file, or for the rest of it if the version of its beginning is known."""
+    headers, there = {}, _size(partial)
+    version = _version(partial).get("version")
+    if there and version:
+        headers = {"Range": f"bytes={there}-", "If-Range": version}
+    try:
+        return _open(address, headers)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and there:
+            # what is there is not a beginning of the file that the server has now
+            partial.unlink()
+            raise _Broken("the server does not have the rest of the file") from None
+        if error.code in _BUSY:
+            raise _Broken(f"the server answers {error.code} {error.reason}") from None
+        raise Gone(f"{address}: the server answers {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        # without a network nothing changes in a few seconds, unless it was there a moment ago
+        passing = there or isinstance(reason, TimeoutError | ConnectionResetError | http.client.HTTPException)
+        raise (_Broken(_text(reason)) if passing else Gone(f"{address}: {_text(reason)}")) from None
+    except ValueError as error:
+        raise Gone(f"{address}: {error}") from None
+
+
+def _open(address: str, headers: dict[str, str], method: str = "GET") -> Any:
+    name = {"User-Agent": f"synmt/{__version__}"}
+    return urllib.request.urlopen(
+        urllib.request.Request(address, headers=name | headers, method=method), timeout=_TIMEOUT
+    )
+
+
+def _start_of(response: Any, partial: Path) -> tuple[int, int | None]:
+    """Tell at which byte the answer starts, and how many the whole file has."""
+    length = response.headers.get("Content-Length")
+    rest = int(length) if length and length.isdigit() else None
+    if getattr(response, "status", None) != 206:
+        return 0, rest
+    # bytes 100-199/200
+    span, _, total = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    begin, there = span.partition("-")[0], _size(partial)
+    if begin != str(there):
+        partial.unlink()
+        raise _Broken("the server answers with another part of the file")
+    return there, int(total) if total.isdigit() else None if rest is None else there + rest
+
+
+def _blocks(response: Any) -> Iterator[bytes]:
+    while True:
+        try:
+            block = response.read(_BLOCK)
+        except (OSError, http.client.HTTPException) as error:
+            raise _Broken(_text(error)) from None
+        if not block:
+            return
+        yield block
+
+
+def _text(error: object) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _is_web_page(address: str, headers: Any) -> bool:
+    return headers.get_content_type() == "text/html" and not address.endswith((".html", ".htm"))
+
+
+def _check_room(partial: Path, needed: int) -> None:
+    free = shutil.disk_usage(partial.parent).free
+    if needed > free:
+        raise SynmtError(
+            f"the disk is too full: the download needs {needed / 1e9:,.1f} GB more, and {free / 1e9:,.1f} GB are free",
+            where=str(partial),
+            do="Make room, or set SYNMT_CACHE to a folder on another disk, and run the same command again",
+        )
+
+
+def _note_version(partial: Path, headers: Any, total: int | None) -> None:
+    """Store what the server calls this version of the file; without it a download cannot be continued."""
+    tag = headers.get("ETag", "")
+    version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
+    write_json(partial.with_name(f"{partial.name}.json"), {"version": version, "size": total})
+
+
+def _version(partial: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(partial.with_name(f"{partial.name}.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,268 @@
+"""Small archives with exactly the names, folders and formats of the public ones, made from two dozen sentences."""
+
+import gzip
+import io
+import tarfile
+import zipfile
+from functools import partial
+from html import escape
+
+from sentences import lines
+
+STATMT, DATA = "www.statmt.org", "data.statmt.org"
+WIT3 = "raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
+TASK1 = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+TANAKA = "raw.githubusercontent.com/odashi/small_parallel_enja/master"
+UN = "www.un.org/dgacm/sites/www.un.org.dgacm/files/files/UNCORPUS"
+MULTILINGUAL = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
+YANDEX = "github.com/mashashma/WMT2022-data/archive/refs/heads/main.zip"
+IWSLT15 = "drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
+
+# where each text starts in the table of sentences: no two are equal
+EUROPARL, CRAWL, COMMENTARY, YANDEX_START, TALKS = 0, 5, 9, 13, 17
+YEARS = {2013: 1, 2014: 2, 2015: 3, 2016: 7, 2017: 11}
+
+
+# archives
+
+
+def tgz(members: dict[str, bytes], mode: str = "w:gz") -> bytes:
+    """Pack files, and the folders that they lie in, as `tar czf` does."""
+    packed = io.BytesIO()
+    folders = dict.fromkeys(name.rpartition("/")[0] for name in members if "/" in name)
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        for folder in folders:
+            info = tarfile.TarInfo(folder)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(info)
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """Pack files as `zip` does."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def hostile(kind: str) -> bytes:
+    """Pack the members of News Commentary so that unpacking them by name would write or read outside the folder."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for language in ("de", "en"):
+            name = f"training-parallel-nc-v11/news-commentary-v11.de-en.{language}"
+            info = tarfile.TarInfo(f"training-parallel-nc-v11/../../../{name}" if kind == "dots" else name)
+            if kind == "link":
+                info.type, info.linkname = tarfile.SYMTYPE, "/etc/passwd"
+            elif kind == "hard link":
+                info.type, info.linkname = tarfile.LNKTYPE, "../../secret"
+            archive.addfile(info, io.BytesIO(b""))
+    return packed.getvalue()
+
+
+def parts(name: str, content: bytes, count: int) -> dict[str, bytes]:
+    """Split an archive into files that end in .00, .01, …"""
+    size = -(-len(content) // count)
+    return {f"{name}.{place:02}": content[place * size : (place + 1) * size] for place in range(count)}
+
+
+# formats
+
+
+def plain(texts: list[str]) -> bytes:
+    """Write one sentence a line."""
+    return "".join(f"{text}\n" for text in texts).encode()
+
+
+def moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
+    """Write a text per language; `{}` in the name stands for the language."""
+    return {pattern.format(language): plain(lines(language, count, start)) for language in languages.split()}
+
+
+def table(first: str, second: str, count: int, start: int) -> bytes:
+    """Write two columns with a tab between them."""
+    rows = zip(lines(first, count, start), lines(second, count, start), strict=True)
+    return plain(["\t".join(row) for row in rows])
+
+
+def sgml(kind: str, language: str, texts: list[str], name: str, pair: tuple[str, str]) -> bytes:
+    """Write a test set of WMT; its documents have eight sentences each."""
+    source, target = pair
+    attributes = f'setid="{name}" srclang="{source}"' + (f' trglang="{target}"' if kind == "refset" else "")
+    body = [f"<{kind} {attributes}>"]
+    for first in range(0, len(texts), 8):
+        system = ' sysid="ref"' if kind == "refset" else ""
+        body += [f'<doc{system} docid="paper.{first}" genre="news" origlang="{source}">', "<p>"]
+        body += [
+            f'<seg id="{place}">{escape(text, quote=False)}</seg>'
+            for place, text in enumerate(texts[first : first + 8], start=1)
+        ]
+        body += ["</p>", "</doc>"]
+    return plain([*body, f"</{kind}>"])
+
+
+def newstest(folder: str, year: int, pairs: str, count: int) -> dict[str, bytes]:
+    """Write the test sets of one year for pairs such as `ende`, source and reference."""
+    members = {}
+    for pair in pairs.split():
+        both = source, target = pair[:2], pair[2:]
+        for kind, side, language in (("srcset", "src", source), ("refset", "ref", target)):
+            text = sgml(kind, language, lines(language, count, YEARS[year]), f"newstest{year}", both)
+            members[f"{folder}newstest{year}-{pair}-{side}.{language}.sgm"] = text
+    return members
+
+
+def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
+    """Write the training text of IWSLT, two talks with their tags."""
+    body, half = [], len(texts) // 2
+    for number, part in enumerate((texts[:half], texts[half:]), start=1):
+        body += [f'<doc docid="{number}" genre="lectures">'] if doc else []
+        body += [
+            f"<url>http://www.ted.com/talks/lang/{language}/talk_{number}.html</url>",
+            "<keywords>talks, art, children</keywords>",
+            *([f"<speaker>Speaker {number}</speaker>"] if doc else []),
+            f"<talkid>{number}</talkid>",
+            f"<title>{texts[number]}</title>",
+            f"<description>TED Talk Subtitles and Transcript: {texts[number + 1]}</description>",
+            *(escape(text, quote=False) for text in part),
+            *([f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>', "</doc>"] if doc else []),
+        ]
+    return plain(body)
+
+
+def talk_xml(texts: list[str], language: str, name: str) -> bytes:
+    """Write a development or test set of IWSLT."""
+    segments = [
+        f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)
+    ]
+    head = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<srcset setid="{name}" srclang="{language}">']
+    doc = ['<doc docid="535" genre="lectures">', "<url>http://www.ted.com/talks/535</url>", "<talkid>535</talkid>"]
+    titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
+    return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
+
+
+def talks(folder: str, campaign: str, pair: str, sets: dict[str, int], count: int, doc: bool = True) -> dict[str, bytes]:
+    """Write an archive of IWSLT: train.tags and one XML file per set and language."""
+    members = {f"{folder}README": b"WIT3\n"}
+    for language in pair.split("-"):
+        members[f"{folder}train.tags.{pair}.{language}"] = talk_tags(lines(language, count, TALKS), language, doc)
+        for start, (name, size) in enumerate(sets.items(), start=2):
+            stem = f"{campaign}.{'TEDX' if name == 'dev2012' else 'TED'}.{name}.{pair}.{language}"
+            members[f"{folder}{stem}.xml"] = talk_xml(lines(language, size, start), language, stem)
+    return members
+
+
+# the public files
+
+
+def news() -> dict:
+    """Make the archives of statmt.org, and Yandex' corpus."""
+    commentary = {
+        **moses("training-parallel-nc-v11/news-commentary-v11.cs-en.{}", "en", 3, 0),
+        **moses("training-parallel-nc-v11/news-commentary-v11.de-en.{}", "de en", 30, COMMENTARY),
+    }
+    crawl = {
+        **moses("commoncrawl.de-en.{}", "de en", 26, CRAWL),
+        "commoncrawl.de-en.annotation": b"http://www.example.org\n",
+        **moses("commoncrawl.ru-en.{}", "ru en", 25, CRAWL),
+    }
+    yandex = {f"WMT2022-data-main/en-ru/en-ru.1m_{n}.tsv": table("en", "ru", 4, YANDEX_START + n) for n in range(1, 11)}
+    cased = {f"newstest{year}.tc.{{}}": start for year, start in YEARS.items()}
+    earlier = [moses(name, "de en", 20, start) for name, start in cased.items() if name < "newstest2017"]
+    later = [moses(name, "de en", 20, start) for name, start in cased.items()]
+    turkish = [moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)]
+    wmt17, wmt18 = (f"{DATA}/{year}/translation-task" for year in ("wmt17", "wmt18"))
+    return {
+        f"{DATA}/wmt16/translation-task/training-parallel-nc-v11.tgz": partial(tgz, commentary),
+        f"{STATMT}/wmt13/training-parallel-europarl-v7.tgz": partial(
+            tgz, moses("training/europarl-v7.de-en.{}", "de en", 28, EUROPARL)
+        ),
+        f"{STATMT}/wmt13/training-parallel-commoncrawl.tgz": partial(tgz, crawl),
+        "statmt.org/wmt15/test.tgz": partial(tgz, newstest("test/", 2015, "ende deen", 20)),
+        f"{DATA}/wmt16/translation-task/test.tgz": partial(tgz, newstest("test/", 2016, "ende deen enru ruen", 20)),
+        f"{wmt17}/test.tgz": partial(tgz, newstest("test/", 2017, "ende deen enru ruen", 20)),
+        f"{wmt17}/training-parallel-nc-v12.tgz": partial(
+            tgz, moses("training/news-commentary-v12.ru-en.{}", "ru en", 27, COMMENTARY)
+        ),
+        f"{wmt17}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in earlier for k, v in text.items()}),
+        f"{wmt18}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in later for k, v in text.items()}),
+        f"{wmt18}/preprocessed/tr-en/dev.tgz": partial(tgz, {k: v for text in turkish for k, v in text.items()}),
+        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(table("tr", "en", 30, COMMENTARY), mtime=0),
+        **{
+            f"{wmt17}/preprocessed/de-en/corpus.tc.{language}.gz": gzip.compress(plain(lines(language, 40)), mtime=0)
+            for language in ("de", "en")
+        },
+        YANDEX: partial(zipped, yandex),
+    }
+
+
+def all_talks() -> dict:
+    """Make the archives of IWSLT 2014, 2015 and 2017."""
+    fourteen = {"dev2010": 4, "dev2012": 5, "tst2010": 6, "tst2011": 4, "tst2012": 3}
+    chinese = talks("en-zh/", "IWSLT15", "en-zh", {"dev2010": 7, "tst2010": 9, "tst2011": 3}, 30)
+    nested = {"2015-01/texts/en/zh/en-zh.tgz": tgz(chinese), "2015-01/README": b"WIT3\n"}
+    seventeen = {"dev2010": 8, "tst2010": 10, "tst2011": 3}
+    multilingual = {
+        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "en-it", {"dev2010": 6, "tst2010": 7}, 26),
+        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "de-en", {"dev2010": 3}, 5),
+    }
+    return {
+        "dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz": partial(
+            tgz, talks("de-en/", "IWSLT14", "de-en", fourteen, 60, doc=False)
+        ),
+        IWSLT15: partial(tgz, nested),
+        f"{WIT3}/en/de/en-de.tgz": partial(tgz, talks("en-de/", "IWSLT17", "en-de", seventeen, 32)),
+        f"huggingface.co/datasets/IWSLT/iwslt2017/resolve/main/data/{MULTILINGUAL}": partial(zipped, multilingual),
+    }
+
+
+def small_files() -> dict:
+    """Make the files of Multi30k and of the Tanaka subset, which lie on GitHub one by one."""
+    captions = {"train": 30, "val": 6, "test_2016_flickr": 5}
+    multi30k = {
+        f"{TASK1}/{split}.{language}.gz": gzip.compress(plain(lines(language, count, place)), mtime=0)
+        for place, (split, count) in enumerate(captions.items())
+        for language in ("en", "de", "fr")
+    }
+    tanaka = {
+        f"{TANAKA}/{split}.{language}{part}": plain(lines(language, 6, start))
+        for language in ("en", "ja")
+        for split, part, start in [("dev", "", 4), ("test", "", 8), *(("train", f".00{n}", 6 * n) for n in range(5))]
+    }
+    return multi30k | tanaka
+
+
+def nations() -> dict:
+    """Make the archive of the United Nations in its four parts, and the one of its development and test sets."""
+    whole = tgz(moses("6way/UNv1.0.6way.{}", "ar en fr ru zh", 36, 2) | {"6way/UNv1.0.6way.ids": b"add/1.xml\n"})
+    sets = {
+        **moses("testsets/devset/UNv1.0.devset.{}", "ar en fr ru zh", 12, 5),
+        **moses("testsets/testset/UNv1.0.testset.{}", "ar en fr ru zh", 12, 9),
+    }
+    return parts(f"{UN}/UNv1.0.6way.tar.gz", whole, 4) | {f"{UN}/UNv1.0.testsets.tar.gz": partial(tgz, sets)}
+
+
+def aspec() -> dict[str, bytes]:
+    """Make the folder of ASPEC as its owners give it out, by path."""
+    files = {}
+    for number in (1, 2, 3):
+        rows = zip(lines("ja", 8, 8 * number), lines("en", 8, 8 * number), strict=True)
+        text = [f"0.{90 - n} ||| A-82A01{number:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)]
+        text[0] = text[0].replace(" ||| ", " ||| ", 1).replace("。 |||", "。［９．１２］ |||")
+        files[f"ASPEC-JE/train/train-{number}.txt"] = plain(text)
+    for split, start in (("dev", 3), ("devtest", 5), ("test", 7)):
+        rows = zip(lines("ja", 6, start), lines("en", 6, start), strict=True)
+        text = [f"A-82A02{start:02}{n:02} ||| {n} ||| {ja} ||| {en}" for n, (ja, en) in enumerate(rows)]
+        files[f"ASPEC-JE/{split}/{split}.txt"] = plain(text)
+    return files
+
+
+def public_archives() -> dict:
+    """Make every file that a known corpus is built from, by `host/path`."""
+    return news() | all_talks() | small_files() | nations()
