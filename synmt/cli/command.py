@@ -29,23 +29,28 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """List what a shell may complete: names of shipped recipes, and files in YAML."""
+    """List what a shell may complete: files in YAML, then the names of shipped recipes, also without their folder."""
+    from glob import escape, glob
+
     from synmt.recipe.catalogue import shipped_recipes
 
-    files = [str(path) for ending in ("yaml", "yml") for path in Path().glob(f"{incomplete}*.{ending}")]
-    return [*sorted(files), *(name for name in shipped_recipes() if name.startswith(incomplete))]
+    files = sorted(path for ending in ("yaml", "yml") for path in glob(f"{escape(incomplete)}*.{ending}"))
+    names = (name if name.startswith(incomplete) else name.rpartition("/")[2] for name in shipped_recipes())
+    return [*files, *(name for name in names if name.startswith(incomplete))]
 
 
-RecipeFile = Annotated[
-    Path,
-    typer.Argument(
-        help="A file, or the name of a shipped recipe (`synmt train --list`).", autocompletion=complete_recipe
-    ),
+_WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal."
+RecipeFile = Annotated[Path, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe)]
+RecipeOrWord = Annotated[
+    Path | None, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False)
 ]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
 DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
+]
 
 CHECKPOINTS = ("final", "best", "last", "average")
 """The weights of a run that a user can choose."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from synmt.corpora.resolve import Corpus, find_corpus, missing_addresses, resolve_corpus
+from synmt.corpora.resolve import Corpus, find_corpus
 from synmt.errors import SynmtError
 from synmt.recipe.schema import Recipe
 from synmt.training.planned import PlannedStep, TextSize

@@ -16,7 +16,8 @@ from synmt.recipe.schema import Recipe
 COLUMNS = ["recipe", "system", "corpus", "pairs", "reported", "text"]
 
 _REPORTED = re.compile(
-    r"reported (?P<score>\d+\.\d+)(?P<valid> validation)? BLEU(?P<less> below| lower)?(?: on \S+ and (?P<second>\d+\.\d+))?"
+    r"reported (?P<score>\d+\.\d+)(?P<valid> validation)? BLEU(?P<less> below| lower)?"
+    r"(?: on \S+ and (?P<second>\d+\.\d+))?"
 )
 
 
