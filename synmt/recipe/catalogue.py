@@ -12,7 +12,7 @@ _ENDINGS = (".yaml", ".yml")
 
 
 def shipped_recipes() -> dict[str, Path]:
-    """List the shipped recipes in the order of their names; those in a folder are named `ablations/…`."""
+    """List the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come last."""
     return dict(_shipped())
 
 
@@ -57,7 +57,8 @@ def shipped_folder() -> Path:
 @cache
 def _shipped() -> dict[str, Path]:
     folder = shipped_folder()
-    return {_stem(path.relative_to(folder).as_posix()): path for path in sorted(folder.rglob("*.yaml"))}
+    names = {_stem(path.relative_to(folder).as_posix()): path for path in folder.rglob("*.yaml")}
+    return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
 
 
 def _folders() -> set[str]:

@@ -13,7 +13,7 @@ from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 
-COLUMNS = ["recipe", "system", "corpus", "pairs", "reported", "text"]
+COLUMNS = ["recipe", "system", "corpus", "pairs", "reported BLEU", "text"]
 
 _REPORTED = re.compile(
     r"reported (?P<score>\d+\.\d+)(?P<valid> validation)? BLEU(?P<less> below| lower)?"
@@ -48,7 +48,7 @@ class RecipeEntry:
     def row(self) -> list[str]:
         """Give the cells of the table."""
         pairs = f"{self.pairs:,}" if self.pairs else "–"
-        text = "no" if self.missing else "yes"
+        text = "to do" if self.missing else "there"
         return [self.name, self.system, self.corpus, pairs, self.reported or "–", text]
 
 
