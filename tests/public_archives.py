@@ -14,6 +14,8 @@ WIT3 = "raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/text
 TASK1 = "raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 TANAKA = "raw.githubusercontent.com/odashi/small_parallel_enja/master"
 UN = "www.un.org/dgacm/sites/www.un.org.dgacm/files/files/UNCORPUS"
+# the address in mtdata's index; the file is UNv1.0.testsets.tar.gz
+UN_SETS = "drive.google.com/uc?export=download&id=13GI1F1hvwpMUGBSa0QC6ov4eE57GC_Zx"
 MULTILINGUAL = "2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/DeEnItNlRo-DeEnItNlRo.zip"
 YANDEX = "github.com/mashashma/WMT2022-data/archive/refs/heads/main.zip"
 IWSLT15 = "drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
@@ -26,11 +28,11 @@ YEARS = {2013: 1, 2014: 2, 2015: 3, 2016: 7, 2017: 11}
 # archives
 
 
-def tgz(members: dict[str, bytes], mode: str = "w:gz") -> bytes:
-    """Pack files, and the folders that they lie in, as `tar czf` does."""
+def tgz(members: dict[str, bytes]) -> bytes:
+    """Pack files, and the folders that they lie in, as `tar czf` does; always into the same bytes."""
     packed = io.BytesIO()
     folders = dict.fromkeys(name.rpartition("/")[0] for name in members if "/" in name)
-    with tarfile.open(fileobj=packed, mode=mode) as archive:
+    with tarfile.open(fileobj=packed, mode="w") as archive:
         for folder in folders:
             info = tarfile.TarInfo(folder)
             info.type, info.mode = tarfile.DIRTYPE, 0o755
@@ -39,7 +41,7 @@ def tgz(members: dict[str, bytes], mode: str = "w:gz") -> bytes:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
-    return packed.getvalue()
+    return gzip.compress(packed.getvalue(), mtime=0)
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -245,7 +247,7 @@ def nations() -> dict:
         **moses("testsets/devset/UNv1.0.devset.{}", "ar en fr ru zh", 12, 5),
         **moses("testsets/testset/UNv1.0.testset.{}", "ar en fr ru zh", 12, 9),
     }
-    return parts(f"{UN}/UNv1.0.6way.tar.gz", whole, 4) | {f"{UN}/UNv1.0.testsets.tar.gz": partial(tgz, sets)}
+    return parts(f"{UN}/UNv1.0.6way.tar.gz", whole, 4) | {UN_SETS: partial(tgz, sets)}
 
 
 def aspec() -> dict[str, bytes]:

@@ -21,7 +21,7 @@ from synmt.errors import SynmtError
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, OSError)
 """What the standard library raises for damaged archives; bz2 raises a plain OSError."""
 
-_PACKED = ((b"\x1f\x8b", gzip.GzipFile), (b"BZh", bz2.BZ2File), (b"\xfd7zXZ\x00", lzma.LZMAFile))
+_PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _PATTERN = frozenset("*?[")
 _ZIP = b"PK\x03\x04"
 
@@ -110,13 +110,28 @@ class _Joined(io.RawIOBase):
         super().close()
 
 
+class _Forward(io.RawIOBase):
+    """A file of an archive that is read from a stream; tarfile calls it seekable, and then cannot seek."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._stream.read(len(buffer))
+        buffer[: len(block)] = block
+        return len(block)
+
+
 def _unpacked(stack: ExitStack, stream: Any) -> io.BufferedReader:
     """Decompress a stream if its first bytes say that it is compressed."""
     stream = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream, 1 << 16)
     start = stream.peek(6)[:6]
     for magic, opened in _PACKED:
         if start.startswith(magic):
-            return stack.enter_context(io.BufferedReader(cast(Any, opened(cast(Any, stream), mode="rb")), 1 << 16))
+            return stack.enter_context(io.BufferedReader(cast(Any, opened(stream, "rb")), 1 << 16))
     return stream
 
 
@@ -146,7 +161,7 @@ def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Ite
         if member.islnk() or member.issym():
             yield name, lambda name=name: _refuse(f"{name} is a link", packed)
         elif member.isfile():
-            yield name, lambda member=member: archive.extractfile(member)
+            yield name, lambda member=member: _Forward(archive.extractfile(member))
 
 
 def _of_zip(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:

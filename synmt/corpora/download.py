@@ -8,12 +8,12 @@ import os
 import re
 import urllib.parse
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmt.corpora.transfer import Gone, Refused, head, read_into
+from synmt.corpora.transfer import Gone, Refused, forget, head, read_into
 from synmt.errors import SynmtError
 from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, stored_sha256
 
@@ -161,13 +161,11 @@ def _fetch(file: RemoteFile, path: Path) -> Generator[BuildProgress, None, None]
         _check(file, partial, sha256)
     except SynmtError:
         # what is wrong does not become right by continuing
-        with suppress(OSError):
-            partial.unlink()
+        forget(partial)
         raise
     with reporting_os_errors(path):
         os.replace(partial, path)
-    with suppress(OSError):
-        partial.with_name(f"{partial.name}.json").unlink()
+    forget(partial)
     _logger.info("downloaded %s", path)
 
 

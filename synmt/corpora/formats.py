@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from itertools import zip_longest
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -13,10 +14,10 @@ from synmt.corpora.archives import Packed
 from synmt.corpora.index import load_mtdata
 from synmt.errors import SynmtError
 
-FORMATS = ("txt", "tags", "fields", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
-"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text. fields: separated
-by ` ||| `. tsv: separated by tabs. sgm, xml: `<seg>`, as in the test sets of WMT and IWSLT. tmx: translation memories.
-The others are mtdata's names."""
+FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
+"""txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text; titles: the same
+with the titles and descriptions of the talks. tsv: columns with tabs between them. sgm, xml: `<seg>`, as in the test
+sets of WMT and IWSLT. tmx: translation memories. The others are mtdata's names."""
 
 
 def read_pairs(texts: tuple[Packed, ...], form: str, *, entry: Any = None) -> Iterator[tuple[str, str]]:
@@ -34,7 +35,7 @@ def read_pairs(texts: tuple[Packed, ...], form: str, *, entry: Any = None) -> It
 
 
 def read_side(text: Packed, form: str) -> Iterator[str]:
-    """Yield the lines of one side of a corpus: txt, tags, sgm or xml."""
+    """Yield the lines of one side of a corpus: txt, tags, titles, sgm or xml."""
     own = _OWN.get(form.split(".")[0])
     assert own is not None, form
     with text.open() as stream:
@@ -67,6 +68,14 @@ def _tags(lines: Iterable[str]) -> Iterator[str]:
     return (line for line in lines if not line.lstrip().startswith("<"))
 
 
+_TITLE = re.compile(r"</?(?:title|description)>")
+
+
+def _titles(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out the lines of other tags than titles and descriptions, which are sentences too."""
+    return _tags(_TITLE.sub("", line) for line in lines)
+
+
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
@@ -93,6 +102,7 @@ _OWN: dict[str, Callable[[Iterable[str]], Iterator[str]]] = {
     "txt": _plain,
     "raw": _plain,
     "tags": _tags,
+    "titles": _titles,
     "sgm": _segments,
     "xml": _segments,
 }
@@ -146,16 +156,12 @@ class _Text:
         return self._text.label
 
     def open(self, mode: str = "r", **_: Any) -> Any:
-        context = self._text.open()
-        stream = context.__enter__()
+        stack = ExitStack()
+        stream = stack.enter_context(self._text.open())
         opened = io.BytesIO(stream.read()) if "b" in mode else _reader(stream)
-        close = opened.close
-
-        def close_all() -> None:
-            close()
-            context.__exit__(None, None, None)
-
-        opened.close = close_all
+        stack.callback(opened.close)
+        # mtdata calls `close`, and knows nothing of the archive around the text
+        opened.close = stack.close
         return opened
 
 
@@ -165,5 +171,10 @@ def _reader(stream: Any) -> io.TextIOWrapper:
 
 def _decoded(stream: Any) -> Iterator[str]:
     """Decode lines, which end at `\\n` only; bytes that are not UTF-8 become �, as in all tools for these corpora."""
-    for line in _reader(stream):
-        yield line.rstrip("\r\n")
+    reader = _reader(stream)
+    try:
+        for line in reader:
+            yield line.rstrip("\r\n")
+    finally:
+        # whoever opened the stream closes it
+        reader.detach()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import logging
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ from synmt.errors import SynmtError, UsageError, did_you_mean
 MODULES = {
     "OPUS": ("opus.opus_index", "opus.opus100"),
     "Flores": ("flores",),
+    "Statmt": ("statmt",),
+    "UN": ("unitednations",),
     "": (
         "statmt",
         "paracrawl",
@@ -127,8 +131,6 @@ def load_mtdata(module: str) -> Any:
 
 
 def _index_is_loaded() -> bool:
-    import sys
-
     return "mtdata.index" in sys.modules
 
 
@@ -177,8 +179,11 @@ def _modules(group: str) -> tuple[str, ...]:
 def _entries(modules: tuple[str, ...]) -> dict[Any, Any]:
     """Load a part of the index."""
     index = load_mtdata("mtdata.index").Index()
-    for module in modules:
-        load_mtdata(f"mtdata.index.{module}").load_all(index)
+    with warnings.catch_warnings():
+        # some of these modules do not close their files
+        warnings.simplefilter("ignore", ResourceWarning)
+        for module in modules:
+            load_mtdata(f"mtdata.index.{module}").load_all(index)
     return index.entries
 
 

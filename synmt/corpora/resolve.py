@@ -7,10 +7,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from synmt.corpora.download import RemoteFile, download
-from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
+from synmt.corpora.assemble import building_known, in_any
+from synmt.corpora.download import result_of
+from synmt.corpora.known import KNOWN_CORPORA
+from synmt.corpora.plan import KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, sha256, write_atomically, write_folder_atomically
+from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
 from synmt.recipe.data import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
@@ -44,20 +46,6 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     return _resolve_paths(recipe, source, target)
 
 
-def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None:
-    """Find a corpus as `resolve_corpus` does, but make nothing: None if a file has to be downloaded or made first."""
-    return None if missing_files(recipe, source, target) else resolve_corpus(recipe, source, target)
-
-
-def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
-    """Name the files that a known corpus lacks on this machine; for other corpora `resolve_corpus` reports them."""
-    if recipe.name is None:
-        return []
-    known, folders = _known(recipe.name, source, target), _known_folders(recipe.name, source)
-    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in (source, target)]
-    return [file for file in names if _in_any(folders, file) is None]
-
-
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
     """Name the test sets of a corpus without downloading its files; a missing folder has none."""
     if recipe.name is not None:
@@ -86,13 +74,13 @@ def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
-    valid = next((name for name in _VALID_NAMES if _plain_or_packed(folder, f"{name}.{source}")), "valid")
+    valid = next((name for name in _VALID_NAMES if in_any([folder], f"{name}.{source}")), "valid")
     tests = _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
         for split in ("train", valid, *tests)
         for name in (f"{split}.{source}", f"{split}.{target}")
-        if not _plain_or_packed(folder, name)
+        if not in_any([folder], name)
     ]
     if missing:
         raise all_in_one(missing)
@@ -105,7 +93,8 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _known(name: str, source: str, target: str) -> KnownCorpus:
+def known_corpus(name: str, source: str, target: str) -> tuple[KnownCorpus, list[Path]]:
+    """Find a known corpus of two languages, and the folders that may contain its files, in order."""
     known = KNOWN_CORPORA.get(name)
     if known is None:
         raise UsageError(
@@ -118,22 +107,19 @@ def _known(name: str, source: str, target: str) -> KnownCorpus:
             raise UsageError(
                 f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
             )
-    return known
+    folders = _folders(name)
+    if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
+        folders = [_controlled_folder()]
+    return known, folders
 
 
 def _resolve_known(name: str, source: str, target: str) -> Corpus:
-    known, folders = _known(name, source, target), _known_folders(name, source)
-    if name == "controlled" and _in_any(folders, f"train.{source}") is None:
+    known, folders = known_corpus(name, source, target)
+    if name != "controlled":
+        result_of(building_known(name, (source, target), folders))
+    elif not in_any(folders, f"train.{source}"):
         _generate_controlled(folders[-1])
-    _fetch_missing(name, known, folders, (source, target))
     return _corpus(name, source, target, known.valid, known.test, folders)
-
-
-def _known_folders(name: str, source: str) -> list[Path]:
-    folders = _folders(name)
-    if name == "controlled" and not _plain_or_packed(folders[0], f"train.{source}"):
-        folders = [_controlled_folder()]
-    return folders
 
 
 def _folders(name: str) -> list[Path]:
@@ -144,27 +130,19 @@ def _folders(name: str) -> list[Path]:
 
 def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
     def files(split: str) -> SplitFiles:
-        paths = [_in_any(folders, f"{split}.{language}") for language in (source, target)]
+        paths = [in_any(folders, f"{split}.{language}") for language in (source, target)]
         assert paths[0] is not None
         assert paths[1] is not None
         return SplitFiles(
             source=paths[0],
             target=paths[1],
-            source_parses=_in_any(folders, f"{split}.{source}.conllu"),
-            target_parses=_in_any(folders, f"{split}.{target}.conllu"),
-            source_bracketings=_in_any(folders, f"{split}.{source}.brackets"),
-            labels=_in_any(folders, f"{split}.labels.tsv"),
+            source_parses=in_any(folders, f"{split}.{source}.conllu"),
+            target_parses=in_any(folders, f"{split}.{target}.conllu"),
+            source_bracketings=in_any(folders, f"{split}.{source}.brackets"),
+            labels=in_any(folders, f"{split}.labels.tsv"),
         )
 
     return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
-
-
-def _in_any(folders: list[Path], name: str) -> Path | None:
-    return next((path for folder in folders if (path := _plain_or_packed(folder, name))), None)
-
-
-def _plain_or_packed(folder: Path, name: str) -> Path | None:
-    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
 
 
 def _controlled_folder() -> Path:
@@ -177,28 +155,5 @@ def _controlled_folder() -> Path:
 def _generate_controlled(folder: Path) -> None:
     from synmt.corpora.controlled import corpus as controlled
 
-    if not folder.is_dir():
-        with write_folder_atomically(folder) as unfinished:
-            controlled.write_corpus(unfinished, controlled.generate())
-
-
-def _fetch_missing(name: str, known: KnownCorpus, folders: list[Path], languages: tuple[str, str]) -> None:
-    names = [f"{split}.{language}" for split in ("train", known.valid, *known.test) for language in languages]
-    missing = [file for file in names if _in_any(folders, file) is None]
-    if missing and (not known.address or offline()):
-        raise _missing_files(name, known, folders, missing)
-    for file in missing:
-        local = download(RemoteFile(f"{known.address}/{file}.gz", known.sums[f"{file}.gz"]))
-        with write_atomically(folders[-1] / f"{file}.gz", binary=True) as out:
-            out.write(local.read_bytes())
-
-
-def _missing_files(name: str, known: KnownCorpus, folders: list[Path], missing: list[str]) -> SynmtError:
-    origin = f"They can be downloaded from {known.address}/ as `.gz`" if known.address else f"They are {known.origin}"
-    other = "" if os.environ.get("SYNMT_DATA") else f", or into {name}/ in a folder that SYNMT_DATA names"
-    return SynmtError(
-        f"files of the corpus {name} are missing: {', '.join(missing)}",
-        allowed=origin,
-        do=f"Put them, plain or as `.gz`, into {' or '.join(map(str, folders))}{other}"
-        + (", or unset SYNMT_OFFLINE to download them" if known.address else ""),
-    )
+    with write_folder_atomically(folder) as unfinished:
+        controlled.write_corpus(unfinished, controlled.generate())

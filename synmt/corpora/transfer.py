@@ -21,7 +21,7 @@ from synmt.files import reporting_os_errors, write_json
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each new attempt after a connection broke; an attempt that got further starts over."""
 
-_TIMEOUT = 60
+TIMEOUT = 60
 """Seconds without any byte."""
 
 _BLOCK = 1 << 20
@@ -56,11 +56,17 @@ def read_into(partial: Path, address: str, *, size: int = 0) -> Iterator[tuple[i
             yield from _attempt(partial, address, size)
             return
         except _Broken as error:
-            attempts = 0 if _size(partial) > furthest else attempts + 1
+            attempts = 1 if _size(partial) > furthest else attempts + 1
             furthest = max(furthest, _size(partial))
-            if attempts >= len(PAUSES):
+            if attempts > len(PAUSES):
                 raise Gone(f"{address}: {error}") from None
-            time.sleep(PAUSES[attempts])
+            time.sleep(PAUSES[attempts - 1])
+
+
+def forget(partial: Path) -> None:
+    """Remove the beginning of a file, and the note on its version."""
+    for path in (partial, _note(partial)):
+        path.unlink(missing_ok=True)
 
 
 def head(address: str) -> int | None:
@@ -91,7 +97,7 @@ def _attempt(partial: Path, address: str, size: int) -> Iterator[tuple[int, int 
     if total and done < total:
         raise _Broken(f"the connection broke after {done:,} of {total:,} bytes")
     if total and done > total:
-        partial.unlink()
+        forget(partial)
         raise Refused(f"the server sent {done:,} bytes instead of {total:,}")
 
 
@@ -107,7 +113,7 @@ def _answer(partial: Path, address: str) -> Any:
         error.close()
         if error.code == 416 and there:
             # what is there is not a beginning of the file that the server has now
-            partial.unlink()
+            forget(partial)
             raise _Broken("the server does not have the rest of the file") from None
         if error.code in _BUSY:
             raise _Broken(f"the server answers {error.code} {error.reason}") from None
@@ -124,7 +130,7 @@ def _answer(partial: Path, address: str) -> Any:
 def _open(address: str, headers: dict[str, str], method: str = "GET") -> Any:
     name = {"User-Agent": f"synmt/{__version__}"}
     return urllib.request.urlopen(
-        urllib.request.Request(address, headers=name | headers, method=method), timeout=_TIMEOUT
+        urllib.request.Request(address, headers=name | headers, method=method), timeout=TIMEOUT
     )
 
 
@@ -138,7 +144,7 @@ def _start_of(response: Any, partial: Path) -> tuple[int, int | None]:
     span, _, total = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
     begin, there = span.partition("-")[0], _size(partial)
     if begin != str(there):
-        partial.unlink()
+        forget(partial)
         raise _Broken("the server answers with another part of the file")
     return there, int(total) if total.isdigit() else None if rest is None else there + rest
 
@@ -176,12 +182,16 @@ def _note_version(partial: Path, headers: Any, total: int | None) -> None:
     """Store what the server calls this version of the file; without it a download cannot be continued."""
     tag = headers.get("ETag", "")
     version = headers.get("Last-Modified", "") if not tag or tag.startswith("W/") else tag
-    write_json(partial.with_name(f"{partial.name}.json"), {"version": version, "size": total})
+    write_json(_note(partial), {"version": version, "size": total})
+
+
+def _note(partial: Path) -> Path:
+    return partial.with_name(f"{partial.name}.json")
 
 
 def _version(partial: Path) -> dict[str, Any]:
     try:
-        found = json.loads(partial.with_name(f"{partial.name}.json").read_text())
+        found = json.loads(_note(partial).read_text())
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -81,7 +81,7 @@ def count_weights(model: ModelRecipe, syntax: SyntaxRecipe, source_pieces: int, 
 
 def _tests(run: Run, recipe: Recipe, text: PlannedText, missing: list[str]) -> Iterator[PlannedStep]:
     for name in test_names(recipe.corpus, recipe.source, recipe.target):
-        lines = count_lines(text.corpus.test[name].source) if text.corpus else text.lines.get(name)
+        lines = count_lines(text.corpus.test[name].source) if text.corpus else text.counts.get(name)
         metrics = ", ".join(recipe.evaluation.metrics)
         amount = f"{lines:,} lines, {metrics}" if lines is not None else metrics
         yield PlannedStep(f"translate and score {name}", "to do" if name in missing else "there", amount)

@@ -90,7 +90,9 @@ def _plan_parse(
 ) -> PlannedStep:
     language = recipe.source if side == "source" else recipe.target
     if text.corpus is None:
-        return parsing_step(f"parse {split}.{language}", text.size(split), parser, parser_recipe(recipe, side))
+        name = text.valid if split == "valid" else split
+        size = TextSize(text.counts.get(name))
+        return parsing_step(f"parse {name}.{language}", size, parser, parser_recipe(recipe, side))
     path = getattr(text.corpus.splits()[split], side)
     target = trees_path(data, text.corpus, path, parser) if parser else None
     if target and read_summary(target):

@@ -1,0 +1,208 @@
+"""Texts inside archives: found, decompressed, refused; and the formats they are in."""
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from random import Random
+
+import pytest
+from public_archives import parts, sgml, talk_tags, talk_xml, tgz, zipped
+
+from synmt.corpora.archives import Packed, names_in
+from synmt.corpora.formats import one_line, read_fields, read_pairs, read_side
+from synmt.corpora.index import find_entry
+from synmt.errors import SynmtError
+
+TEXT = "Guten Tag.\nDer Affe isst eine Banane.\n"
+
+
+@pytest.fixture
+def place(tmp_path):
+    def put(name, content):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return tmp_path / name
+
+    return put
+
+
+def read(*names, files):
+    with Packed(tuple(files), names).open() as stream:
+        return stream.read().decode()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, bytes])
+def test_compression_is_found_by_the_first_bytes(place, pack):
+    assert read(files=[place("whatever", pack(TEXT.encode()))]) == TEXT
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_a_member_of_a_tar_is_read_by_its_name(place, mode):
+    archive = place("a.tgz", tgz({"b/c.en": b"no\n", "b/c.de": TEXT.encode()}, mode))
+    assert read("b/c.de", files=[archive]) == TEXT
+    assert names_in([archive]) == ["b/c.en", "b/c.de"]
+
+
+def test_a_member_of_a_zip_is_read_by_a_pattern_of_its_name(place):
+    archive = place("a.zip", zipped({"README": b"no\n", "Books.de-en.de": TEXT.encode(), "Books.de-en.en": b"no\n"}))
+    assert read("*.de", files=[archive]) == TEXT
+    with pytest.raises(SynmtError, match=r"several files of the archive match \*: README, Books.de-en.de"):
+        read("*", files=[archive])
+
+
+def test_archives_inside_archives_and_compressed_members_are_read(place):
+    inner = tgz({"de-en/train.de": TEXT.encode()})
+    small = zipped({"x.gz": gzip.compress(TEXT.encode())})
+    archive = place("a.tgz", tgz({"texts/de-en.tgz": inner, "y.zip": small, "./z.xz": lzma.compress(TEXT.encode())}))
+    assert read("texts/de-en.tgz", "de-en/train.de", files=[archive]) == TEXT
+    assert read("y.zip", "x.gz", files=[archive]) == TEXT
+    assert read("z.xz", files=[archive]) == TEXT
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_an_archive_in_parts_is_read_as_one(place, count):
+    text = TEXT * 300
+    pieces = parts("a.tar.gz", tgz({"b/c.de": text.encode()}), count)
+    assert read("b/c.de", files=[place(name, content) for name, content in pieces.items()]) == text
+
+
+def test_two_members_are_read_at_the_same_time_without_unpacking(place, tmp_path):
+    archive = place("a.tgz", tgz({"c.de": b"eins\nzwei\n", "c.en": b"one\ntwo\n"}))
+    texts = (Packed((archive,), ("c.de",)), Packed((archive,), ("c.en",)))
+    assert list(read_pairs(texts, "txt")) == [("eins", "one"), ("zwei", "two")]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tgz"]
+
+
+# what is refused
+
+
+def tar_with(**attributes):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        info = tarfile.TarInfo("c.de")
+        for key, value in attributes.items():
+            setattr(info, key, value)
+        archive.addfile(info)
+    return packed.getvalue()
+
+
+def zip_with_link():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        link = zipfile.ZipInfo("c.de")
+        link.create_system, link.external_attr = 3, 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (tar_with(type=tarfile.SYMTYPE, linkname="/etc/passwd"), "c.de is a link"),
+        (tar_with(type=tarfile.LNKTYPE, linkname="../secret"), "c.de is a link"),
+        (tar_with(name="../c.de"), r"the name '../c.de' leads out of it"),
+        (tar_with(name="x/../../c.de"), r"leads out of it"),
+        (tar_with(name="/c.de"), r"the name '/c.de' leads out of it"),
+        (zip_with_link(), "c.de is a link"),
+        (zipped({"..\\c.de": b"a\n"}), "leads out of it"),
+    ],
+    ids=["link", "hard link", "dots", "dots inside", "absolute", "link in zip", "dots in zip"],
+)
+def test_archives_that_lead_elsewhere_are_not_trusted(place, content, message):
+    with pytest.raises(SynmtError, match=f"the archive is not trusted: .*{message}"):
+        read("c.de", files=[place("a", content)])
+
+
+def test_what_is_no_file_is_not_read(place):
+    with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
+        read("c.de", files=[place("a.tgz", tar_with(type=tarfile.FIFOTYPE))])
+
+
+def test_a_member_that_is_missing_gets_a_list_of_those_that_exist(place):
+    archive = place("a.tgz", tgz({f"{i}.de": b"" for i in range(12)}))
+    with pytest.raises(SynmtError, match=r"a\.tgz: the archive has no file c\.de\. It has 0\.de, .*9\.de, …"):
+        read("c.de", files=[archive])
+
+
+@pytest.mark.parametrize("kind", ["tgz", "gz", "zip", "page"])
+def test_a_damaged_archive_is_named(place, kind):
+    noise = Random(1).randbytes(200_000)
+    content = {
+        "tgz": tgz({"c.de": noise})[:60_000],
+        "gz": gzip.compress(noise)[:-30],
+        "zip": zipped({"c.de": noise})[:60_000],
+        "page": b"<html>404</html>" * 100,
+    }[kind]
+    path = place(f"a.{kind}", content)
+    text = Packed((path,), () if kind == "gz" else ("c.de",))
+    damaged = pytest.raises(SynmtError, match=rf"a\.{kind}.*: the file is damaged \(.+\)\. Remove .*a\.{kind}")
+    with damaged, text.open() as stream:
+        stream.read()
+
+
+# formats
+
+
+def side(place, content, form):
+    return list(read_side(Packed((place("text", content),)), form))
+
+
+def test_lines_end_at_newlines_only_and_lose_no_character(place):
+    text = "\ufeffa\u2028b\u0085c\r\n\u3000d\te  \n\nlast"
+    assert side(place, text, "txt") == ["a\u2028b\u0085c", "d\te", "", "last"]
+    assert side(place, b"Gr\xfc\xdfe\n", "txt") == ["Gr\ufffd\ufffde"]
+
+
+def test_the_segments_of_test_sets_are_read_with_their_entities(place):
+    texts = ["Tom & Jerry <3", 'He said "yes".', "", "4 > 3"]
+    assert side(place, sgml("srcset", "en", texts, "news", ("en", "de")), "sgm") == texts
+    assert side(place, talk_xml(texts, "en", "dev"), "xml") == texts
+    broken = "<doc>\n<seg id=1>bare & ampersand</seg> <seg id='2'>two\nlines</seg>\n<hl><SEG id=3>x</SEG></hl>"
+    assert side(place, broken, "sgm") == ["bare & ampersand", "two lines", "x"]
+
+
+def test_talks_are_read_without_their_tags_or_with_their_titles(place):
+    texts = ["One.", "Two.", "Three.", "Four."]
+    tags = talk_tags(texts, "en", True)
+    assert side(place, tags, "tags") == texts
+    first = ["Two.", "TED Talk Subtitles and Transcript: Three.", "One.", "Two."]
+    assert side(place, tags, "titles")[:4] == first
+
+
+def test_fields_are_read_by_their_columns(place):
+    text = Packed((place("train-1.txt", "0.9 ||| A-1 ||| 1 ||| 猿 ||| The monkey | eats\n0.8 ||| A-2 ||| 2\n"),))
+    pairs = read_fields(text, (3, 4))
+    assert next(pairs) == ("猿", "The monkey | eats")
+    with pytest.raises(SynmtError, match=r"train-1\.txt: line 2 has 3 columns, and column 5 is needed"):
+        next(pairs)
+
+
+def test_tables_and_memories_are_read_by_mtdata(place):
+    table = Packed((place("nc.tsv.gz", gzip.compress("Guten\rTag\tHello\nMü\tMu\textra\n".encode())),))
+    entry = find_entry("Statmt-news_commentary-16-deu-eng").entry
+    assert list(read_pairs((table,), "tsv.gz", entry=entry)) == [("Guten Tag", "Hello"), ("Mü", "Mu")]
+    units = "".join(
+        f'<tu><tuv xml:lang="{one}"><seg>{first}</seg></tuv><tuv xml:lang="en"><seg>{second}</seg></tuv></tu>'
+        for one, first, second in [("de", "Tag &amp;\nNacht", "Day"), ("fr", "Jour", "Day")]
+    )
+    memory = Packed((place("m.tmx", f'<?xml version="1.0"?><tmx version="1.4"><body>{units}</body></tmx>'),))
+    assert list(read_pairs((memory,), "tmx", entry=entry)) == [("Tag & Nacht", "Day")]
+
+
+@pytest.mark.parametrize(("form", "content"), [("tsv", "one column\n"), ("tmx", "<tmx><body>"), ("xlsx", "no")])
+def test_a_text_in_another_format_is_refused(place, form, content):
+    entry = find_entry("Statmt-news_commentary-16-deu-eng").entry
+    with pytest.raises(SynmtError, match=rf"text: {form} cannot be read after 0 sentences"):
+        list(read_pairs((Packed((place("text", content),)),), form, entry=entry))
+
+
+def test_sides_of_different_length_are_refused(place):
+    texts = (Packed((place("a.de", "1\n2\n"),)), Packed((place("a.en", "1\n"),)))
+    with pytest.raises(SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentences"):
+        list(read_pairs(texts, "txt"))
+
+
+def test_line_ends_inside_a_sentence_become_one_blank():
+    assert one_line("  a \r\n b\rc\t ") == "a b c"
