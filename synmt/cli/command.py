@@ -118,7 +118,7 @@ def run(app: typer.Typer) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        code = _guarded(app)(standalone_mode=False)
+        code = _guarded(app)(prog_name="synmt", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except SynmtError as error:

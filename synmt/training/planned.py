@@ -83,13 +83,13 @@ def parsing_step(what: str, text: TextSize, parser: StanzaParser | None, setting
 
 
 def _basis(text: TextSize, rate: float | None, processes: int) -> str:
-    words = "" if text.measured else f" and {text.words:.0f} words a line"
-    each = f"in {processes} processes" if processes > 1 else "in one process"
+    words = "" if text.measured else f", {text.words:.0f} words a line"
+    each = f"in each of {processes} processes" if processes > 1 else "in one process"
     if rate:
-        return f"parsing: {rate:,.0f} words a second as the last time on this machine{words}, {each}"
+        return f"parsing: {rate:,.0f} words a second {each}, as the last time on this machine{words}"
     return (
-        f"parsing: {REFERENCE:,} words a second{words}, {each}: the rate of the compact English parser on one core of an "
-        "AMD Zen 5. Official models, long sentences and older machines take longer"
+        f"parsing: {REFERENCE:,} words a second {each}{words}. This is the rate of the compact English parser on one "
+        "core of an AMD Zen 5; official models, long sentences and older machines take longer"
     )
 
 
