@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     corpora: CorpusServer
 
-    def log_message(self, format, *args):  # noqa: A002
+    def log_message(self, format, *args):
         """Print nothing."""
 
     def do_HEAD(self):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import tarfile
 import zipfile
 from functools import partial
@@ -87,6 +88,18 @@ def moses(pattern: str, languages: str, count: int, start: int) -> dict[str, byt
     return {pattern.format(language): plain(lines(language, count, start)) for language in languages.split()}
 
 
+def cased(texts: list[str]) -> list[str]:
+    """Cut sentences into words and escape them like the text that statmt.org prepared."""
+    spaced = [re.sub(r"([.,?!%])(?= |$)", r" \1", text.replace('"', ' " ')) for text in texts]
+    escaped = [escape(" ".join(text.split()), quote=True).replace("&#x27;", "&apos;") for text in spaced]
+    return [text[0].lower() + text[1:] if text.startswith("The ") else text for text in escaped]
+
+
+def cased_moses(pattern: str, languages: str, count: int, start: int) -> dict[str, bytes]:
+    """Write a prepared text per language."""
+    return {pattern.format(language): plain(cased(lines(language, count, start))) for language in languages.split()}
+
+
 def table(first: str, second: str, count: int, start: int) -> bytes:
     """Write two columns with a tab between them."""
     rows = zip(lines(first, count, start), lines(second, count, start), strict=True)
@@ -130,8 +143,8 @@ def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
             "<keywords>talks, art, children</keywords>",
             *([f"<speaker>Speaker {number}</speaker>"] if doc else []),
             f"<talkid>{number}</talkid>",
-            f"<title>{texts[number]}</title>",
-            f"<description>TED Talk Subtitles and Transcript: {texts[number + 1]}</description>",
+            f"<title>{part[number]}</title>",
+            f"<description>TED Talk Subtitles and Transcript: {part[number + 1]}</description>",
             *(escape(text, quote=False) for text in part),
             *([f'<reviewer href="http://www.ted.com/profiles/{number}">A Name</reviewer>', "</doc>"] if doc else []),
         ]
@@ -140,16 +153,16 @@ def talk_tags(texts: list[str], language: str, doc: bool) -> bytes:
 
 def talk_xml(texts: list[str], language: str, name: str) -> bytes:
     """Write a development or test set of IWSLT."""
-    segments = [
-        f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)
-    ]
+    segments = [f'<seg id="{place}"> {escape(text, quote=False)} </seg>' for place, text in enumerate(texts, start=1)]
     head = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", f'<srcset setid="{name}" srclang="{language}">']
     doc = ['<doc docid="535" genre="lectures">', "<url>http://www.ted.com/talks/535</url>", "<talkid>535</talkid>"]
     titles = [f"<title>{texts[0]}</title>", f"<description>{texts[1]}</description>"]
     return plain([*head, *doc, *titles, *segments, "</doc>", "</srcset>", "</mteval>"])
 
 
-def talks(folder: str, campaign: str, pair: str, sets: dict[str, int], count: int, doc: bool = True) -> dict[str, bytes]:
+def talks(
+    folder: str, campaign: str, pair: str, sets: dict[str, int], count: int, doc: bool = True
+) -> dict[str, bytes]:
     """Write an archive of IWSLT: train.tags and one XML file per set and language."""
     members = {f"{folder}README": b"WIT3\n"}
     for language in pair.split("-"):
@@ -175,10 +188,11 @@ def news() -> dict:
         **moses("commoncrawl.ru-en.{}", "ru en", 25, CRAWL),
     }
     yandex = {f"WMT2022-data-main/en-ru/en-ru.1m_{n}.tsv": table("en", "ru", 4, YANDEX_START + n) for n in range(1, 11)}
-    cased = {f"newstest{year}.tc.{{}}": start for year, start in YEARS.items()}
-    earlier = [moses(name, "de en", 20, start) for name, start in cased.items() if name < "newstest2017"]
-    later = [moses(name, "de en", 20, start) for name, start in cased.items()]
-    turkish = [moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)]
+    years = {f"newstest{year}.tc.{{}}": start for year, start in YEARS.items()}
+    earlier = [cased_moses(name, "de en", 20, start) for name, start in years.items() if name < "newstest2017"]
+    later = [cased_moses(name, "de en", 20, start) for name, start in years.items()]
+    turkish = [cased_moses(f"newstest{year}.tc.{{}}", "en tr", 20, YEARS[year]) for year in (2016, 2017)]
+    turkish_train = zip(cased(lines("tr", 30, COMMENTARY)), cased(lines("en", 30, COMMENTARY)), strict=True)
     wmt17, wmt18 = (f"{DATA}/{year}/translation-task" for year in ("wmt17", "wmt18"))
     return {
         f"{DATA}/wmt16/translation-task/training-parallel-nc-v11.tgz": partial(tgz, commentary),
@@ -195,10 +209,10 @@ def news() -> dict:
         f"{wmt17}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in earlier for k, v in text.items()}),
         f"{wmt18}/preprocessed/de-en/dev.tgz": partial(tgz, {k: v for text in later for k, v in text.items()}),
         f"{wmt18}/preprocessed/tr-en/dev.tgz": partial(tgz, {k: v for text in turkish for k, v in text.items()}),
-        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(table("tr", "en", 30, COMMENTARY), mtime=0),
+        f"{wmt18}/preprocessed/tr-en/corpus.gz": gzip.compress(plain(list(map("\t".join, turkish_train))), mtime=0),
         **{
-            f"{wmt17}/preprocessed/de-en/corpus.tc.{language}.gz": gzip.compress(plain(lines(language, 40)), mtime=0)
-            for language in ("de", "en")
+            f"{wmt17}/preprocessed/de-en/{name}.gz": gzip.compress(content, mtime=0)
+            for name, content in cased_moses("corpus.tc.{}", "de en", 40, 0).items()
         },
         YANDEX: partial(zipped, yandex),
     }
@@ -212,7 +226,7 @@ def all_talks() -> dict:
     seventeen = {"dev2010": 8, "tst2010": 10, "tst2011": 3}
     multilingual = {
         **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "en-it", {"dev2010": 6, "tst2010": 7}, 26),
-        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "de-en", {"dev2010": 3}, 5),
+        **talks("DeEnItNlRo-DeEnItNlRo/", "IWSLT17", "de-en", {"dev2010": 3}, 8),
     }
     return {
         "dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz": partial(

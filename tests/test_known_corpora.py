@@ -1,20 +1,38 @@
 """Every known corpus is built from small archives that have the names, folders and formats of the public ones."""
 
 import dataclasses
+import gzip
 import hashlib
 import logging
-from collections.abc import Mapping
+import re
+import sys
 
 import pytest
 from corpus_server import Fault, serving
-from public_archives import EUROPARL, aspec, hostile, public_archives
+from public_archives import (
+    COMMENTARY,
+    CRAWL,
+    EUROPARL,
+    TALKS,
+    YANDEX_START,
+    YEARS,
+    aspec,
+    cased,
+    hostile,
+    public_archives,
+    tgz,
+)
+from sacrebleu.dataset import DATASETS
 from sentences import lines
 
 from synmt.corpora import transfer
 from synmt.corpora.assemble import files_of
-from synmt.corpora.download import RemoteFile
+from synmt.corpora.download import RemoteFile, local_path
+from synmt.corpora.index import find_entry
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import resolve_corpus
+from synmt.corpora.sources import FromIndex
+from synmt.corpora.sums import FILES
 from synmt.errors import SynmtError
 from synmt.recipe.data import CorpusRecipe
 
@@ -29,47 +47,34 @@ def files():
 
 @pytest.fixture
 def server(files, tmp_path, monkeypatch):
-    """Stand in for all public servers, and for their lists of sums."""
+    """Stand in for all public servers, and for the lists of sums of their files."""
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
     with serving(files) as server:
         monkeypatch.setenv("SYNMT_MIRROR", server.address)
-        for name, known in KNOWN_CORPORA.items():
-            monkeypatch.setitem(KNOWN_CORPORA, name, with_sums_of(server, known))
+        for address in FILES:
+            monkeypatch.setitem(FILES, address, describe(server, address))
+        for name in ("wmt15", "wmt16", "wmt17"):
+            test_set = DATASETS[name]
+            monkeypatch.setattr(test_set, "md5", [md5(server.content(served(address))) for address in test_set.data])
         yield server
 
 
-@pytest.fixture(autouse=True)
-def sums_of_test_sets(files, monkeypatch):
-    """Replace the sums in sacreBLEU's list."""
-    from sacrebleu.dataset import DATASETS
-
-    for name in ("wmt15", "wmt16", "wmt17"):
-        content = content_of(files, DATASETS[name].data[0].partition("://")[2])
-        monkeypatch.setattr(DATASETS[name], "md5", [hashlib.md5(content).hexdigest()])
+def served(address):
+    return address.partition("://")[2]
 
 
-def content_of(files, name):
-    found = files[name]
-    return found() if callable(found) else found
+def md5(content):
+    return hashlib.md5(content).hexdigest()
 
 
-def with_sums_of(server, value):
-    """Copy a description of a corpus with the sums of the served files in place of the public ones."""
-    if isinstance(value, RemoteFile):
-        content = server.content(value.address.partition("://")[2])
-        sha256, md5 = (hashlib.new(kind, content).hexdigest() for kind in ("sha256", "md5"))
-        return dataclasses.replace(value, sha256=value.sha256 and sha256, md5=value.md5 and md5)
-    if isinstance(value, tuple):
-        return tuple(with_sums_of(server, part) for part in value)
-    if isinstance(value, Mapping):
-        return {key: with_sums_of(server, part) for key, part in value.items()}
-    if dataclasses.is_dataclass(value):
-        fields = {field.name: with_sums_of(server, getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return dataclasses.replace(value, **fields)
-    return value
+def describe(server, address):
+    """Describe a served file as completely as the public one is described."""
+    content, known = server.content(served(address)), FILES[address]
+    sha256 = known.sha256 and hashlib.sha256(content).hexdigest()
+    return RemoteFile(address, sha256, known.size and len(content), known.md5 and md5(content))
 
 
 def built(name, source=None, target=None):
@@ -80,20 +85,299 @@ def built(name, source=None, target=None):
     return {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in texts}
 
 
-@pytest.mark.parametrize("name", BUILT)
+def moses(*texts):
+    """Give the pairs of texts that start at some place of the table and have some length."""
+    return lambda first, second: [
+        pair
+        for start, count in texts
+        for pair in zip(lines(first, count, start), lines(second, count, start), strict=True)
+    ]
+
+
+def prepared(*texts):
+    """Give the same pairs as statmt.org prepares them."""
+    pairs = moses(*texts)
+    return lambda first, second: list(zip(*map(cased, zip(*pairs(first, second), strict=True)), strict=True))
+
+
+NEWSTEST = {year: moses((start, 20)) for year, start in YEARS.items()}
+PREPARED = {year: prepared((start, 20)) for year, start in YEARS.items()}
+EXPECTED = {
+    "multi30k": {"train": moses((0, 30)), "val": moses((1, 6)), "test_2016_flickr": moses((2, 5))},
+    "tanaka-enja": {"train": moses(*((6 * part, 6) for part in range(5))), "dev": moses((4, 6))},
+    "un-ruar": {"train": moses((2, 36)), "dev": moses((5, 12)), "test": moses((9, 12))},
+    "wat-enja": {"train": moses((8, 24)), "dev": moses((3, 6)), "test": moses((7, 6))},
+    "aspec-jaen": {"train": moses((8, 16)), "dev": moses((3, 6)), "test": moses((7, 6))},
+    "nc11": {"train": moses((COMMENTARY, 30)), "newstest2015": NEWSTEST[2015], "newstest2016": NEWSTEST[2016]},
+    "wmt16-ende": {
+        "train": moses((EUROPARL, 28), (CRAWL, 26), (COMMENTARY, 30)),
+        "newstest2015": NEWSTEST[2015],
+        "newstest2016": NEWSTEST[2016],
+    },
+    "wmt17-ende": {"train": prepared((0, 40)), "newstest2016": PREPARED[2016], "newstest2017": PREPARED[2017]},
+    "wmt17-ende-2015": {
+        "train": prepared((0, 40)),
+        **{f"newstest{year}": PREPARED[year] for year in (2015, 2016, 2017)},
+    },
+    "wmt17-enru": {
+        "train": moses((CRAWL, 25), (COMMENTARY, 27), *((YANDEX_START + part, 4) for part in range(1, 11))),
+        "newstest2016": NEWSTEST[2016],
+        "newstest2017": NEWSTEST[2017],
+    },
+    "wmt18-entr": {"train": prepared((COMMENTARY, 30)), "newstest2016": PREPARED[2016], "newstest2017": PREPARED[2017]},
+    "iwslt15-enzh": {"train": moses((TALKS, 30)), "valid": moses((2, 7)), "test": moses((3, 9))},
+    "iwslt17-ende": {"train": moses((TALKS, 32)), "valid": moses((2, 8)), "test": moses((3, 10))},
+    "iwslt17-enit": {"train": moses((TALKS, 26)), "valid": moses((2, 6)), "test": moses((3, 7))},
+}
+"""What every split must contain, line by line. IWSLT14 has a test of its own."""
+
+
+def test_every_known_corpus_has_its_expectation():
+    assert set(EXPECTED) | {"iwslt14-deen"} == set(BUILT)
+    assert all(set(EXPECTED[name]) == set(KNOWN_CORPORA[name].splits) for name in EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
 def test_a_known_corpus_is_built_from_its_public_files(name, server, tmp_path):
     unpack_aspec(tmp_path / "cache" / "corpora" / "aspec")
-    texts, known = built(name), KNOWN_CORPORA[name]
-    first, second = known.languages[:2]
-    assert set(texts) == {f"{split}.{language}" for split in known.splits for language in (first, second)}
-    for split in known.splits:
-        assert len(texts[f"{split}.{first}"]) == len(texts[f"{split}.{second}"]) > 4
-        pairs = set(zip(texts[f"{split}.{first}"], texts[f"{split}.{second}"], strict=True))
-        assert pairs <= set(zip(*(lines(language, 24) for language in (first, second)), strict=True))
-    assert not any(text != text.strip() or "<" in text[:1] for texts in texts.values() for text in texts)
+    texts = built(name)
+    first, second = KNOWN_CORPORA[name].languages[:2]
+    for split, pairs in EXPECTED[name].items():
+        sides = texts.pop(f"{split}.{first}"), texts.pop(f"{split}.{second}")
+        assert list(zip(*sides, strict=True)) == pairs(first, second)
+    assert not texts
 
 
 def unpack_aspec(folder):
     for path, content in aspec().items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
+
+
+def test_iwslt14_has_the_splits_of_fairseqs_script(server):
+    texts = built("iwslt14-deen")
+    talks = []
+    for start, title in ((TALKS, 1), (TALKS + 30, 2)):
+        # a title and a description come before each talk, and are sentences too
+        told = list(zip(lines("de", 30, start), lines("en", 30, start), strict=True))
+        describing = "TED Talk Subtitles and Transcript: "
+        talks += [told[title], tuple(describing + text for text in told[title + 1]), *told]
+    # 3 and 5 words: the ratio is above 1.5
+    kept = [pair for pair in talks if pair != ("Vielen Dank.", "Thank you very much.")]
+    assert len(kept) == len(talks) - 2
+    assert list(zip(texts["valid.de"], texts["valid.en"], strict=True)) == kept[22::23]
+    del kept[22::23]
+    assert list(zip(texts["train.de"], texts["train.en"], strict=True)) == kept
+    sets = ((2, 4), (3, 5), (4, 6), (5, 4), (6, 3))
+    for language in ("de", "en"):
+        # dev2010, dev2012 and tst2010 to tst2012; apostrophes become straight
+        expected = [text for start, count in sets for text in lines(language, count, start)]
+        assert texts[f"test.{language}"] == [text.replace("’", "'") for text in expected]
+    assert "The minister's speech was short." in texts["test.en"]
+    assert "The minister’s speech was short." in texts["train.en"]
+
+
+def test_both_directions_and_other_languages_share_the_files_of_a_corpus(server, tmp_path):
+    built("multi30k", "en", "de")
+    asked = sum(server.requests.values())
+    there, back = (resolve_corpus(CorpusRecipe(name="multi30k"), *pair) for pair in (("en", "de"), ("de", "en")))
+    assert (there.train.source, there.train.target) == (back.train.target, back.train.source)
+    assert sum(server.requests.values()) == asked
+    assert built("multi30k", "fr", "en")["val.fr"] == lines("fr", 6, 1)
+    assert sum(server.requests.values()) == asked + 3
+    names = {path.name for path in (tmp_path / "cache" / "corpora" / "multi30k").iterdir()}
+    assert names == {f"{split}.{language}" for split in EXPECTED["multi30k"] for language in ("en", "de", "fr")}
+
+
+def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkeypatch):
+    own, cache = tmp_path / "data" / "nc11", tmp_path / "cache" / "corpora" / "nc11"
+    for folder, name in ((own, "newstest2015.en"), (own, "newstest2015.de.gz"), (cache, "newstest2016.en")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine\n")
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
+    corpus = resolve_corpus(CorpusRecipe(name="nc11"), "en", "de")
+    assert (corpus.valid.source, corpus.valid.target) == (own / "newstest2015.en", own / "newstest2015.de.gz")
+    assert corpus.test["newstest2016"].source.read_text() == "mine\n"
+    assert len(corpus.test["newstest2016"].target.read_text().splitlines()) == 20
+    assert server.requests.keys() == {NC11, "data.statmt.org/wmt16/translation-task/test.tgz"}
+
+
+def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(server, tmp_path):
+    (tmp_path / "newstest2015.en").touch()
+    (tmp_path / "newstest2015.de").touch()
+    addresses = [file.address for file in files_of("wmt16-ende", ("de", "en"), [tmp_path])]
+    assert [address.rpartition("/")[2] for address in addresses] == [
+        "training-parallel-europarl-v7.tgz",
+        "training-parallel-commoncrawl.tgz",
+        "training-parallel-nc-v11.tgz",
+        "test.tgz",
+    ]
+    assert not server.requests
+
+
+# counts
+
+
+def test_a_corpus_is_held_against_the_counts_of_its_paper(server, caplog, monkeypatch):
+    caplog.set_level(logging.INFO, logger="synmt")
+    known = KNOWN_CORPORA["nc11"]
+    counts = {"train": 238_843, "newstest2015": 20, "newstest2016": 2_999}
+    monkeypatch.setitem(KNOWN_CORPORA, "nc11", dataclasses.replace(known, counts=counts))
+    built("nc11")
+    said = {record.message: record.levelname for record in caplog.records if "sentence pairs" in record.message}
+    assert said == {
+        "nc11/train has 30 sentence pairs, Bugliarello & Okazaki (2020) states 238,843: the paper counts what its "
+        "filter of 80 words leaves": "INFO",
+        "nc11/newstest2016 has 20 sentence pairs, Bugliarello & Okazaki (2020) states 2,999": "WARNING",
+    }
+
+
+# what goes wrong
+
+
+def failure(name):
+    first, second = KNOWN_CORPORA[name].languages[:2]
+    with pytest.raises(SynmtError) as caught:
+        resolve_corpus(CorpusRecipe(name=name), first, second)
+    return str(caught.value)
+
+
+def test_without_a_network_one_message_lists_everything_that_is_missing(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    monkeypatch.delenv("SYNMT_MIRROR")
+    message = failure("nc11")
+    for address in (
+        "http://data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz",
+        "https://statmt.org/wmt15/test.tgz",
+        "https://data.statmt.org/wmt16/translation-task/test.tgz",
+    ):
+        assert f"{address}\n    -> {tmp_path / 'cache' / 'downloads' / address.partition('://')[2]}" in message
+    assert "3 files of the corpus nc11 cannot be downloaded (SYNMT_OFFLINE is set)" in message
+    assert "or unset SYNMT_OFFLINE" in message
+    assert "your own train.en, train.de, newstest2015.en, newstest2015.de, newstest2016.en, newstest2016.de" in message
+    assert str(tmp_path / "cache" / "corpora" / "nc11") in message
+    assert not server.requests
+
+
+def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    for file in files_of("iwslt17-ende", ("en", "de"), []):
+        local_path(file).parent.mkdir(parents=True)
+        local_path(file).write_bytes(server.content(served(file.address)))
+    assert len(built("iwslt17-ende")["train.en"]) == 32
+    assert not server.requests
+
+
+def test_a_download_that_breaks_off_is_continued(server):
+    server.faults[NC11] = Fault(breaks=2)
+    assert len(built("nc11")["train.en"]) == 30
+    assert server.requests[NC11] == 3
+    first, second = (int(header.removeprefix("bytes=").removesuffix("-")) for header in server.ranges)
+    assert 0 < first < second < len(server.content(NC11))
+
+
+def test_a_slow_server_is_waited_for(server):
+    server.faults[NC11] = Fault(pause=0.02)
+    assert len(built("nc11")["train.en"]) == 30
+    assert server.requests[NC11] == 1
+
+
+def test_a_file_that_is_not_there_is_named_with_its_place(server, tmp_path):
+    server.faults[NC11] = Fault(status=404)
+    message = failure("nc11")
+    assert "404" in message
+    assert f"{server.address}/{NC11}\n    -> {tmp_path / 'cache' / 'downloads' / NC11}" in message
+    assert not list((tmp_path / "cache" / "corpora").glob("nc11/*"))
+
+
+def test_a_truncated_file_with_a_known_sum_is_refused(server, tmp_path):
+    whole = server.content(NC11)
+    server.files[NC11] = whole[: len(whole) // 2]
+    assert f"it has {len(whole) // 2:,} bytes instead of {len(whole):,}" in failure("nc11")
+    server.files[NC11] = whole
+    assert len(built("nc11")["train.en"]) == 30
+
+
+def test_a_truncated_file_without_a_known_sum_is_found_out_when_it_is_read(server, tmp_path):
+    name = "data.statmt.org/wmt18/translation-task/preprocessed/tr-en/corpus.gz"
+    whole = server.content(name)
+    server.files[name] = whole[: len(whole) // 2]
+    message = failure("wmt18-entr")
+    assert "the file is damaged" in message
+    assert f"Remove {tmp_path / 'cache' / 'downloads' / name}" in message
+    assert not list((tmp_path / "cache" / "corpora").glob("wmt18-entr/train*"))
+
+
+def test_another_file_at_the_same_address_is_refused(server, tmp_path):
+    server.files[NC11] = bytes(len(server.content(NC11)))
+    message = failure("nc11")
+    found = hashlib.sha256(server.files[NC11]).hexdigest()
+    assert f"{NC11}: the file has changed: it has SHA-256 {found}" in message
+    assert f"Put the original file at {tmp_path / 'cache' / 'downloads' / NC11}" in message
+
+
+def test_an_archive_with_other_files_says_what_it_has(server):
+    name = "data.statmt.org/wmt18/translation-task/preprocessed/tr-en/dev.tgz"
+    server.files[name] = tgz({"README": b"moved"})
+    message = failure("wmt18-entr")
+    assert "has no file newstest2016.tc.en" in message
+    assert "It has README" in message
+
+
+@pytest.mark.parametrize("kind", ["dots", "link", "hard link"])
+def test_a_hostile_archive_is_refused_and_writes_nothing(kind, server, tmp_path):
+    server.files[NC11] = hostile(kind)
+    FILES[f"http://{NC11}"] = describe(server, f"http://{NC11}")
+    assert re.search("the archive is not trusted: .*(leads out of it|is a link)", failure("nc11"))
+    written = [path for path in tmp_path.rglob("*") if path.is_file() and "downloads" not in path.parts]
+    assert [path for path in written if path.suffix != ".lock"] == []
+
+
+def test_texts_of_different_length_are_refused(server):
+    name = "data.statmt.org/wmt17/translation-task/preprocessed/de-en/corpus.tc.de.gz"
+    server.files[name] = gzip.compress(gzip.decompress(server.content(name))[:-1].rpartition(b"\n")[0])
+    assert "the sides differ in length" in failure("wmt17-ende")
+
+
+def test_aspec_is_asked_for_with_the_places_where_it_can_lie(server, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path / "data"))
+    message = failure("wat-enja")
+    assert "ASPEC-JE/train/train-1.txt, ASPEC-JE/train/train-2.txt, ASPEC-JE/train/train-3.txt" in message
+    assert "https://jipsti.jst.go.jp/aspec/" in message
+    assert f"{tmp_path / 'data' / 'aspec'} or {tmp_path / 'cache' / 'corpora' / 'aspec'}" in message
+    assert "SYNMT_ASPEC" in message
+
+
+@pytest.mark.parametrize("inner", ["", "ASPEC", "ASPEC/ASPEC-JE"])
+def test_aspec_is_found_where_its_archive_was_unpacked(inner, server, tmp_path, monkeypatch):
+    unpack_aspec(tmp_path / "given" / "ASPEC")
+    monkeypatch.setenv("SYNMT_ASPEC", str(tmp_path / "given" / inner))
+    texts = built("wat-enja", "ja", "en")
+    assert texts["train.ja"][0] == lines("ja", 1, 8)[0]
+    assert "［９．１２］" not in "".join(texts["train.ja"])
+
+
+def test_a_corpus_of_words_that_older_recipes_name_says_what_to_use_instead(server, tmp_path):
+    message = failure("multi30k-words")
+    assert "Use `corpus: {name: multi30k}` with `text: {tokenizer: spacy}`" in message
+    assert str(tmp_path / "cache" / "corpora" / "multi30k-words") in message
+
+
+def test_a_missing_sacremoses_is_named(server, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    assert "pip install 'synmt[tokenizers]'" in failure("iwslt14-deen")
+
+
+# the address book
+
+
+def test_mtdata_has_every_entry_that_the_known_corpora_name():
+    entries = [
+        source.id
+        for known in KNOWN_CORPORA.values()
+        for plan in known.plans
+        for source in plan.sources
+        if isinstance(source, FromIndex)
+    ]
+    assert len(entries) == 6
+    assert [find_entry(name).id for name in entries] == entries

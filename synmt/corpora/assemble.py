@@ -11,10 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
-from synmt.corpora.download import RemoteFile, BuildProgress, alone, downloading, is_there
+from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
-from synmt.corpora.sources import Licensed, Pair
+from synmt.corpora.sources import FromOwners, Pair
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
 
@@ -77,7 +77,7 @@ def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Pat
             allowed=f"They are {known.origin}",
             do=_with_own_files(known.ask, missing, folders),
         )
-    licensed = [source for plan in plans for source in plan.sources if isinstance(source, Licensed)]
+    licensed = [source for plan in plans for source in plan.sources if isinstance(source, FromOwners)]
     lacking = [source for source in licensed if source.found() is None]
     if lacking:
         folder = lacking[0].folder

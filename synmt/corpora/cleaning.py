@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from html import unescape
 from itertools import islice
 
 from synmt.errors import SynmtError
@@ -12,32 +13,13 @@ Pair = tuple[str, str]
 Cleaning = Callable[[Iterable[Pair], Pair], Iterator[Pair]]
 """From pairs of sentences and the two languages to the pairs that stay."""
 
-_TAGS = "url|keywords|speaker|talkid|title|description|reviewer|translator|transcript|doc"
-_TAG_LINE = re.compile(rf"\s*</?(?:{_TAGS})\b[^>]*>", re.IGNORECASE)
-_LEFT_OUT_BY_FAIRSEQ = re.compile(r"<(?:url|talkid|keywords)>")
-_REMOVED_BY_FAIRSEQ = re.compile(r"</?(?:title|description)>")
+_ENTITY = re.compile(r"&(?:#\d+|#x[0-9a-fA-F]+|\w+);")
 _DATE = re.compile(r"(?<=.)［[０-９．]+］$")
 
 
-def without_tags(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-    """Leave out the lines of IWSLT's training text that are a tag: addresses, key words, speakers, titles, ….
-
-    Entities become characters.
-    """
-    from html import unescape
-
-    for pair in pairs:
-        if not any(_TAG_LINE.match(side) for side in pair):
-            yield _each(unescape, pair)
-
-
-def fairseq_tags(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-    """Treat the tags of IWSLT 2014 as fairseq's prepare-iwslt14.sh does: titles and descriptions stay as sentences."""
-    from html import unescape
-
-    for pair in pairs:
-        if not any(_LEFT_OUT_BY_FAIRSEQ.search(side) for side in pair):
-            yield _each(lambda side: unescape(_REMOVED_BY_FAIRSEQ.sub("", side)).strip(), pair)
+def unescaped(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
+    """Replace entities such as `&amp;` by their characters."""
+    return (_each(lambda side: _ENTITY.sub(lambda match: unescape(match[0]), side), pair) for pair in pairs)
 
 
 def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
@@ -69,7 +51,7 @@ def moses_lengths(most: int, ratio: float) -> Cleaning:
         counts = [_word_counter(language) for language in languages]
         for pair in pairs:
             one, other = (count(side) for count, side in zip(counts, pair, strict=True))
-            if 1 <= min(one, other) and max(one, other) <= min(most, ratio * min(one, other)):
+            if min(one, other) >= 1 and max(one, other) <= min(most, ratio * min(one, other)):
                 yield pair
 
     return clean

@@ -5,9 +5,8 @@ Layouts and order are those of the scripts that the authors of PASCAL released (
 
 from __future__ import annotations
 
-from synmt.corpora.download import RemoteFile
-from synmt.corpora.plan import KnownCorpus, Plan, texts_in
-from synmt.corpora.sources import Columns, Entry, TestSet, Text, Texts
+from synmt.corpora.plan import KnownCorpus, Plan, texts_at, texts_in
+from synmt.corpora.sources import Columns, FromIndex, FromSacrebleu, PackedText
 
 _PASCAL = "Bugliarello & Okazaki (2020)"
 _SA_NMT = "Tran & Bisk (2018)"
@@ -15,30 +14,25 @@ _TASK = "http://data.statmt.org/wmt{}/translation-task/{}"
 _PREPROCESSED = "statmt's preprocessed text: its owners normalised punctuation, cut it into words and true-cased it"
 
 _COMMENTARY_11 = texts_in(
-    RemoteFile(_TASK.format(16, "training-parallel-nc-v11.tgz")),
+    _TASK.format(16, "training-parallel-nc-v11.tgz"),
     "training-parallel-nc-v11/news-commentary-v11.de-en.{}",
     "de en",
 )
 _COMMENTARY_12 = texts_in(
-    RemoteFile(_TASK.format(17, "training-parallel-nc-v12.tgz")), "training/news-commentary-v12.ru-en.{}", "ru en"
+    _TASK.format(17, "training-parallel-nc-v12.tgz"), "training/news-commentary-v12.ru-en.{}", "ru en"
 )
-_CASED_17 = Texts(
-    {
-        language: Text((RemoteFile(_TASK.format(17, f"preprocessed/de-en/corpus.tc.{language}.gz")),))
-        for language in ("de", "en")
-    }
-)
-_CASED_18 = Columns(Text((RemoteFile(_TASK.format(18, "preprocessed/tr-en/corpus.gz")),)), {"tr": 0, "en": 1})
+_CASED_17 = texts_at(_TASK.format(17, "preprocessed/de-en/corpus.tc.{}.gz"), "de en")
+_CASED_18 = Columns(PackedText((_TASK.format(18, "preprocessed/tr-en/corpus.gz"),)), {"tr": 0, "en": 1})
 
 
 def _newstest(year: int, direction: str) -> Plan:
     """Plan the test set of a year, as sacreBLEU knows it: raw text."""
-    return Plan((f"newstest{year}",), (TestSet(f"wmt{year - 2000}", direction),))
+    return Plan((f"newstest{year}",), (FromSacrebleu(f"wmt{year - 2000}", direction),))
 
 
 def _cased(task: int, pair: str, year: int) -> Plan:
     """Plan the test set of a year from the preprocessed text of a task."""
-    archive = RemoteFile(_TASK.format(task, f"preprocessed/{pair}/dev.tgz"))
+    archive = _TASK.format(task, f"preprocessed/{pair}/dev.tgz")
     return Plan((f"newstest{year}",), (texts_in(archive, f"newstest{year}.tc.{{}}", pair.replace("-", " ")),))
 
 
@@ -63,8 +57,8 @@ NEWS: dict[str, KnownCorpus] = {
             Plan(
                 ("train",),
                 (
-                    Entry("Statmt-europarl_wmt13-7-deu-eng"),
-                    Entry("Statmt-commoncrawl_wmt13-1-deu-eng"),
+                    FromIndex("Statmt-europarl_wmt13-7-deu-eng"),
+                    FromIndex("Statmt-commoncrawl_wmt13-1-deu-eng"),
                     _COMMENTARY_11,
                 ),
             ),
@@ -109,9 +103,9 @@ NEWS: dict[str, KnownCorpus] = {
             Plan(
                 ("train",),
                 (
-                    Entry("Statmt-commoncrawl_wmt13-1-rus-eng"),
+                    FromIndex("Statmt-commoncrawl_wmt13-1-rus-eng"),
                     _COMMENTARY_12,
-                    Entry("Statmt-yandex-wmt22-eng-rus"),
+                    FromIndex("Statmt-yandex-wmt22-eng-rus"),
                 ),
             ),
             _newstest(2016, "en-ru"),
@@ -122,7 +116,7 @@ NEWS: dict[str, KnownCorpus] = {
         paper=_SA_NMT,
         counts={"train": 2_100_000, "newstest2016": 2_998, "newstest2017": 3_001},
         remarks={
-            "train": "the paper rounds the number and does not say which texts it took; these three have 2.1 million pairs"
+            "train": "the paper rounds the number and does not name its texts; these three have 2.1 million pairs"
         },
     ),
     "wmt18-entr": KnownCorpus(

@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
-from synmt.corpora.cleaning import fairseq_tags, moses_lengths, straight_apostrophes, without_tags
-from synmt.corpora.download import RemoteFile
+from synmt.corpora.cleaning import moses_lengths, straight_apostrophes, unescaped
 from synmt.corpora.plan import KnownCorpus, Plan, texts_in
 
 _LDD = "Liu & Sima'an (2022)"
 _DEPS_SAN = "Peng et al. (2022)"
 
 # the addresses of wit3.fbk.eu are gone; these hold the same archives
-_IWSLT14 = RemoteFile("http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz", md5="10936dfdf616504ddbd844e91b94ef4a")
-_IWSLT15 = RemoteFile(
-    # 2015-01.tgz, to which wit3.fbk.eu/2015-01 links
+_IWSLT14 = "http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
+# 2015-01.tgz, to which the page wit3.fbk.eu/2015-01 links
+_IWSLT15 = (
     "https://drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
 )
-_IWSLT17_GERMAN = RemoteFile(
-    "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts/en/de/en-de.tgz",
-    md5="d8a32cfc002a4f12b17429cfa78050e6",
-)
-_IWSLT17_MULTILINGUAL = RemoteFile(
+_IWSLT17_GERMAN = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts/en/de/en-de.tgz"
+_IWSLT17_MULTILINGUAL = (
     "https://huggingface.co/datasets/IWSLT/iwslt2017/resolve/main/data/2017-01-trnmted/texts/DeEnItNlRo/DeEnItNlRo/"
     "DeEnItNlRo-DeEnItNlRo.zip"
 )
 
 
-def _talks(archive: RemoteFile, folder: str, campaign: str, pair: str, outer: str = "") -> tuple[Plan, ...]:
+def _talks(archive: str, folder: str, campaign: str, pair: str, outer: str = "") -> tuple[Plan, ...]:
     """Plan the training text, dev2010 as validation and tst2010 as test."""
     languages = pair.replace("-", " ")
-    train = texts_in(archive, f"{folder}/train.tags.{pair}.{{}}", languages, outer=outer)
+    train = texts_in(archive, f"{folder}/train.tags.{pair}.{{}}", languages, form="tags", outer=outer)
     valid, test = (
         texts_in(archive, f"{folder}/{campaign}.TED.{name}.{pair}.{{}}.xml", languages, form="sgm", outer=outer)
         for name in ("dev2010", "tst2010")
     )
-    return Plan(("train",), (train,), (without_tags,)), Plan(("valid",), (valid,)), Plan(("test",), (test,))
+    return Plan(("train",), (train,), (unescaped,)), Plan(("valid",), (valid,)), Plan(("test",), (test,))
 
 
-_TESTS_14 = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+_TESTS_14 = tuple(
+    texts_in(_IWSLT14, f"de-en/IWSLT14.{name}.de-en.{{}}.xml", "de en", form="sgm")
+    for name in ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+)
 
 TALKS: dict[str, KnownCorpus] = {
     "iwslt14-deen": KnownCorpus(
         ("de", "en"),
-        "IWSLT 2014 with the splits of fairseq's prepare-iwslt14.sh: pairs of 1 to 175 words and a ratio of at most 1.5, "
-        "of which every 23rd is valid; test is dev2010, dev2012 and tst2010 to tst2012; raw text",
+        "IWSLT 2014 with the splits of fairseq's prepare-iwslt14.sh: sentences, titles and descriptions of 1 to 175 "
+        "words, at most 1.5 times as many on one side as on the other; every 23rd is valid; test is dev2010, dev2012 "
+        "and tst2010 to tst2012; raw text",
         (
             Plan(
                 ("train", "valid"),
-                (texts_in(_IWSLT14, "de-en/train.tags.de-en.{}", "de en"),),
-                (fairseq_tags, moses_lengths(175, ratio=1.5)),
+                (texts_in(_IWSLT14, "de-en/train.tags.de-en.{}", "de en", form="titles"),),
+                (unescaped, moses_lengths(175, ratio=1.5)),
                 every=23,
             ),
             Plan(
                 ("test",),
-                tuple(
-                    texts_in(_IWSLT14, f"de-en/IWSLT14.{name}.de-en.{{}}.xml", "de en", form="sgm") for name in _TESTS_14
-                ),
+                _TESTS_14,
                 (straight_apostrophes,),
             ),
         ),

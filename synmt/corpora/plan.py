@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from synmt.corpora.cleaning import Cleaning
-from synmt.corpora.download import RemoteFile
-from synmt.corpora.sources import Source, Text, Texts
+from synmt.corpora.sources import PackedText, ParallelText, Texts
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class Plan:
     """
 
     splits: tuple[str, ...]
-    sources: tuple[Source, ...]
+    sources: tuple[ParallelText, ...]
     steps: tuple[Cleaning, ...] = ()
     every: int = 0
 
@@ -53,17 +52,22 @@ class KnownCorpus:
         return ("train", self.valid, *self.test)
 
 
-def texts_in(archive: RemoteFile, name: str, languages: str, *, form: str = "txt", outer: str = "") -> Texts:
+def texts_in(archive: str | tuple[str, ...], name: str, languages: str, *, form: str = "txt", outer: str = "") -> Texts:
     """Describe one text per language in an archive.
 
+    archive: its address, or those of the parts of one that was split.
     name: the name inside the archive; `{}` stands for the language.
     languages: with a blank between two.
+    form: one of `synmt.corpora.formats.FORMATS`.
     outer: the name of the archive itself, if it lies inside another one.
     """
+    addresses = (archive,) if isinstance(archive, str) else archive
+    outside = (outer,) if outer else ()
     return Texts(
-        {
-            language: Text((archive,), (*([outer] if outer else []), name.format(language)))
-            for language in languages.split()
-        },
-        form,
+        {language: PackedText(addresses, (*outside, name.format(language))) for language in languages.split()}, form
     )
+
+
+def texts_at(address: str, languages: str) -> Texts:
+    """Describe one file per language; `{}` stands for the language in the address."""
+    return Texts({language: PackedText((address.format(language),)) for language in languages.split()})

@@ -6,19 +6,20 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import read_fields, read_pairs
 from synmt.corpora.index import find_entry, language_code
+from synmt.corpora.sums import remote_file
 from synmt.files import cache_folder
 
 Pair = tuple[str, str]
 """Two languages, or a sentence in each of them."""
 
 
-class Source(Protocol):
+class ParallelText(Protocol):
     """Parallel text of two or more languages."""
 
     def files(self, languages: Pair) -> list[RemoteFile]:
@@ -31,19 +32,23 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Text:
+class PackedText:
     """A text inside a downloaded file.
 
-    archive: the file, or the parts of a file that was split.
+    archive: the address of the file, or of the parts of a file that was split.
     names: the name inside the archive; before it the name of the archive inside the archive, if there are two.
     """
 
-    archive: tuple[RemoteFile, ...]
+    archive: tuple[str, ...]
     names: tuple[str, ...] = ()
+
+    def files(self) -> list[RemoteFile]:
+        """List the files to download."""
+        return list(map(remote_file, self.archive))
 
     def packed(self) -> Packed:
         """Name the place of the text on this disk."""
-        return Packed(tuple(map(local_path, self.archive)), self.names)
+        return Packed(tuple(map(local_path, self.files())), self.names)
 
 
 @dataclass(frozen=True)
@@ -53,12 +58,12 @@ class Texts:
     form: `txt` for a sentence a line, `sgm` for what stands between `<seg>` and `</seg>`.
     """
 
-    texts: Mapping[str, Text]
+    texts: Mapping[str, PackedText]
     form: str = "txt"
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return [file for language in languages for file in self.texts[language].archive]
+        return [file for language in languages for file in self.texts[language].files()]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read both texts side by side."""
@@ -70,12 +75,12 @@ class Texts:
 class Columns:
     """A table with a column per language, counted from 0, and tabs between them."""
 
-    table: Text
+    table: PackedText
     columns: Mapping[str, int]
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return list(self.table.archive)
+        return self.table.files()
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read two columns."""
@@ -83,14 +88,15 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FromIndex:
     """A data set of mtdata's index, by its id."""
 
     id: str
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return list(find_entry(self.id).files)
+        # mtdata knows no sums
+        return [remote_file(file.address) for file in find_entry(self.id).files]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read the pairs; they are turned if the index has the languages in the other order."""
@@ -102,33 +108,32 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class TestSet:
+class FromSacrebleu:
     """A test set of sacreBLEU by its name, in one direction, such as `en-de`: the sentences serve both directions."""
 
-    # pytest looks for tests in classes with such names
-    __test__ = False
     name: str
     direction: str
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        return self._texts().files(languages)
+        known = self._described()
+        return [RemoteFile(address, md5=md5) for address, md5 in zip(known.data, known.md5, strict=True)]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read source and reference."""
-        return self._texts().pairs(languages)
+        known = self._described()
+        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
+        texts = {language: PackedText(tuple(known.data), (name,)) for language, name in sides}
+        return Texts(texts, "sgm").pairs(languages)
 
-    def _texts(self) -> Texts:
+    def _described(self) -> Any:
         from sacrebleu.dataset import DATASETS
 
-        known = DATASETS[self.name]
-        archive = RemoteFile(known.data[0], md5=known.md5[0])
-        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
-        return Texts({language: Text((archive,), (name,)) for language, name in sides}, "sgm")
+        return DATASETS[self.name]
 
 
 @dataclass(frozen=True)
-class Licensed:
+class FromOwners:
     """A table that owners give to those who accept a licence; ` ||| ` stands between its columns.
 
     folder: the folder of the corpus; the environment variable `SYNMT_<FOLDER>` can name it.
