@@ -10,7 +10,7 @@ from synmt.errors import SynmtError
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MeanMetric, make_metric, score
 from synmt.files import read_lines
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.training.test_sets import translate_tests
 
 METRICS = ("bleu", "bleu1", "chrf++", "ter", "ribes")

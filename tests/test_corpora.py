@@ -13,7 +13,7 @@ from synmt.corpora.controlled import corpus as controlled
 from synmt.corpora.known import KNOWN_CORPORA, KnownCorpus
 from synmt.corpora.resolve import resolve_corpus
 from synmt.errors import SynmtError, UsageError
-from synmt.recipe.data import CorpusRecipe, SplitFiles
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,8 @@ from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
 from synmt.files import stored_sha256
-from synmt.recipe.data import CorpusRecipe, FilterRecipe, SplitFiles
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import format_conllu

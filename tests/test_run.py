@@ -17,7 +17,7 @@ from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError, UsageError
 from synmt.model import weights
 from synmt.model.weights import save_weights
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, find_run, read_state, remove_leftovers

@@ -14,7 +14,8 @@ from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.inputs import cut
 from synmt.errors import SynmtError, UsageError
-from synmt.recipe.data import CorpusRecipe, VocabularyRecipe
+from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import load_recipe
 from synmt.training.tree_requirements import tree_requirements
 

@@ -1,49 +1,45 @@
-"""Finds the text of a recipe: a known corpus by name, a folder, or the files themselves."""
+"""Finds the text of a recipe: a known corpus by name, a folder, or public corpora and files one by one."""
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
-from synmt.corpora.assemble import building_known, in_any
-from synmt.corpora.download import result_of
+from synmt.corpora.assemble import building_known, in_any, missing_texts
+from synmt.corpora.build import NotBuilt
+from synmt.corpora.corpus import Corpus
+from synmt.corpora.download import BuildProgress, result_of
+from synmt.corpora.items import names_of_tests, resolving_items
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
-from synmt.recipe.data import CorpusRecipe, SplitFiles
+from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 
 _VALID_NAMES = ("valid", "val", "dev")
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The files of a corpus in one translation direction; all of them exist.
-
-    name: part of the names of prepared corpora and trees.
-    """
-
-    name: str
-    source: str
-    target: str
-    train: SplitFiles
-    valid: SplitFiles
-    test: dict[str, SplitFiles]
-
-    def splits(self) -> dict[str, SplitFiles]:
-        """Return train, valid and every test set by name."""
-        return {"train": self.train, "valid": self.valid, **self.test}
-
-
 def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    """Find every file of a corpus; missing files of a public corpus are downloaded into the cache."""
+    """Find every file of a corpus; `resolving` also reports the progress of what has to be made first."""
+    return result_of(resolving(recipe, source, target))
+
+
+def resolving(
+    recipe: CorpusRecipe, source: str, target: str, *, build: bool = True
+) -> Generator[BuildProgress, None, Corpus]:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache.
+
+    build: False raises NotBuilt in place of downloading and building.
+    """
+    known = partial(_resolving_known, build=build)
     if recipe.name is not None:
-        return _resolve_known(recipe.name, source, target)
+        return (yield from known(recipe.name, source, target))
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
-    return _resolve_paths(recipe, source, target)
+    return (yield from resolving_items(recipe, source, target, known, build=build))
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
@@ -52,23 +48,7 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
         return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
     if recipe.folder is not None:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
-    return tuple(recipe.test)
-
-
-def _resolve_paths(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
-    assert recipe.train is not None
-    assert recipe.valid is not None
-    tests = {f"test.{name}": files for name, files in recipe.test.items()}
-    keys = {"train": recipe.train, "valid": recipe.valid, **tests}
-    missing: list[SynmtError] = [
-        UsageError(f"the file of corpus.{split}.{field} is missing", where=str(path))
-        for split, files in keys.items()
-        for field, path in files
-        if path is not None and not path.is_file()
-    ]
-    if missing:
-        raise all_in_one(missing)
-    return Corpus("files", source, target, recipe.train, recipe.valid, recipe.test)
+    return names_of_tests(recipe)
 
 
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
@@ -113,10 +93,14 @@ def known_corpus(name: str, source: str, target: str) -> tuple[KnownCorpus, list
     return known, folders
 
 
-def _resolve_known(name: str, source: str, target: str) -> Corpus:
+def _resolving_known(
+    name: str, source: str, target: str, *, build: bool
+) -> Generator[BuildProgress, None, Corpus]:
     known, folders = known_corpus(name, source, target)
+    if not build and missing_texts(name, (source, target), folders):
+        raise NotBuilt
     if name != "controlled":
-        result_of(building_known(name, (source, target), folders))
+        yield from building_known(name, (source, target), folders)
     elif not in_any(folders, f"train.{source}"):
         _generate_controlled(folders[-1])
     return _corpus(name, source, target, known.valid, known.test, folders)

@@ -18,7 +18,8 @@ from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines
-from synmt.recipe.data import FilterRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import FilterRecipe
 
 Row = TypeVar("Row")
 

@@ -25,7 +25,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 
 

@@ -24,7 +24,8 @@ from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically
-from synmt.recipe.data import FilterRecipe, ParserRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise

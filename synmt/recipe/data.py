@@ -1,11 +1,10 @@
-"""The sections of a recipe for the data: corpus, filters, parsers, vocabulary, tasks."""
+"""The sections of a recipe for the data, after its text: filters, parsers, vocabulary, tasks."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class StrictModel(BaseModel):
@@ -14,48 +13,6 @@ class StrictModel(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
-
-
-class SplitFiles(StrictModel):
-    """The files of one split: raw text, one sentence per line, plain or `.gz`."""
-
-    source: Path
-    """The source text."""
-    target: Path
-    """The target text."""
-    source_parses: Path | None = None
-    """CoNLL-U of the source, one tree per line; without it, the recipe's parser parses the text."""
-    target_parses: Path | None = None
-    """CoNLL-U of the target; only train and valid need it, and only if the decoder learns from trees."""
-    source_bracketings: Path | None = None
-    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}`."""
-    labels: Path | None = None
-    """Tab-separated labels with a header row and one row per line, for `analyze --by-label`."""
-
-
-class CorpusRecipe(StrictModel):
-    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or the files themselves."""
-
-    name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
-    folder: Path | None = None
-    """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
-    train: SplitFiles | None = None
-    """The training text."""
-    valid: SplitFiles | None = None
-    """The validation text, which selects the best checkpoint."""
-    test: dict[str, SplitFiles] = Field(default_factory=dict)
-    """The test sets by name; they are translated and scored when training ends."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> CorpusRecipe:
-        given = [key for key in ("name", "folder", "train") if getattr(self, key) is not None]
-        if len(given) != 1:
-            here = f"; here: {', '.join(given)} (corpus.{given[0]}=null removes one)" if given else ""
-            raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
-        if self.train is not None and self.valid is None:
-            raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
-        return self
 
 
 class FilterRecipe(StrictModel):

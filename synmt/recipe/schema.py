@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from synmt.recipe.data import CorpusRecipe, FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, VocabularyRecipe
+from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, VocabularyRecipe
 from synmt.recipe.model import ModelRecipe
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]

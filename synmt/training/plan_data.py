@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synmt.arrays import Side
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus
 from synmt.data.corpus import is_complete
 from synmt.data.prepare import prepared_folder
 from synmt.data.task_corpus import task_corpus, without_filters

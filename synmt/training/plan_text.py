@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, is_there, local_path, where_to_put
 from synmt.corpora.needs import CorpusNeeds, corpus_needs, find_corpus
-from synmt.corpora.resolve import Corpus
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, all_in_one
 from synmt.files import offline
 from synmt.recipe.schema import Recipe
 from synmt.training.planned import PlannedStep, State
@@ -41,8 +41,9 @@ def plan_text(recipe: Recipe) -> PlannedText:
         return PlannedText(steps=[PlannedStep("find the text", "missing", problem=error)])
     pairs = needs.counts.get("train")
     amount = f"about {pairs:,} pairs to train on" if pairs else ""
-    state: State = "missing" if needs.problem else "to do"
-    build = PlannedStep(f"build the text: {needs.folder}", state, amount, problem=needs.problem)
+    problem = all_in_one(list(needs.problems)) if needs.problems else None
+    state: State = "missing" if problem else "to do"
+    build = PlannedStep(f"build the text: {needs.folder}", state, amount, problem=problem)
     return PlannedText(None, [*_downloads(needs), build], needs.valid, needs.counts)
 
 

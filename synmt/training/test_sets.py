@@ -15,7 +15,7 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MetricOptions, make_metric
 from synmt.files import read_lines, write_atomically, write_json
-from synmt.recipe.data import SplitFiles
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses

@@ -14,7 +14,8 @@ from synmt.files import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
 from synmt.parsing.parser import StanzaParser
-from synmt.recipe.data import ParserRecipe, SplitFiles
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_conllu
 
@@ -107,7 +108,7 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
             f"{parser_section(side)}.control is gold, but this text comes without trees",
             where=str(getattr(files, side)),
         )
-    return path if gold or recipe.corpus.train is not None else None
+    return path if gold or recipe.corpus.train else None
 
 
 def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> dict[str, Path]:

@@ -1,0 +1,152 @@
+"""The section of a recipe for its text: train, valid and test, each from public corpora or files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from synmt.recipe.data import StrictModel
+
+_TAG = re.compile(r"<[^\s<>]+>")
+
+
+class _Annotations(StrictModel):
+    """What can lie next to a text, line by line."""
+
+    source_parses: Path | None = None
+    """CoNLL-U of the source, one tree per line; without it, the recipe's parser parses the text."""
+    target_parses: Path | None = None
+    """CoNLL-U of the target; only train and valid need it, and only if the decoder learns from trees."""
+    source_bracketings: Path | None = None
+    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}`."""
+    labels: Path | None = None
+    """Tab-separated labels with a header row and one row per line, for `analyze --by-label`."""
+
+
+class SplitFiles(_Annotations):
+    """The files of one split: raw text, one sentence per line, plain or `.gz`."""
+
+    source: Path
+    """The source text."""
+    target: Path
+    """The target text."""
+
+
+class CorpusItem(_Annotations):
+    """A part of the text: a public corpus by `id`, or files. A recipe can write the id alone."""
+
+    id: str | None = None
+    """Of mtdata (Statmt-news_commentary-16-deu-eng), a test set of sacreBLEU (wmt17), or a known corpus (nc11)."""
+    source: Path | None = None
+    """The source text: raw text, one sentence per line, plain or `.gz`."""
+    target: Path | None = None
+    """The target text."""
+    weight: float = Field(default=1.0, ge=0)
+    """train: how often an epoch reads each pair; 2 is twice, 0.5 is a half of the pairs, others in each epoch."""
+    tag: str = ""
+    """train: a piece that each source begins with, such as <BT>."""
+    fraction: float = Field(default=1.0, gt=0, le=1)
+    """Share of the pairs, drawn at random; they stay in order. With one seed, a smaller share is part of a larger."""
+    lines: int = Field(default=0, ge=0)
+    """Number of pairs, drawn in the same way; 0 takes all."""
+    seed: int = Field(default=1, ge=0)
+    """Seed of the drawn pairs."""
+
+    @model_validator(mode="after")
+    def _one_text(self) -> CorpusItem:
+        if (self.id is None) == (self.source is None and self.target is None):
+            raise ValueError("give either `id`, or `source` and `target`")
+        if self.id is None and (self.source is None or self.target is None):
+            raise ValueError("`source` and `target` belong together")
+        if self.lines and self.fraction < 1:
+            raise ValueError("give `lines` or `fraction`, not both")
+        if (self.id is not None or self.is_drawn) and self.annotations():
+            text = "a public corpus" if self.id is not None else "drawn pairs"
+            raise ValueError(f"{', '.join(self.annotations())} need files of which every line is used, not {text}")
+        if self.tag and not _TAG.fullmatch(self.tag):
+            raise ValueError(f"`tag` must be one word in angle brackets, such as <BT>, not '{self.tag}'")
+        return self
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether only some of the pairs are used."""
+        return self.lines > 0 or self.fraction < 1
+
+    def annotations(self) -> list[str]:
+        """Name the given files that belong to the text, such as its trees."""
+        return [name for name in _Annotations.model_fields if getattr(self, name) is not None]
+
+    def files(self) -> SplitFiles | None:
+        """Return the files, unless the text is a public corpus."""
+        if self.source is None or self.target is None:
+            return None
+        return SplitFiles(source=self.source, target=self.target, **{n: getattr(self, n) for n in self.annotations()})
+
+
+class CorpusRecipe(StrictModel):
+    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one."""
+
+    name: str | None = None
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
+    folder: Path | None = None
+    """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
+    train: tuple[CorpusItem, ...] = ()
+    """The training text: one public corpus or pair of files, or a list of them, one after the other."""
+    valid: CorpusItem | None = None
+    """The validation text, which selects the best checkpoint."""
+    test: dict[str, CorpusItem] = Field(default_factory=dict)
+    """The test sets by name, or a list of public ones; they are translated and scored when training ends."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _items(cls, given: Any) -> Any:
+        """Turn every form that a person can write into items."""
+        if not isinstance(given, dict):
+            return given
+        given = {key: value for key, value in given.items() if value is not None}
+        if "train" in given:
+            train = given["train"]
+            given["train"] = tuple(map(_item, train if isinstance(train, list | tuple) else [train]))
+        if "valid" in given:
+            given["valid"] = _item(given["valid"])
+        if "test" in given:
+            given["test"] = _named_items(given["test"])
+        return given
+
+    @model_validator(mode="after")
+    def _one_way(self) -> CorpusRecipe:
+        given = [key for key in ("name", "folder", "train") if getattr(self, key)]
+        if len(given) != 1:
+            here = f"; here: {', '.join(given)} (corpus.{given[0]}=null removes one)" if given else ""
+            raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
+        if self.train and self.valid is None:
+            raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
+        if len(self.train) > 1 and (several := [name for item in self.train for name in item.annotations()]):
+            raise ValueError(f"`train` has several parts, so none can have {several[0]}")
+        for name, item in {"valid": self.valid, **{f"test.{name}": item for name, item in self.test.items()}}.items():
+            if item is not None and (item.weight != 1 or item.tag):
+                raise ValueError(f"`weight` and `tag` are for train, not for {name}")
+        return self
+
+
+def _item(given: Any) -> Any:
+    """Turn what stands for a part of a text into the values of a CorpusItem: an id, or files."""
+    if isinstance(given, str):
+        return {"id": given}
+    return dict(given) if isinstance(given, SplitFiles) else given
+
+
+def _named_items(given: Any) -> Any:
+    """Turn a list of public test sets into a mapping; each has its id as its name."""
+    if isinstance(given, dict):
+        return {name: _item(item) for name, item in given.items()}
+    items = [_item(item) for item in given] if isinstance(given, list | tuple) else [_item(given)]
+    names = [item.get("id") if isinstance(item, dict) else getattr(item, "id", None) for item in items]
+    if None in names:
+        raise ValueError("files in `test` need a name: `test: {news: {source: …, target: …}}`")
+    if len(set(names)) < len(names):
+        raise ValueError("`test` has the same test set twice")
+    return dict(zip(names, items, strict=True))
