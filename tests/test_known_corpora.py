@@ -34,7 +34,7 @@ from synmt.corpora.resolve import resolve_corpus
 from synmt.corpora.sources import FromIndex
 from synmt.corpora.sums import FILES
 from synmt.errors import SynmtError
-from synmt.recipe.data import CorpusRecipe
+from synmt.recipe.corpus import CorpusRecipe
 
 BUILT = [name for name, known in KNOWN_CORPORA.items() if known.plans]
 NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
