@@ -3,6 +3,7 @@
 import dataclasses
 import gzip
 import hashlib
+import inspect
 import logging
 import re
 import sys
@@ -24,15 +25,19 @@ from public_archives import (
 )
 from sacrebleu.dataset import DATASETS
 from sentences import lines
+from test_architecture import ROOT
+from tiny import lines_of, succeed
 
 from synmt.corpora import transfer
 from synmt.corpora.assemble import files_of
+from synmt.corpora.controlled.corpus import generate
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.index import find_entry
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import resolve_corpus
 from synmt.corpora.sources import FromIndex
 from synmt.corpora.sums import FILES
+from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import CorpusRecipe
 
@@ -368,7 +373,17 @@ def test_a_missing_sacremoses_is_named(server, monkeypatch):
     assert "pip install 'synmt[tokenizers]'" in failure("iwslt14-deen")
 
 
-# the address book
+def test_prepare_builds_a_corpus_by_its_name(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe = "source: de\ntarget: en\ncorpus: {name: nc11}\nvocabulary: {kind: word, size: 300}\n"
+    (tmp_path / "small.yaml").write_text(recipe)
+    done = succeed("prepare", "small.yaml")
+    assert b"nc11/train has 30 sentence pairs" in done.stderr
+    [folder] = lines_of(done)
+    assert len(PreparedCorpus.open(tmp_path / folder).split("train")) == 30
+
+
+# the address book and the page
 
 
 def test_mtdata_has_every_entry_that_the_known_corpora_name():
@@ -381,3 +396,17 @@ def test_mtdata_has_every_entry_that_the_known_corpora_name():
     ]
     assert len(entries) == 6
     assert [find_entry(name).id for name in entries] == entries
+
+
+def test_the_page_of_corpora_has_every_known_corpus_with_its_count_and_splits():
+    text = (ROOT / "docs" / "corpora.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(.+?)` \| (.+?) \| .+? \| ([\d,]+) \| (.+?) \|(.*?)\|$", text, flags=re.MULTILINE)
+    built = {
+        name: (", ".join(known.languages), f"{known.counts['train']:,}", known.valid, ", ".join(known.test))
+        for name, known in KNOWN_CORPORA.items()
+        if known.plans
+    }
+    controlled = inspect.signature(generate).parameters["train"].default
+    assert {name: tuple(map(str.strip, cells)) for name, *cells in rows} == built | {
+        "controlled": ("en, de", f"{controlled:,}", "valid", "test")
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -16,6 +16,7 @@ from synmt.errors import all_in_one
 
 if TYPE_CHECKING:
     from synmt.data.encoding import Progress
+    from synmt.evaluation.progress import Advance
     from synmt.training.planned import PlannedStep
     from synmt.training.stages import Prepared
 
@@ -77,9 +78,18 @@ def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepar
                 continue
             if last is None or advance is None or record.stage != last.stage:
                 bar.close()
-                last, advance = None, bar.enter_context(console.progress(record.stage, record.total, "lines"))
-            advance(record.done - (last.done if last else 0))
+                last, advance = None, bar.enter_context(_bar(record))
+            advance((record.done - (last.done if last else 0)) * _scale(record))
             last = record
+
+
+def _bar(record: Progress) -> AbstractContextManager[Advance]:
+    total = None if record.total is None else record.total * _scale(record)
+    return console.progress(record.stage, total, "MB" if record.unit == "bytes" else record.unit)
+
+
+def _scale(record: Progress) -> float:
+    return 1e-6 if record.unit == "bytes" else 1
 
 
 def _show_corpus(prepared: Prepared) -> None:

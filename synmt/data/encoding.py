@@ -29,14 +29,17 @@ SHARD_LINES = 50_000
 
 @dataclass(frozen=True)
 class Progress:
-    """The progress of a stage, in lines.
+    """The progress of a stage.
 
     stage: its name, such as `filter` or `trees of train`.
+    total: None if nobody knows.
+    unit: what is counted, lines or bytes.
     """
 
     stage: str
     done: int
-    total: int
+    total: int | None
+    unit: str = "lines"
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
         # strict JSON turns lists into tuples and strings into paths, but never "3" into a number
         return Recipe.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
-        problems = [dict(problem) for problem in error.errors()]
+        problems = [{**problem, "loc": _as_written(problem["loc"], given)} for problem in error.errors()]
         raise all_in_one([_explain(problem, where) for problem in _of_one_value(problems)]) from None
 
 
@@ -139,6 +139,18 @@ def _index(items: list[Any], text: str, key: str) -> int:
         return int(text)
     allowed = f"0 to {len(items) - 1}" if items else ""
     raise UsageError(f"'{key}' is not an index of a list with {len(items)} items", allowed=allowed)
+
+
+def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
+    """Leave out the index of an item that is written without its list."""
+    keys, place = [], given
+    for part in location:
+        if isinstance(part, int) and not isinstance(place, list):
+            continue
+        keys.append(part)
+        inside = isinstance(place, list) and isinstance(part, int) or isinstance(place, Mapping) and part in place
+        place = place[part] if inside else []
+    return tuple(keys)
 
 
 def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

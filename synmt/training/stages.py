@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import Side
-from synmt.corpora.resolve import Corpus, resolve_corpus
+from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
@@ -64,7 +64,7 @@ def prepare_data(
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
-    corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
+    corpus = yield from find_text(recipe)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {
         side: find_parse_source(recipe, corpus, side, requirements[side])
@@ -90,6 +90,17 @@ def prepare_data(
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)
     return prepared
+
+
+def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:
+    """Find the files of a recipe's corpus; what is public and missing is downloaded and built."""
+    with closing(resolving(recipe.corpus, recipe.source, recipe.target)) as steps:
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration as end:
+                return end.value
+            yield Progress(step.what, step.done, step.total, step.unit)
 
 
 def _annotated(
