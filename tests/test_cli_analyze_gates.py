@@ -1,6 +1,7 @@
 """`synmt analyze --gates` on runs of small models."""
 
 import json
+import shutil
 
 import pytest
 from small_run import LSTM, TEXT, make_run, write_tests
@@ -114,8 +115,9 @@ def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path,
 
 
 def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(tmp_path, monkeypatch):
-    (tmp_path / "de").mkdir()
-    (tmp_path / "resources.json").write_text('{"de": {}}', encoding="utf-8")
+    shutil.copytree(COMPACT / "en", tmp_path / "de")
+    listed = json.loads((COMPACT / "resources.json").read_text(encoding="utf-8"))
+    (tmp_path / "resources.json").write_text(json.dumps({"de": listed["en"]}), encoding="utf-8")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     recipe = Run(write_run(tmp_path / "sa", TREE, languages=("en", "de"))).recipe()
     source, target = (make_analysis_parser(recipe, side) for side in ("source", "target"))
@@ -128,6 +130,7 @@ def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(t
 
 
 def test_a_language_without_a_parser_is_an_error_with_its_purpose(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path / "none"))
     printed, said = output(write_run(tmp_path / "sa", TREE, languages=("en", "de")), code=1)
     assert printed == ""

@@ -109,6 +109,7 @@ def test_trees_of_the_target_are_those_of_the_references(project):
 
 
 def test_a_language_without_a_parser_needs_given_trees(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
     monkeypatch.setenv("STANZA_RESOURCES_DIR", str(tmp_path))
     _, said = output(project, "dbsa", "--side", "target", code=1)
     assert "stanza.download('de')" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synmt.cli import console
+from synmt.cli.prepare import draw_progress
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,14 +29,16 @@ def parse(
     ] = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
     model: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="compact|official|FOLDER",
-            help="compact: ships with synmt (en). official: Stanza's own models. Or a folder with resources.json.",
+            help="compact: ships with synmt. official: Stanza's, downloaded once. Or a folder with resources.json.",
+            show_default="compact for en, else official",
         ),
-    ] = "compact",
+    ] = None,
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
-    download: Annotated[bool, typer.Option("--download", help="Download missing official models.")] = False,
+    # of older scripts: official models are downloaded without it
+    _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
     arcs: Annotated[
         bool,
         typer.Option(
@@ -56,19 +60,35 @@ def parse(
 
     With -o, the text is parsed in shards: after an interruption, the same command continues with the next shard.
 
+    A model that is missing is downloaded; SYNMT_OFFLINE=1 forbids that.
+
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
 
-    parser = StanzaParser(
-        language, model=model, package=package, device=device, batch_words=batch_words, download=download, arcs=arcs
-    )
+    model = model or _default_model(language)
+    _fetch(language, model, package)
+    parser = StanzaParser(language, model=model, package=package, device=device, batch_words=batch_words, arcs=arcs)
     if output is None:
         _to_stdout(source, parser)
     else:
         steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
         _to_file(source, output, steps)
+
+
+def _default_model(language: str) -> str:
+    from synmt.parsing.models import default_model
+
+    return default_model(language)
+
+
+def _fetch(language: str, model: str, package: str) -> None:
+    """Download an official model that is missing."""
+    from synmt.parsing.official import fetching
+
+    if model == "official":
+        deque(draw_progress(fetching(language, package)), maxlen=0)
 
 
 def _to_stdout(source: str, parser: StanzaParser) -> None:

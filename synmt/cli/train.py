@@ -101,7 +101,8 @@ def _draw(records: Iterator[Record], stop: threading.Event) -> None:
 
 def _start_line(record: StartRecord) -> str:
     steps = f"continuing from step {record.step:,}" if record.step else f"{record.settings.max_steps:,} steps"
-    return f"train: {record.weights:,} weights on {record.device}, {record.settings.precision}, {steps}"
+    frozen = f", {record.frozen:,} of them frozen," if record.frozen else ""
+    return f"train: {record.weights:,} weights{frozen} on {record.device}, {record.settings.precision}, {steps}"
 
 
 def _line(record: LogRecord, settings: TrainingRecipe) -> str:

@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.tasks import task_tags
-from synmt.data.vocabulary import Vocabulary
+from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
@@ -29,29 +29,41 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 
 
-def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus) -> Path:
-    """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives another name."""
+def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vocabularies | None = None) -> Path:
+    """Name the prepared corpus of a recipe and its files; another vocabulary or filter gives another name.
+
+    vocabularies: those of another run, if they are not learned from the corpus.
+    """
     settings = (recipe.filters.identity(), recipe.vocabulary.model_dump_json())
     inputs = tuple(_input_hashes(corpus).items())
-    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs)
+    given = [fingerprint(vocabularies[side].to_bytes()) for side in SIDES] if vocabularies else []
+    key = fingerprint(FORMAT, corpus.source, corpus.target, settings, inputs, *given)
     return root / f"{corpus.name}-{corpus.source}-{corpus.target}-{key}"
 
 
-def prepare(recipe: Recipe, corpus: Corpus, folder: Path) -> Iterator[Progress]:
-    """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete."""
+def prepare(
+    recipe: Recipe, corpus: Corpus, folder: Path, vocabularies: Vocabularies | None = None
+) -> Iterator[Progress]:
+    """Prepare a corpus in a folder, or continue after an interruption; does nothing if it is complete.
+
+    vocabularies: those of another run; without them, they are learned from the corpus.
+    """
     if is_complete(folder):
         return
     with locked(folder, "this corpus"):
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
         yield from _filter(recipe, corpus, folder, lines["train"])
-        yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
         names = _vocabulary_names(recipe)
-        vocabularies = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
+        if vocabularies:
+            for side in SIDES:
+                vocabularies[side].save(folder, names[side])
+        yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
+        stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
-            yield from Encoder(recipe.filters, vocabularies, folder, split, tail).encode(corpus, lines[split])
-        _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, vocabularies), strict=True)))
+            yield from Encoder(recipe.filters, stored, folder, split, tail).encode(corpus, lines[split])
+        _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
@@ -105,11 +117,11 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         yield Progress("vocabulary", lines, lines)
 
 
-def _vocabulary_names(recipe: Recipe) -> dict[str, str]:
+def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
     return {side: "vocabulary" if recipe.vocabulary.joint else side for side in SIDES}
 
 
-def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[str, int]) -> None:
+def _finish(recipe: Recipe, corpus: Corpus, folder: Path, lines: dict[str, int], sizes: dict[Side, int]) -> None:
     splits = {split: summarize(folder, split, lines[split]) for split in ("train", "valid")}
     if not splits["train"]["rows"]:
         raise _nothing_left(corpus, Counter(splits["train"]["reasons"]))

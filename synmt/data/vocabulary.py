@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
 
@@ -84,6 +84,10 @@ class Vocabulary(ABC):
             if path.is_file():
                 return kind.from_bytes(path.read_bytes(), where=str(path))
         raise SynmtError("the vocabulary is missing", where=str(folder / f"{name}.model"), do="Prepare again")
+
+
+Vocabularies = Mapping[Side, Vocabulary]
+"""The vocabulary of each side; a joint one is that of both."""
 
 
 class SentencePieces(Vocabulary):

@@ -12,7 +12,7 @@ from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError
 from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
-from synmt.parsing.parser import StanzaParser
+from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import flat_parse, without_whitespace
 
@@ -120,8 +120,8 @@ def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
     )
 
 
-_NOT_IN_TREES = {"model", "arcs"}
-"""What an identity says that changes no tree: the folder, and whether arc probabilities are added."""
+_NOT_IN_TREES = NOT_IN_TREES | {"arcs"}
+"""Arc probabilities are added to the same trees."""
 
 
 def _parser_key(identity: dict[str, Any] | None) -> str:

@@ -14,13 +14,11 @@ COMPACT = Path(__file__).parent / "resources" / "stanza"
 PROCESSORS = "tokenize,pos,lemma,depparse"
 
 
-def locate(model: str, language: str, package: str, *, download: bool = False) -> Path:
-    """Find the folder with the models of a language; download official ones only if `download` allows it."""
-    folder = _folder(model)
+def locate(model: str, language: str) -> Path:
+    """Find the folder with the models of a language."""
+    folder = folder_of(model)
     if not _has(folder, language):
-        _check_code(language)
-        if model == "official" and download:
-            _download(folder, language, package)
+        check_code(language)
     languages = sorted(_resources(folder, model, language))
     if _has(folder, language):
         return folder
@@ -35,7 +33,12 @@ def locate(model: str, language: str, package: str, *, download: bool = False) -
     raise missing(model, folder, language)
 
 
-def _check_code(language: str) -> None:
+def default_model(language: str) -> str:
+    """Choose the compact model if it ships for a language, otherwise Stanza's official one."""
+    return "compact" if _has(COMPACT, language) else "official"
+
+
+def check_code(language: str) -> None:
     """Raise UsageError for the name of a language instead of its code, such as `english` for `en`."""
     from stanza.models.common.constant import lang2lcode
 
@@ -55,19 +58,21 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
             allowed=f"A folder of models has resources.json and a folder {language} with tokenize, pos and depparse",
             do="Choose another folder, or use Stanza's own models (`official`)",
         )
-    fetch = f"python -c \"import stanza; stanza.download('{language}')\""
-    return SynmtError(
-        f"{what} not found",
-        where=str(folder),
-        allowed=f"SYNMT_OFFLINE forbids the network. With a network: `{fetch}`."
-        if offline()
-        else f"With a network: `{fetch}`, or `synmt parse --model official --lang {language} --download`",
-        do=f"Without a network: run that on another machine with STANZA_RESOURCES_DIR=stanza_resources, and copy"
-        f" resources.json and the folder {language} from there to {folder}",
+    forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
+    return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))
+
+
+def by_hand(folder: Path, language: str) -> str:
+    """Say how the official models of a language come to a machine without a network."""
+    return (
+        f"Without a network: run `python -c \"import stanza; stanza.download('{language}')\"` on another machine with"
+        f" STANZA_RESOURCES_DIR=stanza_resources, and copy resources.json and the folder {language} from there to"
+        f" {folder}"
     )
 
 
-def _folder(model: str) -> Path:
+def folder_of(model: str) -> Path:
+    """Name the folder of `compact`, of `official`, or of a model that is a folder itself."""
     if model == "compact":
         return COMPACT
     if model != "official":
@@ -101,18 +106,3 @@ def _has(folder: Path, language: str) -> bool:
         return isinstance(entry, dict) and (folder / entry.get("alias", language)).is_dir()
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def _download(folder: Path, language: str, package: str) -> None:
-    if offline():
-        raise missing("official", folder, language)
-    import stanza
-
-    try:
-        stanza.download(language, model_dir=str(folder), package=package, processors=PROCESSORS, verbose=False)
-    except Exception as error:
-        raise SynmtError(
-            f"cannot download the Stanza models for '{language}' ({error})",
-            where=str(folder),
-            do="Check the network and the names of language and package, and run the same command again",
-        ) from error

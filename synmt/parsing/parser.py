@@ -11,16 +11,22 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from synmt import files
+from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
+from synmt.parsing.official import fetching, listed_version
 from synmt.parsing.stanza_internals import checked_version
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse, flat_parse, without_whitespace
 
 OnFailure = Callable[[int, str], None]
 """Takes the index of a line in the call, and the reason why its tree is flat or joined."""
+
+
+NOT_IN_TREES = frozenset({"model", "resources"})
+"""What an identity says that changes no tree: the folder of the files, and the list that they were downloaded from."""
 
 
 class Parser(Protocol):
@@ -55,7 +61,7 @@ class StanzaParser:
     package: the package of models in that folder.
     device: `auto` (a GPU if there is one), or a device of PyTorch.
     batch_words: words parsed at once. 640 was fastest on one CPU core.
-    download: whether missing official models may be downloaded.
+    download: whether official models that are missing are downloaded, as `official.fetching` does with its progress.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
 
     The models are loaded by the first parse. A line in which Stanza finds several sentences becomes one tree: the
@@ -77,7 +83,9 @@ class StanzaParser:
     ) -> None:
         self.language, self.model, self.package = language, model, package
         self.device, self.batch_words, self.arcs = device, batch_words, arcs
-        self.folder = stanza_models.locate(model, language, package, download=download)
+        if download and model == "official":
+            result_of(fetching(language, package))
+        self.folder = stanza_models.locate(model, language)
 
     @classmethod
     def from_identity(
@@ -95,14 +103,15 @@ class StanzaParser:
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
         arcs = bool(identity.get("arcs")) if arcs is None else arcs
-        return cls(str(identity["language"]), model=model, package=package, device=device, arcs=arcs)
+        # a run may come from another machine
+        return cls(str(identity["language"]), model=model, package=package, device=device, arcs=arcs, download=True)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What determines the trees (backend, language, package, version, hashes of model files), and the folder."""
+        """What determines the trees (backend, language, package, version, hashes of model files), and their origin."""
         return dict(self._identity)
 
     @cached_property
@@ -119,6 +128,7 @@ class StanzaParser:
             "package": self.package,
             "stanza": version,
             "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
+            **({"resources": listed} if (listed := listed_version(self.folder)) else {}),
             **({"arcs": True} if self.arcs else {}),
         }
 
@@ -133,7 +143,7 @@ class StanzaParser:
     @property
     def fingerprint(self) -> str:
         """Identify the parser by 12 digits, which do not depend on the folder of its files."""
-        return files.fingerprint(sorted((key, value) for key, value in self.identity.items() if key != "model"))
+        return files.fingerprint(sorted(item for item in self.identity.items() if item[0] not in NOT_IN_TREES))
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -26,6 +27,8 @@ LSTM_SIZES: dict[str, dict[str, int]] = {
 
 _OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_dropout", "activation_dropout", "norm"}
 _OF_LSTMS = {"embedding_dim", "initial_range"}
+
+_Part = Annotated[str, Field(strict=True, min_length=1)]
 
 
 class ModelRecipe(StrictModel):
@@ -62,6 +65,14 @@ class ModelRecipe(StrictModel):
     """transformer: layer norm after each residual sum, as in the original paper, or before each sub-layer."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
     """shared: one matrix for source, target and output; tied: one for target and output; separate: three."""
+    init: Path | None = Field(default=None, strict=False)
+    """The folder of a finished run: its weights are the initial ones, and its vocabulary is used. Weights that only
+    this model has are initialized as usual."""
+    init_except: tuple[_Part, ...] = Field(default=(), strict=False)
+    """Parts that do not take the weights of `init`, such as `encoder.1`, `decoder` or `embeddings`. Without the
+    embeddings, a new vocabulary is learned."""
+    freeze: tuple[_Part, ...] = Field(default=(), strict=False)
+    """Parts that are not trained, such as `encoder`, `decoder.1` (layers count from 1) or `embeddings`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -79,6 +90,12 @@ class ModelRecipe(StrictModel):
         if layers is not None:
             preset |= {"encoder_layers": layers, "decoder_layers": layers}
         return {**preset, **given}
+
+    @model_validator(mode="after")
+    def _starts_from_a_run(self) -> ModelRecipe:
+        if self.init_except and self.init is None:
+            raise ValueError("`init_except` needs `init`, the run whose weights are taken")
+        return self
 
     def heads_of(self, side: str) -> tuple[int, ...]:
         """List the number of attention heads of each layer of a side; a layer of an lstm counts as one."""

@@ -66,7 +66,9 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
         name, _, key = path.rpartition("/")
         states[name][key] = tensor
     for name, parameter in model.named_parameters():
-        optimizer.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
+        # a frozen parameter has no state
+        if name in states:
+            optimizer.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
     return read_state(folder)
 
 

@@ -11,7 +11,7 @@ from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.parsing.bulk import read_summary
-from synmt.parsing.parser import StanzaParser
+from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser, trees_path
 
@@ -37,8 +37,7 @@ class ParseSource:
         """Describe where the trees come from, in values for JSON."""
         if self.identity is None:
             return describe_files(self.given)
-        # the folder of the model files does not change the trees
-        description = {key: value for key, value in self.identity.items() if key != "model"}
+        description = {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES}
         return {**description, "arcs": True} if arcs else description
 
     def name(self, *, arcs: bool = False) -> str:

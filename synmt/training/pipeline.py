@@ -27,6 +27,7 @@ from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes, join_processes
+from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
 from synmt.training.lifecycle import begin_run, check_run, finish_run, has_finished, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
@@ -54,7 +55,8 @@ def prepare(
     source_trees: parse the source even if no variant reads its trees.
     """
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
-    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees)
+    loaded, vocabularies = adopt_vocabulary(loaded)
+    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees, vocabularies=vocabularies)
 
 
 def train(
@@ -84,8 +86,11 @@ def train(
     loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
+    loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
     check_run(run, loaded, overwrite=overwrite)
     finished = not overwrite and has_finished(run, loaded)
+    if not finished:
+        check_parts(loaded, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     processes.wait()
     if finished:
         if processes.rank == 0:
@@ -95,7 +100,7 @@ def train(
         with ExitStack() as stack:
             with processes.first_alone():
                 # before the run folder is written: if data are missing, the recipe may still be changed
-                prepared = yield from prepare_data(loaded, requirements, Path(data))
+                prepared = yield from prepare_data(loaded, requirements, Path(data), vocabularies=vocabularies)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
                     begin_run(run, loaded, prepared, overwrite=overwrite)
@@ -157,8 +162,9 @@ def _train(
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, settings = trainer.resume(), recipe.training
-    weights = sum(parameter.numel() for parameter in trainer.model.parameters())
-    yield StartRecord(step, weights, str(choose_device(settings.device)), settings)
+    weights = sum(weight.numel() for weight in trainer.model.parameters())
+    frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
+    yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)
     log, record = Log(run.folder, step) if processes.rank == 0 else None, None
     with closing(trainer.train()) as records:
         for record in records:
@@ -181,6 +187,11 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
     model = build_for(recipe, source, target)
+    if recipe.model.init is not None and not run.checkpoints():
+        origin = take_weights(model, recipe)
+        if processes.rank == 0:
+            run.write_info(init=origin)
+    freeze(model, recipe)
     reading: dict[Side, Reading] = {
         side: reading_of(model.reads(side) + model.learns(side), parser_recipe(recipe, side)) for side in SIDES
     }

@@ -24,10 +24,12 @@ class StartRecord:
 
     step: the step from which an interrupted run continues; 0 for a new one.
     weights: the number of parameters.
+    frozen: how many of them are not trained.
     """
 
     step: int
     weights: int
+    frozen: int
     device: str
     settings: TrainingRecipe
 

@@ -7,15 +7,17 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from synmt.arrays import Side
+from synmt.corpora.download import BuildProgress
 from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
+from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError
 from synmt.files import count_lines
 from synmt.parsing.bulk import parse_file
@@ -26,6 +28,8 @@ from synmt.syntax.arcs import without_arcs
 from synmt.training.parse_source import ParseSource, find_parse_source, parser_with_trees
 from synmt.training.tree_requirements import (
     TreeRequirements,
+    all_given_trees,
+    fetch_parser,
     given_trees,
     make_parser,
     parser_recipe,
@@ -35,6 +39,7 @@ from synmt.training.tree_requirements import (
 )
 
 _logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -55,32 +60,39 @@ class Prepared:
 
 
 def prepare_data(
-    recipe: Recipe, requirements: Mapping[Side, TreeRequirements], data: Path, *, source_trees: bool = False
+    recipe: Recipe,
+    requirements: Mapping[Side, TreeRequirements],
+    data: Path,
+    *,
+    source_trees: bool = False,
+    vocabularies: Vocabularies | None = None,
 ) -> Generator[Progress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
+    vocabularies: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
     corpus = yield from find_text(recipe)
     # a missing parser or tree file is reported before any long work
-    sources: dict[Side, ParseSource] = {
-        side: find_parse_source(recipe, corpus, side, requirements[side])
-        for side in sides_with_trees(requirements, source_trees=source_trees)
-    }
+    sources: dict[Side, ParseSource] = {}
+    for side in sides_with_trees(requirements, source_trees=source_trees):
+        if not all_given_trees(recipe, corpus, side, requirements[side]):
+            yield from _shown(fetch_parser(recipe, side))
+        sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
         prepared_by = without_filters(recipe)
-    folder = prepared_folder(data / "prepared", prepared_by, corpus)
+    folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies)
     if is_complete(folder):
         # a prepared corpus does not cover the test sets, which may be new
         check_lengths(corpus.test)
         _logger.info("prepare: %s exists already", folder)
     else:
-        yield from _labelled(prepare(prepared_by, corpus, folder))
+        yield from _labelled(prepare(prepared_by, corpus, folder, vocabularies))
     trees: dict[Side, str] = {}
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
@@ -94,7 +106,12 @@ def prepare_data(
 
 def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:
     """Find the files of a recipe's corpus; what is public and missing is downloaded and built."""
-    with closing(resolving(recipe.corpus, recipe.source, recipe.target)) as steps:
+    return (yield from _shown(resolving(recipe.corpus, recipe.source, recipe.target)))
+
+
+def _shown(building: Generator[BuildProgress, None, _T]) -> Generator[Progress, None, _T]:
+    """Pass on the progress and the result of a download."""
+    with closing(building) as steps:
         while True:
             try:
                 step = next(steps)
@@ -156,6 +173,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
+        yield from _shown(fetch_parser(recipe, "source"))
         parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")

@@ -57,7 +57,7 @@ class Trainer:
         self.train_reader, self.valid_reader, self.score = train, valid, score
         self.processes = processes or Processes()
         self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
+            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
             betas=self.settings.betas,
             eps=self.settings.epsilon,
             weight_decay=self.settings.weight_decay,

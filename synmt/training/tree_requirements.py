@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.download import BuildProgress
 from synmt.corpora.resolve import Corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
+from synmt.parsing.official import fetching
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
@@ -142,12 +144,29 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
         )
 
 
-def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaParser:
+def fetch_parser(recipe: Recipe, side: Side) -> Iterator[BuildProgress]:
+    """Download the official model of one side, if the recipe uses it and it is missing."""
+    settings = parser_recipe(recipe, side)
+    if settings.model == "official":
+        yield from fetching(_language(recipe, side), settings.package)
+
+
+def _language(recipe: Recipe, side: Side) -> str:
+    return recipe.source if side == "source" else recipe.target
+
+
+def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False) -> StanzaParser:
     """Make the parser of one side; it loads its model when it first parses."""
     settings = parser_recipe(recipe, side)
-    language = recipe.source if side == "source" else recipe.target
     try:
-        return StanzaParser(language, model=settings.model, package=settings.package, device=settings.device, arcs=arcs)
+        return StanzaParser(
+            _language(recipe, side),
+            model=settings.model,
+            package=settings.package,
+            device=settings.device,
+            arcs=arcs,
+            download=download,
+        )
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
         raise error.with_(where=where) from error
@@ -159,17 +178,17 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
     If the recipe has a compact model and there is none for the language, Stanza's official model is used.
     """
     settings = parser_recipe(recipe, side)
-    language = recipe.source if side == "source" else recipe.target
+    language = _language(recipe, side)
     if model is not None:
         # the recipe's package belongs to the recipe's model
         package = settings.package if model == settings.model else "default"
-        return StanzaParser(language, model=model, package=package, device=settings.device)
+        return StanzaParser(language, model=model, package=package, device=settings.device, download=True)
     try:
-        return make_parser(recipe, side)
+        return make_parser(recipe, side, download=True)
     except SynmtError:
         if settings.model != "compact":
             raise
-    return StanzaParser(language, model="official", package=settings.package, device=settings.device)
+    return StanzaParser(language, model="official", package=settings.package, device=settings.device, download=True)
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:

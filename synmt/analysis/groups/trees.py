@@ -175,6 +175,6 @@ def _file_parser(source: Path | None, side: Side, model: str | None) -> StanzaPa
     if side == "target":
         raise UsageError("the language of the target is unknown, because there is no run", do=do)
     try:
-        return StanzaParser(file_language(source), model=model or "compact")
+        return StanzaParser(file_language(source), model=model or "compact", download=True)
     except SynmtError as error:
         raise error.with_(do=do) from None

@@ -1,0 +1,192 @@
+"""Downloads Stanza's official models: the files that a language needs, and no others.
+
+    resources_<version>.json          all models and their hashes, at STANZA_RESOURCES_URL
+    <language>/<processor>/<name>.pt  a model, at the address that the list gives (or STANZA_MODEL_URL)
+
+The list gets its place in Stanza's folder after the models that it describes, so what is there is complete. Once it is,
+nothing here asks the network.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+from synmt.corpora.download import BuildProgress, RemoteFile, alone, bytes_to_fetch, downloading
+from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.files import offline, write_atomically, write_json
+from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing
+from synmt.parsing.pipeline import model_files
+
+_logger = logging.getLogger(__name__)
+
+
+def is_complete(language: str, package: str) -> bool:
+    """Tell whether every file is there that the parser of a language reads."""
+    folder = folder_of("official")
+    try:
+        files = model_files(folder, language, package)
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        # no list of models, or one without this language
+        return False
+    return any("/depparse/" in name for name in files) and all(path.is_file() for path in files.values())
+
+
+def fetching(language: str, package: str) -> Generator[BuildProgress, None, None]:
+    """Download the official models of a language that are missing; raises SynmtError where that is not possible."""
+    folder = folder_of("official")
+    if is_complete(language, package):
+        return
+    check_code(language)
+    _check_known(language)
+    if offline():
+        raise missing("official", folder, language)
+    with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
+        if not is_complete(language, package):
+            yield from _fetch(folder, language, package)
+
+
+def listed_version(folder: Path) -> str:
+    """Read the version of the list of models that a folder was filled from; empty if Stanza filled it."""
+    try:
+        return str(json.loads((folder / "resources.json").read_text(encoding="utf-8")).get("resources_version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _fetch(folder: Path, language: str, package: str) -> Generator[BuildProgress, None, None]:
+    from stanza.resources import common
+
+    resources = yield from _read_list(folder, language)
+    with common.logging_level_context("CRITICAL", None):
+        wanted = _wanted(resources, language, package)
+    files = {path: file for path, file in wanted.items() if not common.file_exists(folder / path, file.md5)}
+    _logger.info("downloading %s to %s", _described(language, package, files), folder)
+    places = yield from downloading(files.values(), f"the Stanza model for '{language}'")
+    for path, place in zip(files, places, strict=True):
+        _move(place, folder / path)
+    _write_list(folder, resources, _code(resources, language), common.DEFAULT_RESOURCES_VERSION)
+
+
+def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> str:
+    sizes = [bytes_to_fetch(file) for file in files.values()]
+    least = "at least " if None in sizes else ""
+    size = f"{least}{sum(size or 0 for size in sizes) / 1e6:,.1f} MB"
+    count = f"{len(files)} file{'s' * (len(files) != 1)}"
+    return f"the Stanza model for '{language}' (package {package}): {count}, {size},"
+
+
+def _read_list(folder: Path, language: str) -> Generator[BuildProgress, None, dict[str, Any]]:
+    """Download the list of all models; it is kept only together with a model."""
+    from stanza.resources import common
+
+    address = common.DEFAULT_RESOURCES_URL
+    if address.lower() in ("stanford", "stanfordnlp"):
+        address = common.STANFORDNLP_RESOURCES_URL
+    file = RemoteFile(f"{address.rstrip('/')}/resources_{common.DEFAULT_RESOURCES_VERSION}.json")
+    try:
+        [path] = yield from downloading([file])
+    except SynmtError as error:
+        where = error.where or f"Stanza's list of models, for '{language}'"
+        what = error.what.splitlines()[0].rstrip(":")
+        raise error.with_(what=what, where=where, allowed=by_hand(folder, language), do="") from error
+    try:
+        resources = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        resources = None
+    # the next download of a model reads the newest list
+    path.unlink()
+    if not isinstance(resources, dict):
+        raise SynmtError("this is not a list of Stanza's models", where=file.address)
+    return resources
+
+
+def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str, RemoteFile]:
+    """List the files of a language by their path in Stanza's folder, as `stanza.download` does."""
+    from stanza.resources import common
+
+    code = _code(resources, language)
+    _, _, _, packages = common.process_pipeline_parameters(language, None, package, PROCESSORS)
+    models = common.maintain_processor_list(resources, code, None, packages)
+    if "depparse" not in (name for name, _ in models):
+        names = sorted({*resources[code]["depparse"], *resources[code].get("packages", {})})
+        raise UsageError(
+            f"Stanza has no package '{package}' for the language '{language}'",
+            allowed=f"Packages: {', '.join(names)}",
+            do=did_you_mean(package, names),
+        )
+    address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
+    files = {}
+    for processor, name in common.flatten_processor_list(common.add_dependencies(resources, code, models)):
+        # `identity` is no file
+        if facts := resources[code].get(processor, {}).get(name):
+            parts = [_safe(part) for part in (code, processor, f"{name}.pt")]
+            remote = address.format(
+                resources_version=common.DEFAULT_RESOURCES_VERSION, lang=code, filename=f"{processor}/{name}.pt"
+            )
+            files["/".join(parts)] = RemoteFile(remote, md5=str(facts["md5"]))
+    return files
+
+
+def _safe(part: str) -> str:
+    """Refuse a name from the network that would lead out of the folder."""
+    if not re.fullmatch(r"\w[\w.+-]*", part):
+        raise SynmtError(f"Stanza's list of models has a name that is not one of a file: {part!r}")
+    return part
+
+
+def _code(resources: dict[str, Any], language: str) -> str:
+    """Follow the alias of a language, such as `zh` for `zh-hans`; raises UsageError for one without a parser."""
+    entry, code = resources.get(language), language
+    while isinstance(entry, dict) and "alias" in entry:
+        code = entry["alias"]
+        entry = resources.get(code)
+    if not isinstance(entry, dict) or not entry.get("depparse"):
+        parsed = [name for name, entry in resources.items() if isinstance(entry, dict) and entry.get("depparse")]
+        raise _unknown_language(language, parsed)
+    return code
+
+
+def _check_known(language: str) -> None:
+    """Refuse a language that nobody has heard of, without asking the network."""
+    from stanza.models.common.constant import lcode2lang
+    from stanza.resources.default_packages import default_treebanks
+
+    if language not in lcode2lang and language not in default_treebanks:
+        raise _unknown_language(language, default_treebanks)
+
+
+def _unknown_language(language: str, languages: Any) -> UsageError:
+    # the multilingual package only recognises languages
+    names = sorted(set(languages) - {"multilingual"})
+    return UsageError(
+        f"Stanza has no parser for the language '{language}'",
+        allowed=f"Languages: {', '.join(names)}",
+        do=did_you_mean(language, names),
+    )
+
+
+def _move(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.replace(source, target)
+    except OSError:
+        # another disk
+        with write_atomically(target, binary=True) as out, open(source, "rb") as content:
+            shutil.copyfileobj(content, out)
+        source.unlink()
+
+
+def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
+    """Write the list; languages that are there already keep what the old list says of their files."""
+    path, old = folder / "resources.json", {}
+    if path.exists():
+        old = json.loads(path.read_text(encoding="utf-8"))
+    kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
+    write_json(path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False)

@@ -1,0 +1,223 @@
+"""What a run takes from another one (`model.init`), and what it does not train (`model.freeze`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from synmt.arrays import SIDES
+from synmt.data.tasks import task_tags
+from synmt.data.vocabulary import Vocabularies, Vocabulary
+from synmt.errors import SynmtError, UsageError
+from synmt.files import stored_sha256
+from synmt.model.build import build, build_for
+from synmt.model.parts import named_weights, weights_in
+from synmt.model.seq2seq import Seq2Seq
+from synmt.model.weights import load_weights
+from synmt.recipe.data import VocabularyRecipe
+from synmt.recipe.load import check_recipe, recipe_values
+from synmt.recipe.schema import Recipe
+from synmt.run import Run
+
+_logger = logging.getLogger(__name__)
+
+_EMBEDDINGS = ("source_embedding.table.weight", "target_embedding.table.weight", "output.weight")
+_SHOWN = 6
+"""Names in one message."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How the weights of two models belong together.
+
+    pairs: by name, the weight of the new model and that of the other one.
+    new: names of weights that only the new model has.
+    unused: names of weights that only the other one has.
+    """
+
+    pairs: dict[str, tuple[nn.Parameter, nn.Parameter]]
+    new: list[str]
+    unused: list[str]
+
+
+def adopt_vocabulary(
+    recipe: Recipe, own: Run | None = None, *, overwrite: bool = False
+) -> tuple[Recipe, Vocabularies | None]:
+    """Give a recipe with `model.init` the vocabulary of that run, unless the embeddings are excluded.
+
+    own: the folder of the new run. Once it has a checkpoint, it does not need the other run any more.
+    overwrite: whether it starts again.
+    """
+    init = recipe.model.init
+    if init is None:
+        return recipe, None
+    other = Run(init.expanduser())
+    if own is not None and own.folder.resolve() == other.folder.resolve():
+        raise UsageError(
+            "a run cannot start from its own weights", where=f"model.init, {init}", do="Choose another name=…"
+        )
+    origin = own if own is not None and not overwrite and _has_weights(own, init) else other
+    before = _recipe_of(origin)
+    if not _takes_embeddings(recipe):
+        return recipe, None
+    vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
+    _check_tags(recipe, vocabularies, other)
+    return _with_vocabulary(recipe, before, other), vocabularies
+
+
+def _has_weights(own: Run, init: Path) -> bool:
+    return own.exists() and bool(own.checkpoints() or own.weights.exists()) and own.recipe().model.init == init
+
+
+def _recipe_of(run: Run) -> Recipe:
+    try:
+        run.info()
+        return run.recipe()
+    except SynmtError as error:
+        near = Path("runs") / run.folder
+        do = f"Did you mean {near}?" if not run.exists() and Run(near).exists() else error.do
+        raise UsageError(error.what, where=f"model.init, {error.where}", allowed=error.allowed, do=do) from error
+
+
+def _takes_embeddings(recipe: Recipe) -> bool:
+    """Tell whether the embeddings come from the other run, all of them; raises UsageError for some."""
+    pieces = 8
+    with torch.device("meta"):
+        model = build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
+    without = weights_in(model, recipe.model.init_except, "model.init_except")
+    left_out = [name for name in _EMBEDDINGS if name in without]
+    if left_out and len(left_out) < len(_EMBEDDINGS):
+        raise UsageError(
+            f"{', '.join(left_out)} would be new, but the other embeddings belong to the vocabulary of the run",
+            where="model.init_except",
+            do="Leave out all of them (`embeddings`) or none",
+        )
+    return not left_out
+
+
+def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
+    given, taken = recipe.vocabulary, before.vocabulary
+    if given != VocabularyRecipe() and given != taken:
+        differences = ", ".join(
+            f"{key} is {value!r} here and {getattr(taken, key)!r} there"
+            for key, value in given
+            if value != getattr(taken, key)
+        )
+        raise UsageError(
+            f"the recipe describes another vocabulary than that of the run whose weights it takes: {differences}",
+            where=f"model.init, {other.folder}",
+            do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
+        )
+    values = recipe_values(recipe) | {"vocabulary": taken.model_dump(mode="json")}
+    return check_recipe(values, where=f"with the vocabulary of {other.folder}")
+
+
+def _check_tags(recipe: Recipe, vocabularies: Vocabularies, other: Run) -> None:
+    missing = [tag for tag in task_tags(recipe) if len(vocabularies["source"].encode_ids(tag)) != 1]
+    if missing:
+        raise UsageError(
+            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which tasks.parsing needs",
+            where="model.init",
+            do="Start from a run with the same `tasks`, or learn a new vocabulary: `model.init_except: [embeddings]`",
+        )
+
+
+def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued: bool) -> None:
+    """Check before any long work that `init` and `freeze` fit the model; the models are built without memory.
+
+    continued: whether the weights are those of a checkpoint.
+    """
+    settings = recipe.model
+    if settings.init is None and not settings.freeze:
+        return
+    sizes = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
+    with torch.device("meta"):
+        model = build(settings, recipe.syntax, **sizes)
+        freeze(model, recipe)
+        if settings.init is not None and not continued:
+            _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
+
+
+def freeze(model: Seq2Seq, recipe: Recipe) -> None:
+    """Exclude the parts of `model.freeze` from training."""
+    for weight in weights_in(model, recipe.model.freeze, "model.freeze").values():
+        weight.requires_grad_(False)
+    if not any(weight.requires_grad for weight in model.parameters()):
+        raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
+
+
+def take_weights(model: Seq2Seq, recipe: Recipe) -> dict[str, Any]:
+    """Copy the weights of `model.init` into a new model; returns what identifies them, for run.json."""
+    assert recipe.model.init is not None
+    run = Run(recipe.model.init.expanduser())
+    other = _model_of(run)
+    path = run.weights_of("final")
+    load_weights(path, other)
+    shared = _shared(model, other, recipe)
+    with torch.no_grad():
+        for mine, theirs in shared.pairs.values():
+            mine.copy_(theirs)
+    taken = sum({id(mine): mine.numel() for mine, _ in shared.pairs.values()}.values())
+    total = sum(weight.numel() for weight in model.parameters())
+    notes = [("new", shared.new), (f"only in {run.folder}", shared.unused)]
+    rest = "".join(f"; {what}: {_listed(names)}" for what, names in notes if names)
+    _logger.info("model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest)
+    return {"run": str(run.folder), "weights": stored_sha256(path)}
+
+
+def _model_of(run: Run) -> Seq2Seq:
+    """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
+    run.weights_of("final")
+    recipe = run.recipe()
+    return build_for(recipe, *(Vocabulary.load(run.folder, side) for side in SIDES))
+
+
+def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
+    """Pair the weights of two models by their names; raises UsageError where shapes or sharing differ."""
+    mine, theirs = named_weights(model), named_weights(other)
+    without = weights_in(model, recipe.model.init_except, "model.init_except")
+    left_out = {id(weight) for weight in without.values()}
+    usable = {name: weight for name, weight in mine.items() if id(weight) not in left_out}
+    pairs = {name: (weight, theirs[name]) for name, weight in usable.items() if name in theirs}
+    where = f"model.init, {recipe.model.init}"
+    if not pairs:
+        raise UsageError("no weight of this run fits the model", where=where)
+    _check_shapes(pairs, where)
+    _check_sharing(pairs, where)
+    return Shared(pairs, [name for name in mine if name not in pairs], [name for name in theirs if name not in mine])
+
+
+def _check_shapes(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: str) -> None:
+    shapes = {name: (tuple(a.shape), tuple(b.shape)) for name, (a, b) in pairs.items() if a.shape != b.shape}
+    if shapes:
+        listed = _listed([f"{name} {theirs}, not {mine}" for name, (mine, theirs) in shapes.items()])
+        raise UsageError(
+            f"these weights have other shapes in this run: {listed}",
+            where=where,
+            do="Use the sizes of that run, or leave these parts out with `model.init_except: […]`",
+        )
+
+
+def _check_sharing(pairs: dict[str, tuple[nn.Parameter, nn.Parameter]], where: str) -> None:
+    first: dict[int, tuple[str, nn.Parameter]] = {}
+    for name, (mine, theirs) in pairs.items():
+        before, weight = first.setdefault(id(mine), (name, theirs))
+        if weight is not theirs:
+            raise UsageError(
+                f"{before} and {name} are one matrix in this model, and two in this run",
+                where=where,
+                do="Set `model.embeddings` as in that run",
+            )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """List names, at most `_SHOWN` of them."""
+    names = list(names)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
