@@ -7,12 +7,15 @@ from pathlib import Path
 
 import torch
 
+from synmt.arrays import SIDES
 from synmt.corpora.resolve import test_names
 from synmt.data.corpus import PreparedCorpus
+from synmt.data.vocabulary import Vocabularies
 from synmt.files import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
+from synmt.training.initial import adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run, has_finished
 from synmt.training.pipeline import check_values, load_checked
 from synmt.training.plan_data import plan_data
@@ -27,8 +30,10 @@ def plan_preparation(
 ) -> list[PlannedStep]:
     """Plan `prepare`; the arguments are the same."""
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
+    loaded, vocabularies = adopt_vocabulary(loaded)
     text = plan_text(loaded)
-    return [*text.steps, *plan_data(loaded, requirements, text, Path(data), source_trees=source_trees).steps]
+    how = {"source_trees": source_trees, "vocabularies": vocabularies}
+    return [*text.steps, *plan_data(loaded, requirements, text, Path(data), **how).steps]
 
 
 def plan_training(
@@ -42,34 +47,37 @@ def plan_training(
     """Plan `train`; the arguments are the same, and so are the errors of a recipe or a run folder that do not fit."""
     loaded, requirements = load_checked(recipe, overrides, check_values)
     run = Run(Path(runs) / loaded.name)
+    loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
     check_run(run, loaded, overwrite=overwrite)
     if not overwrite and has_finished(run, loaded):
         missing = missing_tests(run, loaded)
         text = plan_text(loaded) if missing else PlannedText(None)
         trained = PlannedStep(f"train {run.folder}", "there", f"{run.info()['steps']:,} steps")
         return [*text.steps, trained, *_tests(run, loaded, text, missing)]
+    check_parts(loaded, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     text = plan_text(loaded)
-    prepared = plan_data(loaded, requirements, text, Path(data))
+    prepared = plan_data(loaded, requirements, text, Path(data), vocabularies=vocabularies)
     names = list(test_names(loaded.corpus, loaded.source, loaded.target))
-    training = _training(run, loaded, prepared.folder, overwrite=overwrite)
+    training = _training(run, loaded, _vocabularies(prepared.folder) or vocabularies, overwrite=overwrite)
     return [*text.steps, *prepared.steps, training, *_tests(run, loaded, text, names)]
 
 
-def _training(run: Run, recipe: Recipe, prepared: Path | None, *, overwrite: bool) -> PlannedStep:
+def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, overwrite: bool) -> PlannedStep:
     last = recipe.training.max_steps
     begun = run.checkpoints()[-1:] if not overwrite else []
     steps = f"{last:,} steps" if not begun else f"steps {int(begun[0].name.removeprefix('step-')):,} to {last:,}"
-    return PlannedStep(f"train {run.folder}", "to do", f"{_weights(recipe, prepared)} weights, {steps}")
+    return PlannedStep(f"train {run.folder}", "to do", f"{_weights(recipe, vocabularies)} weights, {steps}")
 
 
-def _weights(recipe: Recipe, prepared: Path | None) -> str:
+def _vocabularies(prepared: Path | None) -> Vocabularies | None:
+    return dict(zip(SIDES, PreparedCorpus.open(prepared).vocabularies, strict=True)) if prepared else None
+
+
+def _weights(recipe: Recipe, vocabularies: Vocabularies | None) -> str:
     """Count the weights of the model; before the vocabulary is learnt it may turn out smaller."""
-    if prepared:
-        sizes = [len(vocabulary) for vocabulary in PreparedCorpus.open(prepared).vocabularies]
-    else:
-        sizes = [recipe.vocabulary.size] * 2
+    sizes = [len(vocabularies[side]) if vocabularies else recipe.vocabulary.size for side in SIDES]
     count = count_weights(recipe.model, recipe.syntax, sizes[0], sizes[1])
-    return f"{count:,}" if prepared else f"{'up to' if recipe.vocabulary.kind == 'word' else 'about'} {count:,}"
+    return f"{count:,}" if vocabularies else f"{'up to' if recipe.vocabulary.kind == 'word' else 'about'} {count:,}"
 
 
 def count_weights(model: ModelRecipe, syntax: SyntaxRecipe, source_pieces: int, target_pieces: int) -> int:

@@ -11,8 +11,13 @@ from synmt.corpora.corpus import Corpus
 from synmt.data.corpus import is_complete
 from synmt.data.prepare import prepared_folder
 from synmt.data.task_corpus import task_corpus, without_filters
+from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError
+from synmt.files import offline
 from synmt.parsing.bulk import read_summary
+from synmt.parsing.models import folder_of, missing
+from synmt.parsing.official import check_language
+from synmt.parsing.official import is_complete as is_downloaded
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.training.parse_source import find_parse_source, parser_with_trees
@@ -20,6 +25,7 @@ from synmt.training.plan_text import PlannedText
 from synmt.training.planned import PlannedStep, TextSize, parsing_step
 from synmt.training.tree_requirements import (
     TreeRequirements,
+    all_given_trees,
     given_trees,
     make_parser,
     parser_recipe,
@@ -46,13 +52,14 @@ def plan_data(
     data: Path,
     *,
     source_trees: bool = False,
+    vocabularies: Vocabularies | None = None,
 ) -> PlannedData:
     """Plan what `prepare_data` does after the text is there; its arguments mean the same."""
     steps, corpus, prepared_by = list[PlannedStep](), text.corpus, recipe
     if recipe.tasks.parsing != "none":
         steps, corpus = _plan_task(recipe, text, data)
         prepared_by = without_filters(recipe)
-    folder = prepared_folder(data / "prepared", prepared_by, corpus) if corpus else None
+    folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies) if corpus else None
     complete = folder is not None and is_complete(folder)
     steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "there" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
@@ -64,25 +71,40 @@ def _plan_trees(
     recipe: Recipe, text: PlannedText, data: Path, side: Side, needs: TreeRequirements, folder: Path | None
 ) -> Iterator[PlannedStep]:
     """Plan the trees of one side: parse what is not parsed, and add it to the prepared corpus."""
-    corpus, add, parser = text.corpus, f"add trees to the {side}", None
+    corpus, add, gold = text.corpus, f"add trees to the {side}", parser_recipe(recipe, side).control == "gold"
+    given: bool = gold
     try:
-        if corpus is not None and folder is not None:
-            source = find_parse_source(recipe, corpus, side, needs)
-            if name := source.annotation_in(folder):
-                yield PlannedStep(f"{add}: {folder / name}", "there")
-                return
-            if source.parser is None:
-                yield PlannedStep(add, "to do")
-                return
-            texts = [getattr(files, side) for files in (corpus.train, corpus.valid)]
-            parser = parser_with_trees(source.parser, corpus, texts, data)
-        elif parser_recipe(recipe, side).control != "gold":
-            parser = make_parser(recipe, side, arcs=bool(needs.arcs))
+        given = gold or bool(corpus and all_given_trees(recipe, corpus, side, needs))
+        download = None if given else _plan_parser(recipe, side)
+        source = None if download or not corpus else find_parse_source(recipe, corpus, side, needs)
     except SynmtError as error:
-        yield PlannedStep(f"load the parser of the {side}", "missing", problem=error)
-    if parser_recipe(recipe, side).control != "gold":
+        yield PlannedStep(f"find the trees of the {side}", "missing", problem=error)
+        return
+    if source and folder and (name := source.annotation_in(folder)):
+        yield PlannedStep(f"{add}: {folder / name}", "there")
+        return
+    if download:
+        yield download
+    if not given:
+        parser = source.parser if source else None
+        if parser and corpus:
+            texts = [getattr(files, side) for files in (corpus.train, corpus.valid)]
+            parser = parser_with_trees(parser, corpus, texts, data)
         yield from (_plan_parse(recipe, text, data, side, split, parser) for split in ("train", "valid"))
     yield PlannedStep(add, "to do")
+
+
+def _plan_parser(recipe: Recipe, side: Side) -> PlannedStep | None:
+    """Plan the download of an official parser; None if it is there. Raises SynmtError if the parser cannot be had."""
+    settings, language = parser_recipe(recipe, side), recipe.source if side == "source" else recipe.target
+    if settings.model != "official" or is_downloaded(language, settings.package):
+        make_parser(recipe, side)
+        return None
+    check_language(language)
+    what = f"download the parser: Stanza's official model for '{language}', package {settings.package}"
+    if offline():
+        return PlannedStep(what, "missing", problem=missing("official", folder_of("official"), language))
+    return PlannedStep(what, "to do", "size unknown", "the list of Stanza's models has no sizes")
 
 
 def _plan_parse(
@@ -101,26 +123,33 @@ def _plan_parse(
 
 
 def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Corpus | None]:
-    """Plan the multi-task corpus; without the text or its trees, nobody knows its name yet."""
-    write, corpus, parser = "write sentences with tasks", text.corpus, None
-    if recipe.tasks.parsing == "bracketings":
-        given = corpus.train.source_bracketings if corpus else None
-    else:
-        given = given_trees(recipe, corpus.train, "source") if corpus else None
-    steps = list[PlannedStep]()
-    if given is None and recipe.tasks.parsing == "dependencies":
-        try:
-            parser = make_parser(recipe, "source")
-        except SynmtError as error:
-            steps.append(PlannedStep("load the parser of the source", "missing", problem=error))
-        if parser and corpus:
-            parser = parser_with_trees(parser, corpus, [corpus.train.source], data)
-            given = trees_path(data, corpus, corpus.train.source, parser)
-        steps.append(_plan_parse(recipe, text, data, "source", "train", parser))
-    if corpus is None or given is None or not given.is_file():
+    """Plan the multi-task corpus, and name its files; None as long as they are not there."""
+    write, corpus, steps = "write sentences with tasks", text.corpus, list[PlannedStep]()
+    try:
+        given = _bracketings(corpus) if recipe.tasks.parsing == "bracketings" else None
+        if recipe.tasks.parsing == "dependencies":
+            given = given_trees(recipe, corpus.train, "source") if corpus else None
+            if given is None and parser_recipe(recipe, "source").control != "gold":
+                steps, given = _plan_trees_of_task(recipe, text, data)
+    except SynmtError as error:
+        return [PlannedStep("find the trees of the source", "missing", problem=error)], None
+    made = task_corpus(recipe, corpus, given, data / "tasks") if corpus and given and given.is_file() else None
+    if made is None or not made.train.source.is_file():
         return [*steps, PlannedStep(write, "to do")], None
-    made = task_corpus(recipe, corpus, given, data / "tasks")
-    there = made.train.source.is_file()
-    return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "there" if there else "to do")], (
-        made if there else None
-    )
+    return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "there")], made
+
+
+def _bracketings(corpus: Corpus | None) -> Path | None:
+    return corpus.train.source_bracketings if corpus else None
+
+
+def _plan_trees_of_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Path | None]:
+    """Plan the trees of the training source, and name their file."""
+    download, corpus = _plan_parser(recipe, "source"), text.corpus
+    parser = None if download else make_parser(recipe, "source")
+    path = None
+    if parser and corpus:
+        parser = parser_with_trees(parser, corpus, [corpus.train.source], data)
+        path = trees_path(data, corpus, corpus.train.source, parser)
+    parse = _plan_parse(recipe, text, data, "source", "train", parser)
+    return [*([download] if download else []), parse], path
