@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,7 +144,7 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
         )
 
 
-def fetch_parser(recipe: Recipe, side: Side) -> Iterator[BuildProgress]:
+def fetch_parser(recipe: Recipe, side: Side) -> Generator[BuildProgress, None, None]:
     """Download the official model of one side, if the recipe uses it and it is missing."""
     settings = parser_recipe(recipe, side)
     if settings.model == "official":
