@@ -20,6 +20,7 @@ ORDER = (
     ("arrays", "files", "recipe"),
     ("syntax",),
     ("data", "parsing"),
+    ("words",),
     ("model",),
     ("run",),
     ("decode",),

@@ -47,6 +47,7 @@ class StanzaParser:
     batch_words: words parsed at once. 640 was fastest on one CPU core.
     download: whether missing official models may be downloaded.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
+    pretokenized: the lines are words with a space between two, and each of them is one word of the tree.
 
     The models are loaded by the first parse. A line in which Stanza finds several sentences becomes one tree: the
     later roots are attached to the first one with the relation `parataxis`. A sentence of more than 400 words is
@@ -64,9 +65,10 @@ class StanzaParser:
         batch_words: int = 640,
         download: bool = False,
         arcs: bool = False,
+        pretokenized: bool = False,
     ) -> None:
         self.language, self.model, self.package = language, model, package
-        self.device, self.batch_words, self.arcs = device, batch_words, arcs
+        self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
         self.folder = stanza_models.locate(model, language, package, download=download)
 
     @classmethod
@@ -85,7 +87,9 @@ class StanzaParser:
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
         arcs = bool(identity.get("arcs")) if arcs is None else arcs
-        return cls(str(identity["language"]), model=model, package=package, device=device, arcs=arcs)
+        pretokenized = bool(identity.get("pretokenized"))
+        language = str(identity["language"])
+        return cls(language, model=model, package=package, device=device, arcs=arcs, pretokenized=pretokenized)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
@@ -109,6 +113,7 @@ class StanzaParser:
             "package": self.package,
             "stanza": version,
             "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
+            **({"pretokenized": True} if self.pretokenized else {}),
             **({"arcs": True} if self.arcs else {}),
         }
 
@@ -182,7 +187,7 @@ class StanzaParser:
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs)
+        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs, pretokenized=self.pretokenized)
 
     @cached_property
     def _pipeline(self) -> Any:

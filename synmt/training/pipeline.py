@@ -18,7 +18,7 @@ from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.translator import translate_batches
 from synmt.errors import UsageError, naming
-from synmt.evaluation.metrics import MetricOptions, make_metric, score_system
+from synmt.evaluation.metrics import make_metric, options_of, score_system
 from synmt.files import locked, read_lines
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
@@ -126,7 +126,7 @@ def check_values(recipe: Recipe) -> Requirements:
         raise UsageError(
             "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
         )
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    options = options_of(recipe.evaluation)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)
     return requirements
@@ -199,13 +199,16 @@ def _validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    text = list(read_lines(prepared.corpus.valid.target))
+    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.words.cutters["target"]
+    corpus = prepared.corpus if on_tokens else prepared.words.raw
+    text = list(read_lines(corpus.valid.target))
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
+        hypotheses = hypotheses if on_tokens else [cutter.join(line) for line in hypotheses]
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 
     return score

@@ -31,6 +31,7 @@ from synmt.training.tree_requirements import (
     relation_warnings,
     trees_path,
 )
+from synmt.words.corpus import CutCorpus, cut_corpus, make_cutters
 
 _logger = logging.getLogger(__name__)
 
@@ -39,7 +40,9 @@ _logger = logging.getLogger(__name__)
 class Prepared:
     """The data that training reads.
 
+    corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
+    words: how the text was cut into words.
     trees: for each side with trees, the name of their annotation.
     made_by: the same names, whether or not the trees have probabilities of arcs.
     parser: the identity of the parser of the source, which also parses new text.
@@ -47,6 +50,7 @@ class Prepared:
 
     corpus: Corpus
     folder: Path
+    words: CutCorpus
     trees: Mapping[Side, str] = field(default_factory=dict)
     made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
@@ -69,6 +73,8 @@ def prepare_data(
         for side, needs in requirements.items()
         if needs.parses or (source_trees and side == "source")
     }
+    words = yield from cut_corpus(corpus, make_cutters(recipe), data / "words")
+    corpus = words.corpus
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
@@ -84,7 +90,8 @@ def prepare_data(
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
-    prepared = Prepared(corpus, folder, trees, made_by, sources["source"].identity if "source" in sources else None)
+    identity = sources["source"].identity if "source" in sources else None
+    prepared = Prepared(corpus, folder, words, trees, made_by, identity)
     yield prepared
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)

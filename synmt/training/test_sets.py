@@ -6,14 +6,18 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from synmt.arrays import SIDES, Side
 from synmt.data.corpora import resolve_corpus, test_names
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
+from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
-from synmt.evaluation.metrics import MetricOptions, make_metric
+from synmt.evaluation.metrics import make_metric, options_of
+from synmt.evaluation.outputs import tokens_folder
 from synmt.files import read_lines, write_atomically, write_json
 from synmt.recipe.data import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -21,6 +25,7 @@ from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
+from synmt.words.cutter import Cutter
 
 
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
@@ -53,29 +58,50 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -
     translator = Translator.load(run, device=recipe.training.device)
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
-        sources, hypotheses = list(read_lines(files.source)), list[str]()
+        sources, done = list(read_lines(files.source)), list[Translation]()
         yield Progress(f"translate {name}", 0, len(sources))
-        parses = read_parses(trees, sources) if trees else None
+        parses = read_parses(trees, map(translator.cutters["source"].cut, sources)) if trees else None
         for window in translator.translate_windows(windows(sources, translator.window), parses):
-            hypotheses += [translation.text for translation in window]
-            yield Progress(f"translate {name}", len(hypotheses), len(sources))
-        _write_test(run.test_folder(name), recipe, files, sources, hypotheses)
+            done += window
+            yield Progress(f"translate {name}", len(done), len(sources))
+        text = _Texts(sources, list(read_lines(files.target)), [one.text for one in done])
+        tokens = text.cut(translator.cutters, [one.best.words for one in done])
+        _write_test(run.test_folder(name), recipe, files, text, tokens)
 
 
-def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, sources: list[str], hypotheses: list[str]) -> None:
-    references = list(read_lines(files.target))
-    _write_lines(folder / "source.txt", sources)
-    _write_lines(folder / "reference.txt", references)
-    _write_lines(folder / "hypothesis.txt", hypotheses)
+class _Texts(NamedTuple):
+    """The texts of a test set, line by line."""
+
+    source: list[str]
+    reference: list[str]
+    hypothesis: list[str]
+
+    def cut(self, cutters: Mapping[Side, Cutter], hypothesis: list[str]) -> _Texts:
+        """Cut source and reference into words; the words of the translations are given."""
+        source, reference = (cutters[side].cut_lines(lines) for side, lines in zip(SIDES, self[:2], strict=True))
+        return _Texts(source, reference, hypothesis)
+
+    def write(self, folder: Path) -> None:
+        """Write a file of each."""
+        for name, lines in self._asdict().items():
+            _write_lines(folder / f"{name}.txt", lines)
+
+
+def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, tokens: _Texts) -> None:
+    text.write(folder)
+    shutil.rmtree(tokens_folder(folder), ignore_errors=True)
+    if any(recipe.text_of(side).changes for side in SIDES):
+        tokens.write(tokens_folder(folder))
     if files.labels:
         _write_lines(folder / "labels.tsv", read_lines(files.labels))
+    _, references, hypotheses = tokens if recipe.evaluation.on == "tokens" else text
     cache = folder / "segments"
     # it belongs to the translations that were here before
     shutil.rmtree(cache, ignore_errors=True)
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    options = options_of(recipe.evaluation)
     values = {}
     for name in recipe.evaluation.metrics:
-        score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=cache)
+        score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
     write_json(folder / "scores.json", values, indent=1)
 

@@ -141,7 +141,14 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False) -> StanzaPars
     settings = parser_recipe(recipe, side)
     language = recipe.source if side == "source" else recipe.target
     try:
-        return StanzaParser(language, model=settings.model, package=settings.package, device=settings.device, arcs=arcs)
+        return StanzaParser(
+            language,
+            model=settings.model,
+            package=settings.package,
+            device=settings.device,
+            arcs=arcs,
+            pretokenized=recipe.text_of(side).cuts,
+        )
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
         raise error.with_(where=where) from error
@@ -154,16 +161,17 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
     """
     settings = parser_recipe(recipe, side)
     language = recipe.source if side == "source" else recipe.target
+    cuts = recipe.text_of(side).cuts
     if model is not None:
         # the recipe's package belongs to the recipe's model
         package = settings.package if model == settings.model else "default"
-        return StanzaParser(language, model=model, package=package, device=settings.device)
+        return StanzaParser(language, model=model, package=package, device=settings.device, pretokenized=cuts)
     try:
         return make_parser(recipe, side)
     except SynmtError:
         if settings.model != "compact":
             raise
-    return StanzaParser(language, model="official", package=settings.package, device=settings.device)
+    return StanzaParser(language, model="official", package=settings.package, device=settings.device, pretokenized=cuts)
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from synmt.analysis.robustness.conditions import Condition, ConditionKind, ReadTrees, attachment_score
+from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, score
 from synmt.evaluation.significance import Comparison, paired_bootstrap
@@ -46,7 +47,8 @@ def measure(
     plain = translator.with_control(Control())
 
     def translate(trees: list[Parse]) -> Iterator[str]:
-        for translation in plain.translate(own.lines, trees):
+        for words in plain.translate_words(own.lines, trees):
+            translation = words if metric.on_tokens else joined(words, plain.cutters["target"])
             yield translation.text
             advance(1)
 
