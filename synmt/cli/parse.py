@@ -42,6 +42,13 @@ def parse(
             help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
         ),
     ] = False,
+    pretokenized: Annotated[
+        bool,
+        typer.Option(
+            "--pretokenized",
+            help="The lines are words with a space between two; each is one word of the tree.",
+        ),
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
@@ -62,7 +69,14 @@ def parse(
     from synmt.parsing.parser import StanzaParser
 
     parser = StanzaParser(
-        language, model=model, package=package, device=device, batch_words=batch_words, download=download, arcs=arcs
+        language,
+        model=model,
+        package=package,
+        device=device,
+        batch_words=batch_words,
+        download=download,
+        arcs=arcs,
+        pretokenized=pretokenized,
     )
     if output is None:
         _to_stdout(source, parser)
