@@ -17,6 +17,26 @@ if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser
 
 
+Model = Annotated[
+    str,
+    typer.Option(
+        metavar="compact|official|FOLDER",
+        help="compact: ships with synmt (en). official: Stanza's own models. Or a folder with resources.json.",
+    ),
+]
+Arcs = Annotated[
+    bool,
+    typer.Option(
+        "--arcs",
+        help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
+    ),
+]
+Pretokenized = Annotated[
+    bool,
+    typer.Option("--pretokenized", help="The lines are words with a space between two; each is one word of the tree."),
+]
+
+
 def parse(
     source: Annotated[
         str, typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input.")
@@ -26,29 +46,11 @@ def parse(
         typer.Option("--output", "-o", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."),
     ] = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
-    model: Annotated[
-        str,
-        typer.Option(
-            metavar="compact|official|FOLDER",
-            help="compact: ships with synmt (en). official: Stanza's own models. Or a folder with resources.json.",
-        ),
-    ] = "compact",
+    model: Model = "compact",
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
     download: Annotated[bool, typer.Option("--download", help="Download missing official models.")] = False,
-    arcs: Annotated[
-        bool,
-        typer.Option(
-            "--arcs",
-            help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
-        ),
-    ] = False,
-    pretokenized: Annotated[
-        bool,
-        typer.Option(
-            "--pretokenized",
-            help="The lines are words with a space between two; each is one word of the tree.",
-        ),
-    ] = False,
+    arcs: Arcs = False,
+    pretokenized: Pretokenized = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[

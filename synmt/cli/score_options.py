@@ -47,8 +47,8 @@ Metrics = Annotated[
 On = Annotated[
     str | None,
     _texts(
-        "Score the text of runs, or the words that their models wrote, as they are; by default as the first run's recipe "
-        "says. Scores on tokens say so.",
+        "Score the text of runs, or the words that their models wrote, as they are; by default as in the first run's "
+        "recipe. Scores on tokens say so.",
         metavar="text|tokens",
     ),
 ]

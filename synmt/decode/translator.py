@@ -149,17 +149,13 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """Translate windows of raw lines; each is translated before the next one is read."""
         cut = map(self.cutters["source"].cut_lines, lines)
-        for translations in self._translate_windows(cut, parses):
+        for translations in self.translate_words(cut, parses):
             yield [joined(one, self.cutters["target"]) for one in translations]
 
-    def translate_words(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
-        """Translate lines that have been cut as the run cuts its source; the words of translations are not joined."""
-        for translations in self._translate_windows(windows(lines, self.window), parses):
-            yield from translations
-
-    def _translate_windows(
-        self, lines: Iterable[list[str]], parses: Iterable[Parse] | None
+    def translate_words(
+        self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
+        """Translate windows of lines that are cut already; the words of their translations are not joined."""
         number = 1
         for window, trees in zip_trees(lines, parses):
             requests = [Request(line, tree=tree) for line, tree in zip(window, trees, strict=True)]

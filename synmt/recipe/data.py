@@ -75,14 +75,17 @@ class TextRecipe(StrictModel):
     """Write the first word of a sentence as it is mostly written elsewhere; learned from the training text (Moses)."""
     lowercase: bool = False
     """Write everything in lower case; translations stay so."""
+    already_cut: bool = False
+    """The corpus, with its test sets, comes as these words: only new text is cut."""
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:
         wrong = [key for key in ("split_hyphens", "escape") if getattr(self, key) and self.tokenizer != "moses"]
         if wrong:
             raise ValueError(f"`{wrong[0]}` needs `tokenizer: moses`")
-        if self.truecase and self.tokenizer == "none":
-            raise ValueError("`truecase` needs a tokenizer, since it looks at words")
+        wrong = [key for key in ("truecase", "already_cut") if getattr(self, key) and self.tokenizer == "none"]
+        if wrong:
+            raise ValueError(f"`{wrong[0]}` needs a tokenizer, since it is about words")
         if self.truecase and self.lowercase:
             raise ValueError("use either `truecase` or `lowercase`")
         return self

@@ -34,6 +34,7 @@ from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
+from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
@@ -199,9 +200,11 @@ def _validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.words.cutters["target"]
-    corpus = prepared.corpus if on_tokens else prepared.words.raw
+    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.cutters.get("target", RAW)
+    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
     text = list(read_lines(corpus.valid.target))
+    if cutter.recipe.already_cut and not on_tokens:
+        text = [cutter.join(line) for line in text]
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}

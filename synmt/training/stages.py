@@ -31,7 +31,8 @@ from synmt.training.tree_requirements import (
     relation_warnings,
     trees_path,
 )
-from synmt.words.corpus import CutCorpus, cut_corpus, make_cutters
+from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
 
@@ -42,18 +43,20 @@ class Prepared:
 
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
-    words: how the text was cut into words.
     trees: for each side with trees, the name of their annotation.
     made_by: the same names, whether or not the trees have probabilities of arcs.
     parser: the identity of the parser of the source, which also parses new text.
+    cutters: what cut each side into words.
+    raw: the corpus before it was cut; None if it was not.
     """
 
     corpus: Corpus
     folder: Path
-    words: CutCorpus
     trees: Mapping[Side, str] = field(default_factory=dict)
     made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
+    cutters: Mapping[Side, Cutter] = field(default_factory=dict)
+    raw: Corpus | None = None
 
 
 def prepare_data(
@@ -73,8 +76,8 @@ def prepare_data(
         for side, needs in requirements.items()
         if needs.parses or (source_trees and side == "source")
     }
-    words = yield from cut_corpus(corpus, make_cutters(recipe), data / "words")
-    corpus = words.corpus
+    raw = corpus
+    corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
@@ -91,7 +94,7 @@ def prepare_data(
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else None
-    prepared = Prepared(corpus, folder, words, trees, made_by, identity)
+    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)

@@ -13,7 +13,6 @@ from synmt.data.corpora import resolve_corpus, test_names
 from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
-from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import make_metric, options_of
@@ -25,7 +24,6 @@ from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
-from synmt.words.cutter import Cutter
 
 
 def missing_tests(run: Run, recipe: Recipe) -> list[str]:
@@ -58,15 +56,15 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -
     translator = Translator.load(run, device=recipe.training.device)
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
-        sources, done = list(read_lines(files.source)), list[Translation]()
-        yield Progress(f"translate {name}", 0, len(sources))
-        parses = read_parses(trees, map(translator.cutters["source"].cut, sources)) if trees else None
-        for window in translator.translate_windows(windows(sources, translator.window), parses):
-            done += window
-            yield Progress(f"translate {name}", len(done), len(sources))
-        text = _Texts(sources, list(read_lines(files.target)), [one.text for one in done])
-        tokens = text.cut(translator.cutters, [one.best.words for one in done])
-        _write_test(run.test_folder(name), recipe, files, text, tokens)
+        text, words = _read_texts(files, translator)
+        done: list[str] = []
+        yield Progress(f"translate {name}", 0, len(words.source))
+        parses = read_parses(trees, words.source) if trees else None
+        for window in translator.translate_words(windows(words.source, translator.window), parses):
+            done += [translation.text for translation in window]
+            yield Progress(f"translate {name}", len(done), len(words.source))
+        text = text._replace(hypothesis=[translator.cutters["target"].join(line) for line in done])
+        _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
 
 
 class _Texts(NamedTuple):
@@ -76,25 +74,33 @@ class _Texts(NamedTuple):
     reference: list[str]
     hypothesis: list[str]
 
-    def cut(self, cutters: Mapping[Side, Cutter], hypothesis: list[str]) -> _Texts:
-        """Cut source and reference into words; the words of the translations are given."""
-        source, reference = (cutters[side].cut_lines(lines) for side, lines in zip(SIDES, self[:2], strict=True))
-        return _Texts(source, reference, hypothesis)
-
     def write(self, folder: Path) -> None:
         """Write a file of each."""
         for name, lines in self._asdict().items():
             _write_lines(folder / f"{name}.txt", lines)
 
 
-def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, tokens: _Texts) -> None:
+def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Texts]:
+    """Read source and reference as text and as the words that the model reads and writes."""
+    text: dict[Side, list[str]] = {"source": list(read_lines(files.source)), "target": list(read_lines(files.target))}
+    words = dict(text)
+    for side, lines in text.items():
+        cutter = translator.cutters[side]
+        if cutter.recipe.already_cut:
+            text[side] = [cutter.join(line) for line in lines]
+        else:
+            words[side] = cutter.cut_lines(lines)
+    return _Texts(text["source"], text["target"], []), _Texts(words["source"], words["target"], [])
+
+
+def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts) -> None:
     text.write(folder)
     shutil.rmtree(tokens_folder(folder), ignore_errors=True)
     if any(recipe.text_of(side).changes for side in SIDES):
-        tokens.write(tokens_folder(folder))
+        words.write(tokens_folder(folder))
     if files.labels:
         _write_lines(folder / "labels.tsv", read_lines(files.labels))
-    _, references, hypotheses = tokens if recipe.evaluation.on == "tokens" else text
+    _, references, hypotheses = words if recipe.evaluation.on == "tokens" else text
     cache = folder / "segments"
     # it belongs to the translations that were here before
     shutil.rmtree(cache, ignore_errors=True)

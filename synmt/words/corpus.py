@@ -7,11 +7,10 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.data.corpora import Corpus
@@ -29,23 +28,8 @@ _FORMAT = 1
 _SHARD_LINES = 20_000
 """A tokenizer cuts them in some seconds."""
 
-
-@dataclass(frozen=True)
-class CutCorpus:
-    """A corpus whose training and validation text are words; its test sets stay raw.
-
-    raw: the corpus before.
-    cutters: by side.
-    """
-
-    corpus: Corpus
-    raw: Corpus
-    cutters: Mapping[Side, Cutter] = field(default_factory=dict)
-
-    @property
-    def identities(self) -> dict[str, Any]:
-        """What cut each side that is changed."""
-        return {side: cutter.identity for side, cutter in self.cutters.items() if cutter.recipe.changes}
+Words = tuple[Corpus, dict[Side, Cutter]]
+"""A corpus of words, and what has cut its sides."""
 
 
 def make_cutters(recipe: Recipe) -> dict[Side, Cutter]:
@@ -53,35 +37,45 @@ def make_cutters(recipe: Recipe) -> dict[Side, Cutter]:
     return {side: make_cutter(recipe, side) for side in SIDES}
 
 
-def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Generator[Progress, None, CutCorpus]:
-    """Cut the sides of a corpus that its recipe changes into files under `root`; those that exist are kept."""
-    splits = {"train": corpus.train, "valid": corpus.valid}
+def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Generator[Progress, None, Words]:
+    """Cut train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
+
+    The test sets stay as they are. The cutters that are returned know the case of words, where the recipe wants it.
+    """
     trained = dict(cutters)
     for side, cutter in cutters.items():
-        if not cutter.recipe.changes:
-            continue
-        raw: dict[str, Path] = {split: getattr(files, side) for split, files in splits.items()}
-        texts = {}
-        for split, text in raw.items():
-            texts[split] = _Text(text, text, root, corpus.name, cutter)
-            yield from texts[split].write(cutter.cut_lines)
-        if cutter.recipe.truecase:
-            trained[side] = cutter = yield from _learn(cutter, texts["train"])
-            assert cutter.truecaser is not None
-            for split, text in raw.items():
-                texts[split] = _Text(text, texts[split].path, root, corpus.name, cutter)
-                yield from texts[split].write(cutter.truecaser.truecase_lines)
-        splits = {split: files.model_copy(update={side: texts[split].path}) for split, files in splits.items()}
-    return CutCorpus(replace(corpus, **splits), corpus, trained)
+        if cutter.recipe.changes:
+            texts = {split: getattr(files, side) for split, files in (("train", corpus.train), ("valid", corpus.valid))}
+            texts, trained[side] = yield from _cut_side(texts, cutter, root, corpus.name)
+            train, valid = (corpus.splits()[split].model_copy(update={side: path}) for split, path in texts.items())
+            corpus = replace(corpus, train=train, valid=valid)
+    return corpus, trained
 
 
-def _learn(cutter: Cutter, train: _Text) -> Generator[Progress, None, Cutter]:
-    model = train.path.with_name("truecase.model")
+def _cut_side(
+    texts: dict[str, Path], cutter: Cutter, root: Path, corpus: str
+) -> Generator[Progress, None, tuple[dict[str, Path], Cutter]]:
+    """Cut the texts of one side; learn the case of words from the training text."""
+    words = {split: _Text(path, path, root, corpus, cutter) for split, path in texts.items()}
+    if not cutter.recipe.already_cut:
+        for text in words.values():
+            yield from text.write(cutter.cut_lines)
+    if cutter.recipe.truecase:
+        cut = texts["train"] if cutter.recipe.already_cut else words["train"].path
+        cutter = yield from _learn(cutter, cut, words["train"].path.with_name("truecase.model"))
+    if cutter.truecaser is not None and not cutter.recipe.already_cut:
+        words = {split: replace(text, source=text.path, cutter=cutter) for split, text in words.items()}
+        for text in words.values():
+            yield from text.write(cutter.truecaser.truecase_lines)
+    return texts if cutter.recipe.already_cut else {split: text.path for split, text in words.items()}, cutter
+
+
+def _learn(cutter: Cutter, words: Path, model: Path) -> Generator[Progress, None, Cutter]:
     if not model.is_file():
-        lines = count_lines(train.path)
-        yield Progress(f"learn the case of {train.raw.name}", 0, lines)
-        learn_truecase(read_lines(train.path), model)
-        yield Progress(f"learn the case of {train.raw.name}", lines, lines)
+        lines, stage = count_lines(words), f"learn the case of {words.name}"
+        yield Progress(stage, 0, lines)
+        learn_truecase(read_lines(words), model)
+        yield Progress(stage, lines, lines)
     return replace(cutter, truecaser=Truecaser(model))
 
 

@@ -93,6 +93,11 @@ def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None) 
     return cutter
 
 
+def identities(cutters: Mapping[Side, Cutter]) -> dict[str, Any]:
+    """Describe what cut each side that a recipe changes."""
+    return {side: cutter.identity for side, cutter in cutters.items() if cutter.recipe.changes}
+
+
 def case_model(folder: Path, side: Side) -> Path:
     """Name the truecase model of a side in a run folder."""
     return folder / f"{side}.truecase"
