@@ -18,7 +18,7 @@ from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.translator import translate_batches
 from synmt.errors import UsageError, naming
-from synmt.evaluation.metrics import MetricOptions, make_metric, score_system
+from synmt.evaluation.metrics import make_metric, options_of, score_system
 from synmt.files import locked, read_lines
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
@@ -35,6 +35,7 @@ from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
+from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
@@ -134,7 +135,7 @@ def check_values(recipe: Recipe) -> Requirements:
         raise UsageError(
             "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
         )
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    options = options_of(recipe.evaluation)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)
     return requirements
@@ -213,13 +214,18 @@ def _validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    text = list(read_lines(prepared.corpus.valid.target))
+    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.cutters.get("target", RAW)
+    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
+    text = list(read_lines(corpus.valid.target))
+    if cutter.recipe.already_cut and not on_tokens:
+        text = [cutter.join(line) for line in text]
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
+        hypotheses = hypotheses if on_tokens else [cutter.join(line) for line in hypotheses]
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 
     return score

@@ -37,6 +37,8 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
+from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -46,10 +48,13 @@ _T = TypeVar("_T")
 class Prepared:
     """The data that training reads.
 
+    corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
     made_by: the same names, whether or not the trees have probabilities of arcs.
     parser: the identity of the parser of the source, which also parses new text.
+    cutters: what cut each side into words.
+    raw: the corpus before it was cut; None if it was not.
     """
 
     corpus: Corpus
@@ -57,6 +62,8 @@ class Prepared:
     trees: Mapping[Side, str] = field(default_factory=dict)
     made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
+    cutters: Mapping[Side, Cutter] = field(default_factory=dict)
+    raw: Corpus | None = None
 
 
 def prepare_data(
@@ -82,6 +89,8 @@ def prepare_data(
         if not all_given_trees(recipe, corpus, side, requirements[side]):
             yield from _shown(fetch_parser(recipe, side))
         sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
+    raw = corpus
+    corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
@@ -97,7 +106,8 @@ def prepare_data(
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
-    prepared = Prepared(corpus, folder, trees, made_by, sources["source"].identity if "source" in sources else None)
+    identity = sources["source"].identity if "source" in sources else None
+    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)
