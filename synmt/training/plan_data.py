@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from synmt.arrays import Side
+from synmt.arrays import SIDES, Side
 from synmt.corpora.corpus import Corpus
 from synmt.data.corpus import is_complete
 from synmt.data.prepare import prepared_folder
 from synmt.data.task_corpus import task_corpus, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError
-from synmt.files import offline
+from synmt.files import count_lines, offline
 from synmt.parsing.bulk import read_summary
 from synmt.parsing.models import folder_of, missing
 from synmt.parsing.official import check_language
@@ -32,6 +32,7 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
+from synmt.words.corpus import find_words, make_cutters
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,34 @@ def plan_data(
     vocabularies: Vocabularies | None = None,
 ) -> PlannedData:
     """Plan what `prepare_data` does after the text is there; its arguments mean the same."""
-    steps, corpus, prepared_by = list[PlannedStep](), text.corpus, recipe
+    steps, text = _plan_words(recipe, text, data)
+    corpus, prepared_by = text.corpus, recipe
     if recipe.tasks.parsing != "none":
-        steps, corpus = _plan_task(recipe, text, data)
-        prepared_by = without_filters(recipe)
+        task, corpus = _plan_task(recipe, text, data)
+        steps, prepared_by = [*steps, *task], without_filters(recipe)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies) if corpus else None
     complete = folder is not None and is_complete(folder)
     steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "there" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
         steps += _plan_trees(recipe, text, data, side, requirements[side], folder)
     return PlannedData(steps, folder if complete else None)
+
+
+def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], PlannedText]:
+    """Plan to cut the text into words; as long as the words are not there, only the number of their lines is known."""
+    if not any(recipe.text_of(side).changes for side in SIDES):
+        return [], text
+    what, raw = "cut the text into words", text.corpus
+    try:
+        words = find_words(raw, make_cutters(recipe), data / "words") if raw else None
+    except SynmtError as error:
+        return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
+    if words:
+        return [PlannedStep(f"{what}: {words.train.source.parent}", "there")], replace(text, corpus=words)
+    files = {"train": raw.train, text.valid: raw.valid} if raw else {}
+    counts = {**text.counts, **{split: count_lines(pair.source) for split, pair in files.items()}}
+    lines = TextSize(counts.get("train"))
+    return [PlannedStep(what, "to do", str(lines))], replace(text, corpus=None, counts=counts)
 
 
 def _plan_trees(

@@ -52,6 +52,26 @@ def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Ge
     return corpus, trained
 
 
+def find_words(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Corpus | None:
+    """Find the corpus of words that `cut_corpus` makes; None as long as one of its files is missing."""
+    for side, cutter in cutters.items():
+        if not cutter.recipe.changes or cutter.recipe.already_cut:
+            continue
+        files = {"train": corpus.train, "valid": corpus.valid}
+        words = {split: _Text(getattr(pair, side), root, root, corpus.name, cutter) for split, pair in files.items()}
+        model = words["train"].path.with_name("truecase.model")
+        if cutter.recipe.truecase and model.is_file():
+            cased = replace(cutter, truecaser=Truecaser(model))
+            words = {split: replace(text, cutter=cased) for split, text in words.items()}
+        elif cutter.recipe.truecase:
+            return None
+        if not all(text.path.is_file() for text in words.values()):
+            return None
+        train, valid = (pair.model_copy(update={side: words[split].path}) for split, pair in files.items())
+        corpus = replace(corpus, train=train, valid=valid)
+    return corpus
+
+
 def _cut_side(
     texts: dict[str, Path], cutter: Cutter, root: Path, corpus: str
 ) -> Generator[Progress, None, tuple[dict[str, Path], Cutter]]:
