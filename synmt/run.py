@@ -175,7 +175,7 @@ def _newest_finished(root: Path) -> Path:
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",
-            do="Train one, for example `synmt train recipes/quickstart.yaml`, or name one with `--run`",
+            do="Train one, for example `synmt train quickstart`, or name one with `--run`",
         )
     return max(finished)[1]
 

@@ -1,4 +1,4 @@
-"""Training a recipe from Python: `for record in train("recipes/quickstart.yaml"): print(record)`."""
+"""Training a recipe from Python: `for record in train("quickstart"): print(record)`."""
 
 from __future__ import annotations
 
