@@ -11,6 +11,7 @@ import pytest
 from synmt.corpora import transfer
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, downloading, local_path
 from synmt.errors import SynmtError
+from synmt.files import fingerprint
 
 CONTENT = bytes(range(256)) * 4000
 """A million bytes, of which every part is different enough to notice a wrong order."""
@@ -269,9 +270,9 @@ def test_a_folder_can_be_the_mirror(server, tmp_path, monkeypatch):
     [
         ("https://a.org/x/../../y/%2e%2e/z.tgz", "a.org/x/y/z.tgz"),
         ("https://a.org/%2Fetc%2Fpasswd", "a.org/etc/passwd"),
-        ("https://a.org/c d/e?f", "a.org/c_d/e-"),
+        ("https://a.org/c d/e?f", f"a.org/c_d/{fingerprint('f')}-e"),
     ],
 )
 def test_an_address_never_leads_out_of_the_cache(server, tmp_path, address, place):
     path = local_path(RemoteFile(address)).relative_to(tmp_path / "downloads").as_posix()
-    assert path == place or (path.startswith(place) and len(path) == len(place) + 12)
+    assert path == place

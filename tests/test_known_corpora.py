@@ -7,6 +7,7 @@ import inspect
 import logging
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from corpus_server import Fault, serving
@@ -79,7 +80,7 @@ def describe(server, address):
     """Describe a served file as completely as the public one is described."""
     content, known = server.content(served(address)), FILES[address]
     sha256 = known.sha256 and hashlib.sha256(content).hexdigest()
-    return RemoteFile(address, sha256, known.size and len(content), known.md5 and md5(content))
+    return RemoteFile(address, sha256, known.size and len(content), known.md5 and md5(content), known.name)
 
 
 def built(name, source=None, target=None):
@@ -218,6 +219,13 @@ def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(serv
         "test.tgz",
     ]
     assert not server.requests
+
+
+def test_two_that_build_a_corpus_at_once_download_and_write_it_once(server):
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(built, ["wmt16-ende", "wmt16-ende"])
+    assert first == second
+    assert set(server.requests.values()) == {1}
 
 
 # counts
@@ -368,9 +376,10 @@ def test_a_corpus_of_words_that_older_recipes_name_says_what_to_use_instead(serv
     assert str(tmp_path / "cache" / "corpora" / "multi30k-words") in message
 
 
-def test_a_missing_sacremoses_is_named(server, monkeypatch):
+def test_a_missing_sacremoses_is_named_before_anything_is_downloaded(server, monkeypatch):
     monkeypatch.setitem(sys.modules, "sacremoses", None)
     assert "pip install 'synmt[tokenizers]'" in failure("iwslt14-deen")
+    assert not server.requests
 
 
 def test_prepare_builds_a_corpus_by_its_name(server, tmp_path, monkeypatch):

@@ -123,9 +123,10 @@ def test_training_fetches_the_parser_pins_it_in_the_run_and_notices_another_one(
 
     (folder / "en" / "pos" / "combined.pt").write_bytes(CONTENT["pos"] + b"\0")
     said = fail(2, "train", "system.yaml", "training.max_steps=8", cwd=project)
-    assert "the text, or the parser of its trees, has changed since this run was started" in said
+    changed = "other model files (en/pos/combined.pt)"
+    assert f"the text, or the parser of its trees, has changed since this run was started ({changed})" in said
     done = succeed("translate", "--run", "runs/system", cwd=project, text="The monkey eats.\n")
-    assert "the parser is not the one that the model was trained with: other model files" in done.stderr.decode()
+    assert f"the parser is not the one that the model was trained with: {changed}" in done.stderr.decode()
 
 
 def test_given_trees_need_no_parser(project, server):
@@ -204,6 +205,13 @@ def test_languages_that_are_there_keep_their_entry_in_the_list(server, folder):
     assert is_complete("en", "default")
     assert is_complete("de", "default")
     assert json.loads((folder / "resources.json").read_text())["en"]["packages"]["default"]["pos"] == "combined"
+
+
+def test_a_list_that_cannot_be_read_is_replaced(server, folder):
+    folder.mkdir()
+    (folder / "resources.json").write_text("{")
+    fetch("de")
+    assert is_complete("de", "default")
 
 
 def test_two_processes_at_once_download_every_file_once(server, folder):

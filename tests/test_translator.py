@@ -168,7 +168,7 @@ def test_another_parser_than_the_training_one_is_warned_of_once(tmp_path, caplog
 def test_the_same_parser_in_another_folder_is_the_same():
     recorded = {"model": "compact", "language": "en", "files": {"a.pt": "1"}}
     assert parser_difference(recorded, {**recorded, "model": "/elsewhere"}) == ""
-    assert parser_difference(recorded, {**recorded, "files": {}}) == "other model files"
+    assert parser_difference(recorded, {**recorded, "files": {}}) == "other model files (a.pt)"
 
 
 def test_broken_weights_give_an_error_instead_of_translations(plain):

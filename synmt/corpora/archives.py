@@ -48,20 +48,11 @@ class Packed:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile or lacks it."""
-        with ExitStack() as stack:
-            try:
-                stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
-                for name in self._exact():
-                    stream = _unpacked(stack, _inside(stack, stream, name, self))
-                yield cast(BinaryIO, stream)
-            except _DAMAGE as error:
-                if isinstance(error, OSError) and error.errno is not None:
-                    raise
-                raise SynmtError(
-                    f"the file is damaged ({error or type(error).__name__})",
-                    where=self.label,
-                    do=f"Remove {self.files[0]}; it is downloaded again by the same command",
-                ) from error
+        with reporting_damage(self), ExitStack() as stack:
+            stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
+            for name in self._exact():
+                stream = _unpacked(stack, _inside(stack, stream, name, self))
+            yield cast(BinaryIO, stream)
 
     def _exact(self) -> tuple[str, ...]:
         """Return the names with the one that a pattern stands for."""
@@ -73,6 +64,21 @@ class Packed:
                 f"several files of the archive match {self.names[0]}: {', '.join(found)}", where=str(self.files[0])
             )
         return (*found, *self.names[1:]) if found else self.names
+
+
+@contextmanager
+def reporting_damage(text: Packed) -> Iterator[None]:
+    """Turn what a damaged archive raises while it is read into a SynmtError that says what to do."""
+    try:
+        yield
+    except _DAMAGE as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise SynmtError(
+            f"the file is damaged ({error or type(error).__name__})",
+            where=text.label,
+            do=f"Remove {text.files[0]}; it is downloaded again by the same command",
+        ) from error
 
 
 def names_in(files: Sequence[Path]) -> list[str]:

@@ -11,10 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import IO
 
+from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
 from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
-from synmt.corpora.sources import FromOwners, Pair
+from synmt.corpora.sources import FromOwners
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
 
@@ -68,7 +69,7 @@ def missing_texts(name: str, languages: Pair, folders: list[Path]) -> list[tuple
 
 
 def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Path]) -> None:
-    """Refuse a corpus if missing texts can only be provided by a person."""
+    """Refuse a corpus if only a person can provide missing texts, or if a package that builds them is missing."""
     known = KNOWN_CORPORA[name]
     plans = _plans(name, missing)
     if not known.plans:
@@ -92,6 +93,8 @@ def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Pat
                 folders,
             ),
         )
+    if any(isinstance(step, MosesLengths) for plan in plans for step in plan.steps):
+        moses_tokenizer("en")
 
 
 def _download(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
+from dataclasses import dataclass
 from html import unescape
 from itertools import islice
 
 from synmt.errors import SynmtError
 
 Pair = tuple[str, str]
+"""Two languages, or a sentence in each of them."""
+
 Cleaning = Callable[[Iterable[Pair], Pair], Iterator[Pair]]
 """From pairs of sentences and the two languages to the pairs that stay."""
 
@@ -29,35 +32,39 @@ def straight_apostrophes(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pai
 
 def without_dates(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
     """Remove the dates at the end of Japanese sentences of ASPEC, such as ［９．１２］, as the organisers of WAT do."""
+    place = languages.index("ja")
     for pair in pairs:
-        first, second = (
-            _DATE.sub("", side) if language == "ja" else side for side, language in zip(pair, languages, strict=True)
-        )
-        yield first, second
+        japanese = _DATE.sub("", pair[place])
+        yield (japanese, pair[1]) if place == 0 else (pair[0], japanese)
 
 
-def first(count: int) -> Cleaning:
+def first_pairs(count: int) -> Cleaning:
     """Make the step that keeps the first pairs."""
     return lambda pairs, languages: islice(pairs, count)
 
 
-def moses_lengths(most: int, ratio: float) -> Cleaning:
-    """Make the step of Moses' clean-corpus-n.perl: 1 to `most` words on each side, and at most `ratio` times as many.
+@dataclass(frozen=True)
+class MosesLengths:
+    """The step of Moses' clean-corpus-n.perl: keeps pairs by their length in words, and leaves the text uncut.
 
-    The words are those of Moses' tokenizer; the text itself stays uncut.
+    most: how many words a side has at most; the fewest is 1.
+    ratio: how many times as many words one side has at most.
     """
 
-    def clean(pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
-        counts = [_word_counter(language) for language in languages]
+    most: int
+    ratio: float
+
+    def __call__(self, pairs: Iterable[Pair], languages: Pair) -> Iterator[Pair]:
+        """Keep the pairs whose words, cut by Moses' tokenizer, are few enough."""
+        tokenizers = [moses_tokenizer(language) for language in languages]
         for pair in pairs:
-            one, other = (count(side) for count, side in zip(counts, pair, strict=True))
-            if min(one, other) >= 1 and max(one, other) <= min(most, ratio * min(one, other)):
+            one, other = (len(cut(side)) for cut, side in zip(tokenizers, pair, strict=True))
+            if min(one, other) >= 1 and max(one, other) <= min(self.most, self.ratio * min(one, other)):
                 yield pair
 
-    return clean
 
-
-def _word_counter(language: str) -> Callable[[str], int]:
+def moses_tokenizer(language: str) -> Callable[[str], Sized]:
+    """Return Moses' tokenizer of a language; raises SynmtError if sacremoses is not installed."""
     try:
         from sacremoses import MosesTokenizer
     except ImportError:
@@ -65,8 +72,7 @@ def _word_counter(language: str) -> Callable[[str], int]:
             "the words of this corpus are counted by sacremoses, which is not installed",
             do="`pip install 'synmt[tokenizers]'`",
         ) from None
-    tokenizer = MosesTokenizer(lang=language)
-    return lambda text: len(tokenizer.tokenize(text))
+    return MosesTokenizer(lang=language).tokenize
 
 
 def _each(change: Callable[[str], str], pair: Pair) -> Pair:

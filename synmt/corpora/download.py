@@ -28,12 +28,14 @@ class RemoteFile:
     address: its URL.
     sha256, md5: in hexadecimal digits; empty if unknown. `md5` is for lists that have no SHA-256.
     size: in bytes; 0 if unknown.
+    name: what the file is called, if its address ends in a query.
     """
 
     address: str
     sha256: str = ""
     size: int = 0
     md5: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def local_path(file: RemoteFile) -> Path:
     *folders, name = [re.sub(r"[^\w.+=-]", "_", part) for part in [parts.netloc or "local", *segments]]
     if parts.query:
         # several files at one path, as on servers that take a number
-        name = f"{name}-{fingerprint(parts.query)}"
+        name = f"{fingerprint(parts.query)}-{file.name or name}"
     return cache_folder().joinpath("downloads", *folders, name)
 
 

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from synmt.corpora.archives import Packed
+from synmt.corpora.archives import Packed, reporting_damage
 from synmt.corpora.index import load_mtdata
 from synmt.errors import SynmtError
 
@@ -56,7 +56,9 @@ def read_fields(text: Packed, columns: tuple[int, int], *, separator: str = " ||
 
 def one_line(text: str) -> str:
     """Replace line ends inside a sentence by blanks, and remove blanks at both ends."""
-    return re.sub(r"\s*[\r\n]+\s*", " ", text).strip()
+    if "\r" in text or "\n" in text:
+        text = re.sub(r"\s*[\r\n]+\s*", " ", text)
+    return text.strip()
 
 
 def _plain(lines: Iterable[str]) -> Iterator[str]:
@@ -129,9 +131,10 @@ def _by_mtdata(texts: tuple[Packed, ...], form: str, entry: Any) -> Iterator[tup
     parser = load_mtdata("mtdata.parser").Parser([_Text(text) for text in texts], ext=form, ent=entry or _Unnamed())
     number = 0
     try:
-        for record in parser.read_segs(show_pbar=False):
-            yield one_line(record[0]), one_line(record[1])
-            number += 1
+        with reporting_damage(texts[0]):
+            for record in parser.read_segs(show_pbar=False):
+                yield one_line(record[0]), one_line(record[1])
+                number += 1
     except (ParseError, IndexError, ImportError, ValueError) as error:
         raise SynmtError(
             f"{form} cannot be read after {number:,} sentences ({error})", where=", ".join(text.label for text in texts)

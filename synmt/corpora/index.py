@@ -116,7 +116,11 @@ def language_code(language: str) -> str:
 
 def same_language(one: str, other: str) -> bool:
     """Tell whether two codes stand for one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
-    return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
+    try:
+        return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
+    except ValueError:
+        # a code that is in no standard
+        return False
 
 
 def load_mtdata(module: str) -> Any:
@@ -199,7 +203,7 @@ def _record(entry: Any) -> IndexEntry:
     return IndexEntry(
         str(entry.did),
         (first, second),
-        tuple(RemoteFile(address) for address in addresses),
+        tuple(RemoteFile(address, name=entry.filename if "?" in address else "") for address in addresses),
         tuple(entry.in_paths or ()) if entry.is_archive else (),
         form,
         entry,

@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from synmt.corpora.assemble import files_of
 from synmt.corpora.build import BuiltText, building_id, building_mixture, files_of_id, parts_of, test_name
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import BuildProgress, RemoteFile, downloading
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import count_lines
+from synmt.corpora.plan import KnownCorpus
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.files import cache_folder, count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 KnownFinder = Callable[[str, str, str], Generator[BuildProgress, None, Corpus]]
 
 
+def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
+    """Find a known corpus; raises UsageError if there is none, or none with these languages."""
+    known = KNOWN_CORPORA.get(name)
+    if known is None:
+        raise UsageError(
+            f"unknown corpus '{name}'",
+            allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
+            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
+        )
+    for language in (source, target):
+        if language not in known.languages or source == target:
+            raise UsageError(
+                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
+            )
+    return known
+
+
+def known_folders(name: str) -> list[Path]:
+    """List the folders that may contain a known corpus, in order; the last one is the cache."""
+    given = os.environ.get("SYNMT_DATA")
+    return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
+
+
 def files_to_download(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
-    """List what `resolving` would download of the corpora with ids, each file once."""
-    ids = [item.id for item in _items(recipe).values() if item.id is not None and item.id not in KNOWN_CORPORA]
-    return list(dict.fromkeys(file for name in ids for file in files_of_id(name, source, target)))
+    """List what the public corpora among the items are built from, as far as they are not built; each file once."""
+    ids = dict.fromkeys(item.id for item in _items(recipe).values() if item.id is not None)
+    files = (file for name in ids for file in _files_of(name, source, target))
+    return list(dict.fromkeys(files))
+
+
+def _files_of(name: str, source: str, target: str) -> list[RemoteFile]:
+    if name not in KNOWN_CORPORA:
+        return files_of_id(name, source, target)
+    known_corpus(name, source, target)
+    return files_of(name, (source, target), known_folders(name))
 
 
 def _items(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
@@ -102,7 +137,11 @@ class _Finder:
             texts.append((yield from self._whole(item, "train")))
         item, *others = items
         if others or item.is_drawn:
-            return (yield from building_mixture(items, [text.files for text in texts], "train", self.languages, build=self.build))
+            return (
+                yield from building_mixture(
+                    items, [text.files for text in texts], "train", self.languages, build=self.build
+                )
+            )
         text = texts[0]
         if item.weight == 1 and not item.tag:
             return text
@@ -122,7 +161,9 @@ class _Finder:
         if item.id in KNOWN_CORPORA:
             corpus = yield from self.known(item.id, *self.languages)
             return BuiltText(corpus.name, _split_of(corpus, split))
-        return BuiltText(item.id.replace("/", "_"), (yield from building_id(item.id, *self.languages, build=self.build)))
+        return BuiltText(
+            item.id.replace("/", "_"), (yield from building_id(item.id, *self.languages, build=self.build))
+        )
 
 
 def _split_of(corpus: Corpus, split: str) -> SplitFiles:

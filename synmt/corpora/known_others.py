@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synmt.corpora.cleaning import first, without_dates
+from synmt.corpora.cleaning import first_pairs, without_dates
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at, texts_in
 from synmt.corpora.sources import FromIndex, FromOwners, ParallelText
 
@@ -30,7 +30,7 @@ def _abstracts(numbers: int, *, keep: int = 0) -> tuple[Plan, ...]:
     )
     dev, test = (FromOwners("aspec", f"ASPEC-JE/{split}/{split}.txt", {"ja": 2, "en": 3}) for split in ("dev", "test"))
     return (
-        Plan(("train",), train, (*([first(keep)] if keep else []), without_dates)),
+        Plan(("train",), train, (*([first_pairs(keep)] if keep else []), without_dates)),
         Plan(("dev",), (dev,), (without_dates,)),
         Plan(("test",), (test,)),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synmt.corpora.cleaning import moses_lengths, straight_apostrophes, unescaped
+from synmt.corpora.cleaning import MosesLengths, straight_apostrophes, unescaped
 from synmt.corpora.plan import KnownCorpus, Plan, texts_in
 
 _LDD = "Liu & Sima'an (2022)"
@@ -10,7 +10,6 @@ _DEPS_SAN = "Peng et al. (2022)"
 
 # the addresses of wit3.fbk.eu are gone; these hold the same archives
 _IWSLT14 = "http://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
-# 2015-01.tgz, to which the page wit3.fbk.eu/2015-01 links
 _IWSLT15 = (
     "https://drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t"
 )
@@ -47,7 +46,7 @@ TALKS: dict[str, KnownCorpus] = {
             Plan(
                 ("train", "valid"),
                 (texts_in(_IWSLT14, "de-en/train.tags.de-en.{}", "de en", form="titles"),),
-                (unescaped, moses_lengths(175, ratio=1.5)),
+                (unescaped, MosesLengths(175, ratio=1.5)),
                 every=23,
             ),
             Plan(

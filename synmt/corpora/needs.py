@@ -10,9 +10,9 @@ from synmt.corpora.assemble import check_own_files, files_of, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, result_of
-from synmt.corpora.items import files_to_download
+from synmt.corpora.items import files_to_download, known_corpus
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.resolve import known_corpus, resolving
+from synmt.corpora.resolve import corpus_folders, resolving
 from synmt.errors import SynmtError
 from synmt.files import cache_folder
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe
@@ -57,7 +57,7 @@ def corpus_needs(recipe: CorpusRecipe, source: str, target: str) -> CorpusNeeds:
     if not recipe.name:
         files += files_to_download(recipe, source, target)
         return CorpusNeeds(tuple(dict.fromkeys(files)), folder, problems=tuple(problems))
-    known, folders = known_corpus(recipe.name, source, target)
+    known, folders = known_corpus(recipe.name, source, target), corpus_folders(recipe.name, source)
     return CorpusNeeds(tuple(files), folders[-1], known.valid, known.counts, tuple(problems))
 
 
@@ -65,7 +65,8 @@ def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
     """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has the answer."""
     if recipe.name is None:
         return []
-    _, folders = known_corpus(recipe.name, source, target)
+    known_corpus(recipe.name, source, target)
+    folders = corpus_folders(recipe.name, source)
     return list(map(".".join, missing_texts(recipe.name, (source, target), folders)))
 
 
@@ -80,7 +81,8 @@ def _items(recipe: CorpusRecipe) -> Iterable[CorpusItem]:
 
 
 def _files_of_known(name: str, source: str, target: str) -> list[RemoteFile]:
-    _, folders = known_corpus(name, source, target)
+    known_corpus(name, source, target)
+    folders = corpus_folders(name, source)
     missing = missing_texts(name, (source, target), folders)
     if not missing or name == "controlled":
         return []

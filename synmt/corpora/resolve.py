@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Generator
 from functools import partial
@@ -12,10 +11,9 @@ from synmt.corpora.assemble import building_known, in_any, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import BuildProgress, result_of
-from synmt.corpora.items import names_of_tests, resolving_items
+from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.plan import KnownCorpus
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 
@@ -73,30 +71,16 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def known_corpus(name: str, source: str, target: str) -> tuple[KnownCorpus, list[Path]]:
-    """Find a known corpus of two languages, and the folders that may contain its files, in order."""
-    known = KNOWN_CORPORA.get(name)
-    if known is None:
-        raise UsageError(
-            f"unknown corpus '{name}'",
-            allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
-            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
-        )
-    for language in (source, target):
-        if language not in known.languages or source == target:
-            raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
-            )
-    folders = _folders(name)
+def corpus_folders(name: str, source: str) -> list[Path]:
+    """List the folders that may contain a known corpus, in order; the last one is in the cache."""
+    folders = known_folders(name)
     if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
         folders = [_controlled_folder()]
-    return known, folders
+    return folders
 
 
-def _resolving_known(
-    name: str, source: str, target: str, *, build: bool
-) -> Generator[BuildProgress, None, Corpus]:
-    known, folders = known_corpus(name, source, target)
+def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Generator[BuildProgress, None, Corpus]:
+    known, folders = known_corpus(name, source, target), corpus_folders(name, source)
     if not build and missing_texts(name, (source, target), folders):
         raise NotBuilt
     if name != "controlled":
@@ -104,12 +88,6 @@ def _resolving_known(
     elif not in_any(folders, f"train.{source}"):
         _generate_controlled(folders[-1])
     return _corpus(name, source, target, known.valid, known.test, folders)
-
-
-def _folders(name: str) -> list[Path]:
-    """List the folders that may contain a known corpus, in order; the last one is the cache."""
-    given = os.environ.get("SYNMT_DATA")
-    return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
 
 
 def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:

@@ -6,17 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from synmt.corpora.archives import Packed
+from synmt.corpora.cleaning import Pair
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.corpora.formats import read_fields, read_pairs
 from synmt.corpora.index import find_entry, language_code
-from synmt.corpora.sums import remote_file
+from synmt.corpora.sacrebleu_sets import files_of_test_set, test_sets
+from synmt.corpora.sums import FILES, remote_file
 from synmt.files import cache_folder
-
-Pair = tuple[str, str]
-"""Two languages, or a sentence in each of them."""
 
 
 class ParallelText(Protocol):
@@ -95,8 +94,8 @@ class FromIndex:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        # mtdata knows no sums
-        return [remote_file(file.address) for file in find_entry(self.id).files]
+        # mtdata has no sums, and some are known
+        return [FILES.get(file.address, file) for file in find_entry(self.id).files]
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
         """Read the pairs; they are turned if the index has the languages in the other order."""
@@ -116,20 +115,13 @@ class FromSacrebleu:
 
     def files(self, languages: Pair) -> list[RemoteFile]:
         """List the files to download."""
-        known = self._described()
-        return [RemoteFile(address, md5=md5) for address, md5 in zip(known.data, known.md5, strict=True)]
+        return files_of_test_set(self.name, *self.direction.split("-"))
 
     def pairs(self, languages: Pair) -> Iterator[Pair]:
-        """Read source and reference."""
-        known = self._described()
-        sides = zip(self.direction.split("-"), known.langpairs[self.direction], strict=True)
-        texts = {language: PackedText(tuple(known.data), (name,)) for language, name in sides}
-        return Texts(texts, "sgm").pairs(languages)
-
-    def _described(self) -> Any:
-        from sacrebleu.dataset import DATASETS
-
-        return DATASETS[self.name]
+        """Read source and reference; other than in sacreBLEU, entities such as `&amp;` become characters."""
+        archive = tuple(file.address for file in self.files(languages))
+        sides = zip(self.direction.split("-"), test_sets()[self.name].langpairs[self.direction], strict=True)
+        return Texts({language: PackedText(archive, (name,)) for language, name in sides}, "sgm").pairs(languages)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Sizes and sums of public files, as far as well-kept lists state them."""
+"""Sizes, sums and names of public files, as far as well-kept lists state them."""
 
 from __future__ import annotations
 
@@ -47,6 +47,11 @@ FILES: dict[str, RemoteFile] = {
             "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2",
             168_591_139,
         ),
+        # to which the page wit3.fbk.eu/2015-01 links
+        RemoteFile(
+            "https://drive.usercontent.google.com/download?id=1Mz-iiRxRqbCVbsYfKZQ6yuAxHNzYTMnI&export=download&confirm=t",
+            name="2015-01.tgz",
+        ),
         # sacreBLEU's list of test sets: this archive also has them
         RemoteFile(
             "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts/en/de/en-de.tgz",
@@ -57,5 +62,5 @@ FILES: dict[str, RemoteFile] = {
 
 
 def remote_file(address: str) -> RemoteFile:
-    """Describe the file at an address, with its size and sums if they are known."""
+    """Describe the file at an address, with its size, sums and name if they are known."""
     return FILES.get(address, RemoteFile(address))

@@ -114,10 +114,17 @@ def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:
     """Describe how the trees of two parsers may differ; empty if the parsers are the same, in whatever folders."""
     names = sorted((recorded.keys() | present.keys()) - _NOT_IN_TREES)
     return ", ".join(
-        "other model files" if name == "files" else f"{name} {present.get(name)} instead of {recorded.get(name)}"
+        _other_files(recorded.get(name) or {}, present.get(name) or {})
+        if name == "files"
+        else f"{name} {present.get(name)} instead of {recorded.get(name)}"
         for name in names
         if recorded.get(name) != present.get(name)
     )
+
+
+def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
+    changed = sorted(name for name in recorded.keys() | present.keys() if recorded.get(name) != present.get(name))
+    return f"other model files ({', '.join(changed)})"
 
 
 _NOT_IN_TREES = NOT_IN_TREES | {"arcs"}

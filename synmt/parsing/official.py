@@ -185,8 +185,11 @@ def _move(source: Path, target: Path) -> None:
 
 def _write_list(folder: Path, resources: dict[str, Any], code: str, version: str) -> None:
     """Write the list; languages that are there already keep what the old list says of their files."""
-    path, old = folder / "resources.json", {}
-    if path.exists():
-        old = json.loads(path.read_text(encoding="utf-8"))
+    path = folder / "resources.json"
+    try:
+        old = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        # there is none, or it cannot be read
+        old = {}
     kept = {name: entry for name, entry in old.items() if name != code and (folder / name).is_dir()}
     write_json(path, {**resources, **kept, "resources_version": version}, indent=1, ensure_ascii=False)

@@ -143,13 +143,16 @@ def _index(items: list[Any], text: str, key: str) -> int:
 
 def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:
     """Leave out the index of an item that is written without its list."""
-    keys, place = [], given
+    keys: list[Any] = []
+    place: Any = given
     for part in location:
-        if isinstance(part, int) and not isinstance(place, list):
+        if isinstance(part, int) and isinstance(place, Mapping | str):
             continue
         keys.append(part)
-        inside = isinstance(place, list) and isinstance(part, int) or isinstance(place, Mapping) and part in place
-        place = place[part] if inside else []
+        try:
+            place = place[part]
+        except (LookupError, TypeError):
+            place = None
     return tuple(keys)
 
 

@@ -28,6 +28,10 @@ from synmt.run import Run
 _logger = logging.getLogger(__name__)
 
 _EMBEDDINGS = ("source_embedding.table.weight", "target_embedding.table.weight", "output.weight")
+_OF_TRAINING = {"dropout"}
+"""Keys of `vocabulary` that do not change which pieces there are."""
+_OF_WORDS = ("text", "target_text")
+"""Sections of a recipe that say how a text is cut into words."""
 _SHOWN = 6
 """Names in one message."""
 
@@ -87,9 +91,9 @@ def _recipe_of(run: Run) -> Recipe:
 
 def _takes_embeddings(recipe: Recipe) -> bool:
     """Tell whether the embeddings come from the other run, all of them; raises UsageError for some."""
-    pieces = 8
     with torch.device("meta"):
-        model = build(recipe.model, recipe.syntax, source_pieces=pieces, target_pieces=pieces)
+        # only names are needed, so any number of pieces will do
+        model = build(recipe.model, recipe.syntax, source_pieces=8, target_pieces=8)
     without = weights_in(model, recipe.model.init_except, "model.init_except")
     left_out = [name for name in _EMBEDDINGS if name in without]
     if left_out and len(left_out) < len(_EMBEDDINGS):
@@ -102,19 +106,23 @@ def _takes_embeddings(recipe: Recipe) -> bool:
 
 
 def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
-    given, taken = recipe.vocabulary, before.vocabulary
-    if given != VocabularyRecipe() and given != taken:
-        differences = ", ".join(
-            f"{key} is {value!r} here and {getattr(taken, key)!r} there"
-            for key, value in given
-            if value != getattr(taken, key)
-        )
+    """Describe the vocabulary that is taken; raises UsageError if the recipe asks for another one."""
+    given, taken = (one.vocabulary.model_dump(exclude=_OF_TRAINING) for one in (recipe, before))
+    values, there = recipe_values(recipe), recipe_values(before)
+    differences = []
+    if given != VocabularyRecipe().model_dump(exclude=_OF_TRAINING):
+        other_keys = [key for key in given if given[key] != taken[key]]
+        differences = [f"vocabulary.{key} is {given[key]!r} here and {taken[key]!r} there" for key in other_keys]
+    # pieces of words that are cut in another way are other pieces
+    differences += [f"{key} is not that of the run" for key in _OF_WORDS if values.get(key) != there.get(key)]
+    if differences:
         raise UsageError(
-            f"the recipe describes another vocabulary than that of the run whose weights it takes: {differences}",
+            f"the recipe makes other pieces than the run whose weights it takes: {', '.join(differences)}",
             where=f"model.init, {other.folder}",
             do="Leave out `vocabulary`, or learn a new one with `model.init_except: [embeddings]`",
         )
-    values = recipe_values(recipe) | {"vocabulary": taken.model_dump(mode="json")}
+    kept = recipe.vocabulary.model_dump(mode="json", include=_OF_TRAINING)
+    values["vocabulary"] = {**there["vocabulary"], **kept}
     return check_recipe(values, where=f"with the vocabulary of {other.folder}")
 
 
@@ -136,9 +144,10 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     settings = recipe.model
     if settings.init is None and not settings.freeze:
         return
-    sizes = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
+    # new embeddings are compared with nothing, so any number of pieces will do
+    source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, **sizes)
+        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target)
         freeze(model, recipe)
         if settings.init is not None and not continued:
             _shared(model, _model_of(Run(settings.init.expanduser())), recipe)

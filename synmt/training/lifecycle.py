@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from synmt import __version__
+from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError
 from synmt.files import write_atomically
 from synmt.model.weights import average_weights
@@ -87,7 +88,10 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     reads = {"prepared": prepared.folder.name, "trees": dict(prepared.made_by)}
     before = run.info() if run.exists() else {}
     if any(before.get(key, value) != value for key, value in reads.items()):
-        raise _another(run, recipe, "the text, or the parser of its trees, has changed since this run was started")
+        what = "the text, or the parser of its trees, has changed since this run was started"
+        recorded, present = before.get("parser"), prepared.parser
+        difference = parser_difference(recorded, dict(present)) if recorded and present else ""
+        raise _another(run, recipe, f"{what} ({difference})" if difference else what)
     if not run.exists() or run.recipe() != recipe:
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)

@@ -41,7 +41,7 @@ from synmt.words.corpus import cut_corpus, make_cutters
 from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
-_T = TypeVar("_T")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def prepare_data(
     sources: dict[Side, ParseSource] = {}
     for side in sides_with_trees(requirements, source_trees=source_trees):
         if not all_given_trees(recipe, corpus, side, requirements[side]):
-            yield from _shown(fetch_parser(recipe, side))
+            yield from as_progress(fetch_parser(recipe, side))
         sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
     raw = corpus
     corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
@@ -116,12 +116,12 @@ def prepare_data(
 
 def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:
     """Find the files of a recipe's corpus; what is public and missing is downloaded and built."""
-    return (yield from _shown(resolving(recipe.corpus, recipe.source, recipe.target)))
+    return (yield from as_progress(resolving(recipe.corpus, recipe.source, recipe.target)))
 
 
-def _shown(building: Generator[BuildProgress, None, _T]) -> Generator[Progress, None, _T]:
-    """Pass on the progress and the result of a download."""
-    with closing(building) as steps:
+def as_progress(steps: Generator[BuildProgress, None, _Result]) -> Generator[Progress, None, _Result]:
+    """Pass on the progress of downloads and builds, and return their result."""
+    with closing(steps):
         while True:
             try:
                 step = next(steps)
@@ -183,7 +183,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        yield from _shown(fetch_parser(recipe, "source"))
+        yield from as_progress(fetch_parser(recipe, "source"))
         parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")

@@ -1,0 +1,365 @@
+"""The text of a recipe from public corpora by id and from files: found, downloaded, built, drawn and put together."""
+
+import gzip
+import hashlib
+import logging
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from corpus_server import serving
+from public_archives import plain, sgml, table, tgz
+from sacrebleu.dataset import DATASETS
+from sentences import lines
+
+from synmt.corpora import build, index, resolve
+from synmt.corpora.draw import drawn
+from synmt.corpora.items import files_to_download
+from synmt.corpora.parts import CorpusPart
+from synmt.corpora.resolve import resolve_corpus, resolving
+from synmt.errors import SynmtError, UsageError
+from synmt.files import read_lines
+from synmt.recipe.corpus import CorpusItem
+from synmt.recipe.load import check_recipe, recipe_values
+
+COMMENTARY = "Statmt-news_commentary-16-deu-eng"
+CRAWL = "Statmt-commoncrawl_wmt13-1-deu-eng"
+NEWSTEST = "Statmt-newstest_ende-2016-eng-deu"
+WMT17 = "data.statmt.org/wmt17/translation-task/test.tgz"
+
+
+def public_files():
+    """Make the files of the public corpora of these tests, by `host/path`."""
+    crawl = {f"commoncrawl.de-en.{language}": plain(lines(language, 20, 5)) for language in ("de", "en")}
+    news16 = {
+        f"dev/newstest2016-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, 9, 7), "n", ("en", "de"))
+        for kind, set_, language in (("src", "srcset", "en"), ("ref", "refset", "de"))
+    }
+    news17 = {
+        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, 8, 3), "n", ("en", "de"))
+        for kind, set_, language in (("src", "srcset", "en"), ("ref", "refset", "de"))
+    }
+    return {
+        "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz": gzip.compress(
+            table("de", "en", 24, 0), mtime=0
+        ),
+        "www.statmt.org/wmt13/training-parallel-commoncrawl.tgz": tgz(crawl),
+        "data.statmt.org/wmt20/translation-task/dev.tgz": tgz(news16),
+        WMT17: tgz(news17),
+    }
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serve public corpora, and nothing else, to an empty cache."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("SYNMT_DATA", raising=False)
+    monkeypatch.delenv("SYNMT_OFFLINE", raising=False)
+    with serving(public_files()) as running:
+        monkeypatch.setenv("SYNMT_MIRROR", running.address)
+        md5 = hashlib.md5(running.files[WMT17]).hexdigest()
+        monkeypatch.setattr(DATASETS["wmt17"], "md5", [md5])
+        yield running
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Write ten pairs of a person's own text."""
+    for language in ("en", "de"):
+        (tmp_path / f"own.{language}").write_text("".join(f"{language} {number}\n" for number in range(10)))
+    return {"source": str(tmp_path / "own.en"), "target": str(tmp_path / "own.de")}
+
+
+def recipe(**corpus):
+    """Read a corpus section as from a file."""
+    return check_recipe({"name": "r", "source": "en", "target": "de", "corpus": corpus}, where="r.yaml").corpus
+
+
+def read(files):
+    return list(read_lines(files.source)), list(read_lines(files.target))
+
+
+# ids
+
+
+def test_a_corpus_of_mtdata_serves_both_directions_and_is_downloaded_once(server, tmp_path):
+    text = recipe(train=COMMENTARY, valid=NEWSTEST)
+    there, back = resolve_corpus(text, "en", "de"), resolve_corpus(text, "de", "en")
+    assert read(there.train) == (lines("en", 24), lines("de", 24))
+    assert read(back.train) == (lines("de", 24), lines("en", 24))
+    assert there.train.source == back.train.target
+    assert there.train.source.parent == tmp_path / "cache" / "corpora" / COMMENTARY
+    assert (there.name, there.parts) == (COMMENTARY, ())
+    assert read(there.valid) == (lines("en", 9, 7), lines("de", 9, 7))
+    assert set(server.requests.values()) == {1}
+
+
+def test_the_newest_names_of_test_sets_are_those_of_tables(server):
+    text = recipe(train=COMMENTARY, valid=NEWSTEST, test=[NEWSTEST, "wmt17"])
+    assert resolve.test_names(text, "en", "de") == ("newstest2016", "wmt17")
+    others = ("wmt17/improved", "UN-un_test-1-ara-rus", "Statmt-newstest_deen-2019-deu-eng")
+    assert list(map(build.test_name, others)) == ["wmt17_improved", "un_test", "newstest2019"]
+    corpus = resolve_corpus(text, "en", "de")
+    assert list(corpus.test) == ["newstest2016", "wmt17"]
+    assert corpus.test["wmt17"].source.name == "wmt17.en"
+
+
+def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monkeypatch):
+    corpus = resolve_corpus(recipe(train=COMMENTARY, valid=NEWSTEST, test={"news": "wmt17"}), "en", "de")
+    own = type(DATASETS["wmt17"])(**{**vars(DATASETS["wmt17"]), "name": "wmt17"})
+    own._outdir, own._rawdir = str(tmp_path), str(tmp_path / "raw")
+    with serving({"x.tgz": server.files[WMT17]}) as direct:
+        own.data = [f"{direct.address}/x.tgz"]
+        files = own.get_source_file("en-de"), own.get_reference_files("en-de")[0]
+    assert read(corpus.test["news"]) == tuple(Path(file).read_text().splitlines() for file in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "message"),
+    [
+        (
+            "Statmt-news_comentary-16-deu-eng",
+            ("en", "de"),
+            rf"no corpus '.*'\. For deu and eng it has .*mean '{COMMENTARY}'",
+        ),
+        ("wmt-17", ("en", "de"), r"there is no corpus 'wmt-17'\. There are known corpora such as nc11.*mean 'wmt17'"),
+        (COMMENTARY, ("en", "fr"), rf"the corpus {COMMENTARY} has no pair en-fr\. It has deu-eng"),
+        ("wmt17", ("en", "fr"), r"the test set wmt17 has no pair en-fr\. sacreBLEU has it for cs-en"),
+        ("nc11", ("en", "fr"), r"the corpus nc11 has no pair en-fr"),
+        (COMMENTARY, ("en", "xx"), r"has no pair en-xx"),
+        ("a-b-c-d-e", ("en", "de"), r"'a-b-c-d-e' is not an id of mtdata\. Ids look like"),
+    ],
+)
+def test_a_corpus_that_is_not_there_is_refused_before_any_download(server, name, pair, message):
+    with pytest.raises(UsageError, match=message):
+        resolve_corpus(recipe(train=[name], valid=NEWSTEST), *pair)
+    assert not server.requests
+
+
+def test_a_data_set_in_a_format_that_nobody_reads_is_refused():
+    name = next(name for name in index.ids_of("Google") if name.startswith("Google-"))
+    with pytest.raises(SynmtError, match=r"in a format that synmt does not read \(hfds\).*mtdata get"):
+        index.find_entry(name)
+
+
+def test_without_a_network_one_message_lists_everything(server, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    with pytest.raises(SynmtError) as caught:
+        resolve_corpus(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST, test=["wmt17"]), "en", "de")
+    message = str(caught.value)
+    assert "4 files of this recipe's corpus cannot be downloaded (SYNMT_OFFLINE is set)" in message
+    for name in public_files():
+        assert name in message
+
+
+def test_what_would_be_downloaded_is_known_before(server):
+    text = recipe(train=[COMMENTARY, CRAWL, {"id": COMMENTARY, "lines": 3}], valid=NEWSTEST, test=["wmt17"])
+    assert len(files_to_download(text, "en", "de")) == 4
+    resolve_corpus(text, "en", "de")
+    assert files_to_download(text, "en", "de") == []
+    assert build.files_of_id(CRAWL, "de", "en") == []
+
+
+def test_an_archive_that_breaks_while_it_is_read_leaves_nothing_behind(server, tmp_path):
+    name = "data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
+    server.files[name] = server.files[name][:-20]
+    with pytest.raises(SynmtError, match=r"tsv\.gz: the file is damaged"):
+        resolve_corpus(recipe(train=COMMENTARY, valid=NEWSTEST), "en", "de")
+    assert [path.name for path in (tmp_path / "cache" / "corpora").iterdir()] == [f".{COMMENTARY}.lock"]
+
+
+def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    for split, size in (("train", 6), ("newstest2015", 2), ("newstest2016", 3)):
+        for language in ("en", "de"):
+            (tmp_path / "nc11").mkdir(exist_ok=True)
+            (tmp_path / "nc11" / f"{split}.{language}").write_text(f"{language}\n" * size)
+    corpus = resolve_corpus(recipe(train=[{"id": "nc11", "lines": 4}], valid="nc11", test=["nc11"]), "en", "de")
+    assert len(read(corpus.train)[0]) == 4
+    assert corpus.valid.source == tmp_path / "nc11" / "newstest2015.en"
+    assert {name: len(read(files)[0]) for name, files in corpus.test.items()} == {"newstest2016": 3}
+
+
+# several parts
+
+
+def test_parts_follow_each_other_with_their_weights_and_tags(server, own):
+    parts = [COMMENTARY, {"id": CRAWL, "weight": 2}, {**own, "tag": "<BT>", "weight": 0.5}]
+    corpus = resolve_corpus(recipe(train=parts, valid=NEWSTEST), "en", "de")
+    source, target = read(corpus.train)
+    assert source == lines("en", 24) + lines("en", 20, 5) + [f"en {number}" for number in range(10)]
+    assert target == lines("de", 24) + lines("de", 20, 5) + [f"de {number}" for number in range(10)]
+    assert corpus.parts == (
+        CorpusPart(COMMENTARY, 24),
+        CorpusPart(CRAWL, 20, 2.0),
+        CorpusPart(own["source"], 10, 0.5, "<BT>"),
+    )
+    assert corpus.name.startswith("mix-")
+
+
+def test_other_weights_and_tags_use_the_same_text(server, own):
+    one, other = (
+        resolve_corpus(recipe(train=[COMMENTARY, {**own, **change}], valid=own), "en", "de")
+        for change in ({}, {"weight": 3, "tag": "<BT>"})
+    )
+    assert one.train == other.train
+    assert other.parts[1] == CorpusPart(own["source"], 10, 3.0, "<BT>")
+
+
+def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    text = recipe(train=[{**own, "lines": 5}], valid=own)
+    before = resolve_corpus(text, "en", "de")
+    Path(own["source"]).write_text("changed\n" * 10)
+    after = resolve_corpus(text, "en", "de")
+    assert after.train != before.train
+    assert set(read(after.train)[0]) == {"changed"}
+
+
+def test_one_part_is_not_copied_and_its_weight_is_kept(own):
+    corpus = resolve_corpus(recipe(train=own, valid=own, test={"mine": own}), "en", "de")
+    assert (corpus.name, str(corpus.train.source), corpus.parts) == ("files", own["source"], ())
+    weighed = resolve_corpus(recipe(train=[{**own, "tag": "<BT>"}], valid=own), "en", "de")
+    assert weighed.parts == (CorpusPart(own["source"], 10, 1.0, "<BT>"),)
+    assert str(weighed.train.source) == own["source"]
+
+
+def test_the_text_is_built_with_progress(server):
+    steps = list(resolving(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST), "en", "de"))
+    assert {(step.what, step.unit) for step in steps} == {
+        (f"download {Path(name).name}", "bytes") for name in public_files() if name != WMT17
+    }
+
+
+# drawing
+
+
+@pytest.mark.parametrize(("total", "wanted"), [(1, 1), (10, 1), (10, 10), (10, 0), (200_000, 777), (70_000, 69_999)])
+def test_exactly_as_many_pairs_are_drawn_as_wanted(total, wanted):
+    chosen = list(drawn(total, wanted, seed=1))
+    assert (len(chosen), sum(chosen)) == (total, wanted)
+
+
+def test_a_small_draw_is_part_of_a_larger_one_and_another_seed_draws_others():
+    small, large, other = (
+        {n for n, kept in enumerate(drawn(5000, size, seed)) if kept} for size, seed in [(50, 1), (500, 1), (500, 2)]
+    )
+    assert small < large
+    assert len(large & other) < 100
+
+
+def test_every_pair_is_drawn_equally_often():
+    counts = Counter(place for seed in range(400) for place, kept in enumerate(drawn(20, 5, seed)) if kept)
+    # 400 draws of a quarter: 100 each, with a standard deviation of 8.7
+    assert all(60 < counts[place] < 140 for place in range(20))
+
+
+def test_drawn_pairs_stay_in_order_and_together(own):
+    corpus = resolve_corpus(recipe(train={**own, "fraction": 0.4, "seed": 7}, valid={**own, "lines": 2}), "en", "de")
+    source, target = read(corpus.train)
+    numbers = [int(line.split()[1]) for line in source]
+    assert len(numbers) == 4
+    assert numbers == sorted(numbers)
+    assert target == [f"de {number}" for number in numbers]
+    assert len(read(corpus.valid)[0]) == 2
+
+
+def test_more_pairs_than_there_are_cannot_be_drawn(own):
+    with pytest.raises(UsageError, match=r"own\.en: `lines: 11` is more than the 10 pairs that it has"):
+        resolve_corpus(recipe(train={**own, "lines": 11}, valid=own), "en", "de")
+
+
+def test_sides_of_different_length_cannot_be_a_part(own):
+    Path(own["target"]).write_text("one\n")
+    with pytest.raises(SynmtError, match=r"own\.en: 10 source lines and 1 target lines"):
+        resolve_corpus(recipe(train=[own, own], valid=own), "en", "de")
+
+
+# recipes
+
+FILES = {"source": "a.en", "target": "a.de"}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "message"),
+    [
+        ({"train": [], "valid": "wmt17"}, "give one of `name`, `folder`, or `train` with `valid`"),
+        ({"train": "nc11"}, "`train` also needs `valid`"),
+        (
+            {"train": {**FILES, "id": "nc11"}, "valid": "wmt17"},
+            r"corpus\.train: give either `id`, or `source` and `target`",
+        ),
+        ({"train": [FILES, {"source": "a.en"}], "valid": "wmt17"}, r"corpus\.train\.1: `source` and `target` belong"),
+        ({"train": {"weight": 2}, "valid": "wmt17"}, r"corpus\.train: give either `id`, or `source` and `target`"),
+        ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
+        ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: .*greater than 0"),
+        ({"train": {**FILES, "tag": "BT"}, "valid": "wmt17"}, r"`tag` must be one word in angle brackets"),
+        ({"train": "nc11", "valid": {"id": "wmt17", "weight": 2}}, "`weight` and `tag` are for train, not for valid"),
+        ({"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}}, r"for train, not for test\.a"),
+        ({"train": {**FILES, "lines": 3, "source_parses": "a.conllu"}, "valid": "wmt17"}, "source_parses need files"),
+        ({"train": ["nc11", {**FILES, "labels": "a.tsv"}], "valid": "wmt17"}, "several parts, so none can have labels"),
+        ({"train": "nc11", "valid": "wmt17", "test": [FILES]}, "files in `test` need a name"),
+        ({"train": "nc11", "valid": "wmt17", "test": ["wmt17", "wmt17"]}, "`test` has the same test set twice"),
+        (
+            {"train": [{"id": "nc11", "wieght": 2}], "valid": "wmt17"},
+            r"corpus\.train\.0 has no key 'wieght'.*'weight'\?",
+        ),
+        ({"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"}, r"corpus\.train has no key 'wieght'.*'weight'\?"),
+        ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: input should be an object.*not 5"),
+        ({"name": "nc11", "train": "nc11", "valid": "wmt17"}, r"here: name, train \(corpus\.name=null removes one\)"),
+    ],
+)
+def test_a_text_that_makes_no_sense_is_refused(corpus, message):
+    with pytest.raises(UsageError, match=message):
+        recipe(**corpus)
+
+
+def test_every_form_of_a_recipe_is_read_back_from_its_values():
+    forms = [
+        {"train": FILES, "valid": FILES, "test": {"news": FILES}},
+        {"train": COMMENTARY, "valid": "nc11", "test": "wmt17"},
+        {"train": [COMMENTARY, {"id": CRAWL, "weight": 2, "lines": 5}], "valid": "wmt16", "test": ["wmt17", "wmt18"]},
+    ]
+    for form in forms:
+        whole = check_recipe({"name": "r", "source": "en", "target": "de", "corpus": form}, where="r.yaml")
+        assert check_recipe(recipe_values(whole), where="again") == whole
+    assert list(whole.corpus.test) == ["wmt17", "wmt18"]
+    assert whole.corpus.train[1] == CorpusItem(id=CRAWL, weight=2.0, lines=5)
+
+
+def test_two_test_sets_of_one_name_are_refused(own):
+    both = ["Statmt-newstest_ende-2016-eng-deu", "Statmt-newstest_deen-2016-deu-eng"]
+    with pytest.raises(UsageError, match=r"corpus\.test: two test sets have the same name: newstest2016, newstest2016"):
+        resolve_corpus(recipe(train=own, valid=own, test=both), "en", "de")
+
+
+# mtdata
+
+
+def test_mtdata_leaves_no_trace(tmp_path):
+    """It would configure the root logger, write into the home folder and run files of the working directory."""
+    (tmp_path / "mtdata_surprise.py").write_text("raise SystemExit('it was run')\n")
+    script = (
+        "import logging\nfrom synmt.corpora.index import find_entry, same_language\n"
+        f"print(find_entry('{COMMENTARY}').files[0].address)\n"
+        "print(same_language('pt', 'por_BR'), same_language('zho', 'zho_Hant'))\n"
+        "print(logging.getLogger().handlers, logging.getLogger().level)\n"
+    )
+    environment = {"HOME": str(tmp_path), "PYTHONPATH": str(Path(index.__file__).parents[2]), "PATH": ""}
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stderr == ""
+    address, languages, logger = done.stdout.splitlines()
+    assert address == "http://data.statmt.org/news-commentary/v16/training/news-commentary-v16.de-en.tsv.gz"
+    assert (languages, logger) == ("True False", f"[] {logging.WARNING}")
+    assert [path.name for path in tmp_path.iterdir()] == ["mtdata_surprise.py"]
+
+
+def test_the_modules_of_the_index_are_those_that_mtdata_itself_loads():
+    import inspect
+    import re
+
+    source = inspect.getsource(index.load_mtdata("mtdata.index").Index.load_all)
+    own = {module for modules in index.MODULES.values() for module in modules}
+    assert own == set(re.findall(r'^\s+"\.([\w.]+)",', source, flags=re.MULTILINE))
