@@ -13,7 +13,7 @@ CPU_BUILDS := https://download.pytorch.org/whl/cpu
 .PHONY: quickstart test unit clean
 
 quickstart: $(VENV)/.plot
-	@$(BIN)/python -m synmt train recipes/quickstart.yaml
+	@$(BIN)/python -m synmt train quickstart
 	@echo; echo "A new sentence, parsed and translated:"
 	@echo "The boy next to the girls sees the dog." | tee /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
 	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png

@@ -3,6 +3,7 @@
 runs/NAME/run.json            what the run is, and whether it has finished
           recipe.yaml         the recipe with every value
           *.model, *.words    the vocabularies
+          *.truecase          how the words of a side are written, if the recipe has `truecase`
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step
           model.safetensors   the weights used for translation
@@ -174,7 +175,7 @@ def _newest_finished(root: Path) -> Path:
     if not finished:
         raise SynmtError(
             f"there is no finished run in {root}/",
-            do="Train one, for example `synmt train recipes/quickstart.yaml`, or name one with `--run`",
+            do="Train one, for example `synmt train quickstart`, or name one with `--run`",
         )
     return max(finished)[1]
 

@@ -33,7 +33,7 @@ def test_the_examples_of_the_page_run(place, monkeypatch, capsys):
 def test_the_example_of_the_readme_runs(place, monkeypatch, capsys):
     monkeypatch.chdir(place)
     training = {**TRAINING, "max_steps": 2}
-    write_recipe(place / "recipes/quickstart.yaml", place / "corpus", parser=COMPACT, training=training)
+    write_recipe(place / "quickstart.yaml", place / "corpus", parser=COMPACT, training=training)
     exec(examples_of(README), {})
     assert "RunRecord" in capsys.readouterr().out
 

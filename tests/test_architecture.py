@@ -21,6 +21,7 @@ ORDER = (
     ("syntax",),
     ("corpora",),
     ("data", "parsing"),
+    ("words",),
     ("model",),
     ("run",),
     ("decode",),

@@ -328,7 +328,7 @@ def test_text_that_cannot_be_read_is_named(tmp_path, name, content, code, said):
 
 
 def test_the_help_page_has_an_example():
-    assert b"Example: synmt train recipes/" in succeed("train", "--help").stdout
+    assert b"Example: synmt train multi30k-pascal" in succeed("train", "--help").stdout
 
 
 def test_a_plain_system_needs_no_parser(place):

@@ -100,7 +100,8 @@ def test_all_errors_are_reported_at_once():
         ("{a: 1}: b\n", "a key must be a string"),
         ("a: [1,\nb: }\n", r"r\.yaml, line \d+: not valid YAML"),
         ("extends: r.yaml\n", "extends itself"),
-        ('extends: "\\ud800"\n', r"r\.yaml: not a valid path: '"),
+        # PyYAML and libyaml refuse half of a surrogate pair at different places
+        ('extends: "\\ud800"\n', r"r\.yaml(, line 1)?: not (a valid path: '|valid YAML)"),
         ('extends: "a\\0b"\n', r"r\.yaml: not a valid path: '"),
         ("extends: base.yaml\n", r"r\.yaml extends .*base\.yaml: file not found"),
     ],
@@ -121,8 +122,8 @@ def test_a_missing_recipe_is_named(tmp_path):
         load_recipe(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("name", ["plain.yml", "plain", "plian.yaml"])
-def test_a_recipe_with_another_ending_is_offered(tmp_path, name):
+@pytest.mark.parametrize("name", ["plain.yml", "plian", "plian.yaml"])
+def test_a_recipe_with_another_ending_or_a_similar_name_is_offered(tmp_path, name):
     path = write(tmp_path, "plain.yaml", "")
     with pytest.raises(UsageError, match=f"{name}: file not found. Did you mean '{path}'"):
         load_recipe(tmp_path / name)

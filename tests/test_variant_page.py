@@ -63,7 +63,7 @@ def test_the_example_computes_what_its_equation_says(lab):
 def test_the_recipe_trains_and_its_run_translates(lab):
     (lab / "page.yaml").write_text(blocks("yaml")[0], encoding="utf-8")
     page = load_yaml(lab / "page.yaml")
-    assert page["extends"] == "recipes/controlled-base.yaml"
+    assert page["extends"] == "controlled-base"
     recipe = write_recipe(lab / "own.yaml", write_corpus(lab / "corpus"), syntax=page["syntax"])
     assert synmt("train", recipe).returncode == 0
     trees = lab / "corpus" / "test.en.conllu"

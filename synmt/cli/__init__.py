@@ -39,7 +39,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Example: [bold]synmt train recipes/quickstart.yaml[/]")
+@app.callback(epilog="Example: [bold]synmt train quickstart[/]")
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")

@@ -28,11 +28,29 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=text, **more)
 
 
-RecipeFile = Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")]
+def complete_recipe(incomplete: str) -> list[str]:
+    """List what a shell may complete: files in YAML, then the names of shipped recipes, also without their folder."""
+    from glob import escape, glob
+
+    from synmt.recipe.catalogue import shipped_recipes
+
+    files = sorted(path for ending in ("yaml", "yml") for path in glob(f"{escape(incomplete)}*.{ending}"))
+    names = (name if name.startswith(incomplete) else name.rpartition("/")[2] for name in shipped_recipes())
+    return [*files, *(name for name in names if name.startswith(incomplete))]
+
+
+_WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal."
+RecipeFile = Annotated[Path, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe)]
+RecipeOrWord = Annotated[
+    Path | None, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False)
+]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
 DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
+]
 
 CHECKPOINTS = ("final", "best", "last", "average")
 """The weights of a run that a user can choose."""
@@ -100,7 +118,7 @@ def run(app: typer.Typer) -> None:
     if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        code = _guarded(app)(standalone_mode=False)
+        code = _guarded(app)(prog_name="synmt", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except SynmtError as error:

@@ -19,6 +19,27 @@ if TYPE_CHECKING:
     from synmt.parsing.parser import StanzaParser
 
 
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="compact|official|FOLDER",
+        help="compact: ships with synmt. official: Stanza's, downloaded once. Or a folder with resources.json.",
+        show_default="compact for en, else official",
+    ),
+]
+Arcs = Annotated[
+    bool,
+    typer.Option(
+        "--arcs",
+        help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
+    ),
+]
+Pretokenized = Annotated[
+    bool,
+    typer.Option("--pretokenized", help="The lines are words with a space between two; each is one word of the tree."),
+]
+
+
 def parse(
     source: Annotated[
         str, typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input.")
@@ -28,24 +49,12 @@ def parse(
         typer.Option("--output", "-o", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."),
     ] = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="compact|official|FOLDER",
-            help="compact: ships with synmt. official: Stanza's, downloaded once. Or a folder with resources.json.",
-            show_default="compact for en, else official",
-        ),
-    ] = None,
+    model: Model = None,
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
     # of older scripts: official models are downloaded without it
     _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
-    arcs: Annotated[
-        bool,
-        typer.Option(
-            "--arcs",
-            help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
-        ),
-    ] = False,
+    arcs: Arcs = False,
+    pretokenized: Pretokenized = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
@@ -69,7 +78,15 @@ def parse(
 
     model = model or _default_model(language)
     _fetch(language, model, package)
-    parser = StanzaParser(language, model=model, package=package, device=device, batch_words=batch_words, arcs=arcs)
+    parser = StanzaParser(
+        language,
+        model=model,
+        package=package,
+        device=device,
+        batch_words=batch_words,
+        arcs=arcs,
+        pretokenized=pretokenized,
+    )
     if output is None:
         _to_stdout(source, parser)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, Overrides, RecipeFile
+from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeFile
+from synmt.errors import all_in_one
 
 if TYPE_CHECKING:
     from synmt.data.encoding import Progress
     from synmt.evaluation.progress import Advance
+    from synmt.training.planned import PlannedStep
     from synmt.training.stages import Prepared
 
     T = TypeVar("T")
@@ -27,18 +30,35 @@ def prepare(
     trees: Annotated[
         bool, typer.Option("--trees", help="Parse the source even if no variant of the recipe reads its trees.")
     ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Prepare the training data of a recipe: filter, segment into subwords, parse; prints the folder.
 
     Existing results are reused; after an interruption, the same command continues. `synmt train` prepares its data
     by itself.
 
-    Example: [bold]synmt prepare recipes/quickstart.yaml[/]
+    Example: [bold]synmt prepare quickstart[/]
     """
+    if dry_run:
+        from synmt.training.plan import plan_preparation
+
+        show_plan(plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
+        return
     from synmt.training import pipeline
 
     for prepared in draw_progress(pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)):
         print(prepared.folder)
+
+
+def show_plan(steps: Sequence[PlannedStep]) -> None:
+    """Print the steps as a table; raise what the command would stop with, all problems together."""
+    console.table("", ["step", "state", "amount"], [step.row() for step in steps], to_stdout=True)
+    for remark in dict.fromkeys(step.remark for step in steps if step.remark):
+        print(f"\n{remark}")
+    problems = {str(step.problem): step.problem for step in steps if step.problem}
+    if problems:
+        sys.stdout.flush()
+        raise all_in_one(list(problems.values()))
 
 
 def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synmt.evaluation.report import Rows
 
 _FOR_TRANSLATIONS = (
-    *("systems", "reference", "test", "metrics", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
+    *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
     *("group_seeds", "tests"),
 )
 _FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device")
@@ -32,6 +32,7 @@ def score(
     source: options.Source = None,
     test: options.Test = None,
     metrics: options.Metrics = "bleu,chrf,ter",
+    on: options.On = None,
     tokenize: options.Tokenize = None,
     lowercase: options.Lowercase = None,
     comet_model: options.CometModel = None,
@@ -74,7 +75,7 @@ def score(
         _score_translations(
             sentences,
             as_json=as_json,
-            scoring={"test_set": test, "group_seeds": group_seeds, **scoring},
+            scoring={"test_set": test, "group_seeds": group_seeds, "on": on, **scoring},
             systems=systems,
             references=reference,
             sources=source,

@@ -44,6 +44,14 @@ Metrics = Annotated[
         "-m",
     ),
 ]
+On = Annotated[
+    str | None,
+    _texts(
+        "Score the text of runs, or the words that their models wrote, as they are; by default as in the first run's "
+        "recipe. Scores on tokens say so.",
+        metavar="text|tokens",
+    ),
+]
 Tokenize = Annotated[
     str | None,
     _texts("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; by default that of the first run, else 13a."),

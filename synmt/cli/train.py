@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, Overrides, RecipeFile
-from synmt.cli.prepare import draw_progress
+from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeOrWord
+from synmt.cli.prepare import draw_progress, show_plan
+from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import TrainingRecipe
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
 
 
 def train(
-    recipe: RecipeFile,
+    recipe: RecipeOrWord = None,
     overrides: Overrides = None,
     runs: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
     data: DataFolder = Path("data"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")
+    ] = False,
+    dry_run: DryRun = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List the shipped recipes that contain all given words: --list pascal nc11")
     ] = False,
 ) -> None:
     """Train a model from a recipe: parse, prepare, train, translate the test sets, score them.
@@ -35,8 +40,18 @@ def train(
     Existing results are reused. After an interruption of any kind, the same command continues from the last
     checkpoint. Several GPUs: run the same command under `torchrun`.
 
-    Example: [bold]synmt train recipes/multi30k-pascal.yaml training.max_steps=300[/]
+    Example: [bold]synmt train multi30k-pascal training.max_steps=300[/]
     """
+    if show_list:
+        _show_list([str(word) for word in (recipe, *(overrides or ())) if word])
+        return
+    if recipe is None:
+        raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")
+    if dry_run:
+        from synmt.training.plan import plan_training
+
+        show_plan(plan_training(recipe, overrides or (), runs=runs, data=data, overwrite=overwrite))
+        return
     from synmt.training import pipeline
     from synmt.training.distributed import join_processes
 
@@ -48,6 +63,15 @@ def train(
     )
     with closing(records):
         _draw(records, stop)
+
+
+def _show_list(words: list[str]) -> None:
+    from synmt.training.recipe_list import COLUMNS, list_recipes
+
+    entries = list_recipes(words)
+    if not entries:
+        raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
+    console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
 
 
 def _draw(records: Iterator[Record], stop: threading.Event) -> None:

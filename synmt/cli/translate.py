@@ -44,9 +44,14 @@ def translate(
     output: options.Output = None,
     jsonl: options.JsonLines = False,
     scores: options.Scores = False,
+    tokens: options.Tokens = False,
     alignments: options.Alignments = None,
 ) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
+
+    A run whose recipe cuts text into words (`text:`) cuts the input in the
+    same way and joins the words of its translations. Trees of --parses are
+    those of the words.
 
     A score is the log-probability after the length penalty. With --n-best
     above 1, lines are `number ||| translation ||| score`, numbered from 0.
@@ -62,7 +67,7 @@ def translate(
     Example: [bold]synmt translate --jsonl --sample --top-p 0.9 < text.jsonl[/]
     """
     arguments = options.TranslateArguments(
-        source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best
+        source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best, tokens
     )
     arguments.validate(checkpoint)
     beam = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity}
@@ -131,29 +136,33 @@ def _translate(translator: Translator, arguments: options.TranslateArguments) ->
 def _results(translator: Translator, arguments: options.TranslateArguments) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window."""
     from synmt.decode.override import translate_counterfactually
+    from synmt.decode.records import joined_result
     from synmt.files import open_binary, read_available_lines
 
     number = 1
     with open_binary(arguments.source) as stream:
         lines = read_available_lines(stream, translator.window, where=arguments.where)
-        for window in _records(lines, arguments, trees=translator.reads_trees):
+        for window in _records(lines, arguments, translator):
             requests = [record.request for record in window]
             results: Sequence[Result]
             if arguments.parse_override is None:
                 results = translator.translate_requests(requests, number)
             else:
                 results = translate_counterfactually(translator, requests, number)
+            if not arguments.tokens:
+                results = [joined_result(one, translator.cutters["target"]) for one in results]
             yield list(zip(window, results, strict=True))
             number += len(window)
 
 
-def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, *, trees: bool) -> Windows:
+def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:
     from synmt.decode.records import add_trees, read_json, read_text
 
+    trees, cutters = translator.reads_trees, translator.cutters
     if arguments.jsonl:
-        records = read_json(lines, where=arguments.where, trees=trees)
+        records = read_json(lines, where=arguments.where, trees=trees, cutters=cutters)
     else:
-        records = read_text(lines, arguments.prefixes)
+        records = read_text(lines, arguments.prefixes, cutters=cutters)
     if arguments.parses is not None and trees:
         records = add_trees(records, arguments.parses, "tree")
     if arguments.parse_override is not None:

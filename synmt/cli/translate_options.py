@@ -120,11 +120,14 @@ Output = Annotated[
     ),
 ]
 Scores = Annotated[bool, _output("Add the score to each line, after a tab.", "--scores")]
+Tokens = Annotated[
+    bool, _output("Write the words of the translation as the model does, if its recipe cuts text.", "--tokens")
+]
 Alignments = Annotated[
     str | None,
     _output(
         "Write the word alignment of each line: `0-0 1-2 …`, source word first, counted from 0; words are separated by "
-        "whitespace. With --jsonl, - puts it into the objects.",
+        "whitespace, and those of --tokens if the run cuts text. With --jsonl, - puts it into the objects.",
         metavar="FILE",
     ),
 ]
@@ -153,6 +156,7 @@ class TranslateArguments:
     jsonl: bool
     scores: bool
     n_best: int
+    tokens: bool = False
 
     @property
     def where(self) -> str:

@@ -34,6 +34,10 @@ _PAIRS_PER_STEP = 20_000
 _FACTS = "corpus.json"
 
 
+class NotBuilt(Exception):
+    """A text has to be built first, and the caller asked for texts that are there."""
+
+
 # public corpora by id
 
 
@@ -48,14 +52,21 @@ def files_of_id(name: str, source: str, target: str) -> list[RemoteFile]:
     return [] if _folder(name).is_dir() else list(find_entry(name).files)
 
 
-def building_id(name: str, source: str, target: str) -> Generator[BuildProgress, None, SplitFiles]:
-    """Build the text of a corpus from its downloaded files, unless the cache has it; returns its two sides."""
+def building_id(
+    name: str, source: str, target: str, *, build: bool = True
+) -> Generator[BuildProgress, None, SplitFiles]:
+    """Build the text of a corpus from its downloaded files, unless the cache has it; returns its two sides.
+
+    build: False raises NotBuilt in place of building.
+    """
     if name in test_sets():
         folder, sides = _folder(name, f"{source}-{target}"), (source, target)
     else:
         folder, sides = _folder(name), _sides(name, source, target)
     stem = test_name(name)
     if not folder.is_dir():
+        if not build:
+            raise NotBuilt
         with alone(folder, f"builds the corpus {name}"):
             if not folder.is_dir():
                 yield from _build(name, folder, stem, sides)
@@ -146,12 +157,18 @@ class BuiltText:
 
 
 def building_mixture(
-    items: Sequence[CorpusItem], texts: Sequence[SplitFiles], stem: str, languages: tuple[str, str]
+    items: Sequence[CorpusItem],
+    texts: Sequence[SplitFiles],
+    stem: str,
+    languages: tuple[str, str],
+    *,
+    build: bool = True,
 ) -> Generator[BuildProgress, None, BuiltText]:
     """Write parts of several texts one after the other, or find them in the cache.
 
     texts: the files of each item.
     stem: the name of the files before the language, such as `train`.
+    build: False raises NotBuilt in place of writing.
     Raises UsageError if an item wants more pairs than its text has.
     """
     drawing = [
@@ -161,6 +178,8 @@ def building_mixture(
     folder = cache_folder() / "corpora" / f"mix-{fingerprint(drawing, stem, languages)}"
     paths = [folder / f"{stem}.{language}" for language in languages]
     if not folder.is_dir():
+        if not build:
+            raise NotBuilt
         with alone(folder, "puts this text together"):
             if not folder.is_dir():
                 yield from _mix(items, texts, folder, [path.name for path in paths])

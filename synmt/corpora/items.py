@@ -67,16 +67,18 @@ def _items(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
 
 
 def resolving_items(
-    recipe: CorpusRecipe, source: str, target: str, known: KnownFinder
+    recipe: CorpusRecipe, source: str, target: str, known: KnownFinder, *, build: bool = True
 ) -> Generator[BuildProgress, None, Corpus]:
     """Find the text of every item; public corpora are downloaded and built in the cache.
 
     known: finds a known corpus by its name, source and target.
+    build: False raises NotBuilt in place of downloading and building.
     """
-    finder = _Finder((source, target), known)
+    finder = _Finder((source, target), known, build)
     _check_files(_items(recipe))
     _check_names(recipe)
-    yield from downloading(files_of_items(recipe, source, target), "this recipe's corpus")
+    if build:
+        yield from downloading(files_of_items(recipe, source, target), "this recipe's corpus")
     train = yield from finder.train(recipe.train)
     assert recipe.valid is not None
     valid = yield from finder.text(recipe.valid, "valid")
@@ -131,6 +133,7 @@ class _Finder:
 
     languages: tuple[str, str]
     known: KnownFinder
+    build: bool = True
 
     def train(self, items: tuple[CorpusItem, ...]) -> Generator[BuildProgress, None, BuiltText]:
         """Find the training text; nothing is copied if it is all of one corpus."""
@@ -139,7 +142,11 @@ class _Finder:
             texts.append((yield from self._whole(item, "train")))
         item, *others = items
         if others or item.is_drawn:
-            return (yield from building_mixture(items, [text.files for text in texts], "train", self.languages))
+            return (
+                yield from building_mixture(
+                    items, [text.files for text in texts], "train", self.languages, build=self.build
+                )
+            )
         text = texts[0]
         if item.weight == 1 and not item.tag:
             return text
@@ -150,7 +157,7 @@ class _Finder:
         text = yield from self._whole(item, split)
         if not item.is_drawn:
             return text.files
-        return (yield from building_mixture([item], [text.files], split, self.languages)).files
+        return (yield from building_mixture([item], [text.files], split, self.languages, build=self.build)).files
 
     def _whole(self, item: CorpusItem, split: str) -> Generator[BuildProgress, None, BuiltText]:
         if (files := item.files()) is not None:
@@ -159,7 +166,9 @@ class _Finder:
         if item.id in KNOWN_CORPORA:
             corpus = yield from self.known(item.id, *self.languages)
             return BuiltText(corpus.name, _split_of(corpus, split))
-        return BuiltText(item.id.replace("/", "_"), (yield from building_id(item.id, *self.languages)))
+        return BuiltText(
+            item.id.replace("/", "_"), (yield from building_id(item.id, *self.languages, build=self.build))
+        )
 
 
 def _split_of(corpus: Corpus, split: str) -> SplitFiles:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
-from synmt.corpora.assemble import building_known, files_of, in_any
+from synmt.corpora.assemble import building_known, files_of, in_any, missing_texts
+from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import BuildProgress, RemoteFile, result_of
 from synmt.corpora.items import files_of_items, known_corpus, known_folders, names_of_tests, resolving_items
@@ -23,13 +25,19 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
     return result_of(resolving(recipe, source, target))
 
 
-def resolving(recipe: CorpusRecipe, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
-    """Find every file of a corpus; public corpora are downloaded and built in the cache."""
+def resolving(
+    recipe: CorpusRecipe, source: str, target: str, *, build: bool = True
+) -> Generator[BuildProgress, None, Corpus]:
+    """Find every file of a corpus; public corpora are downloaded and built in the cache.
+
+    build: False raises NotBuilt in place of downloading and building.
+    """
+    known = partial(_resolving_known, build=build)
     if recipe.name is not None:
-        return (yield from _resolving_known(recipe.name, source, target))
+        return (yield from known(recipe.name, source, target))
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
-    return (yield from resolving_items(recipe, source, target, _resolving_known))
+    return (yield from resolving_items(recipe, source, target, known, build=build))
 
 
 def files_to_download(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
@@ -71,13 +79,22 @@ def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
-def _resolving_known(name: str, source: str, target: str) -> Generator[BuildProgress, None, Corpus]:
-    known = known_corpus(name, source, target)
+def corpus_folders(name: str, source: str) -> list[Path]:
+    """List the folders that may contain a known corpus, in order; the last one is in the cache."""
     folders = known_folders(name)
     if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
         folders = [_controlled_folder()]
+    return folders
+
+
+def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Generator[BuildProgress, None, Corpus]:
+    known, folders = known_corpus(name, source, target), corpus_folders(name, source)
+    if not build and missing_texts(name, (source, target), folders):
+        raise NotBuilt
     if name != "controlled":
         yield from building_known(name, (source, target), folders)
+    elif not in_any(folders, f"train.{source}"):
+        _generate_controlled(folders[-1])
     return _corpus(name, source, target, known.valid, known.test, folders)
 
 
@@ -99,13 +116,14 @@ def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ..
 
 
 def _controlled_folder() -> Path:
-    """Return the folder of the generated corpus; a changed generator gets a new one."""
+    """Name the folder of the generated corpus; a changed generator gets a new one."""
+    package = Path(__file__).parent / "controlled"
+    made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
+    return cache_folder() / "corpora" / f"controlled-{made_by}"
+
+
+def _generate_controlled(folder: Path) -> None:
     from synmt.corpora.controlled import corpus as controlled
 
-    package = Path(controlled.__file__).parent
-    made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-    folder = cache_folder() / "corpora" / f"controlled-{made_by}"
-    if not folder.is_dir():
-        with write_folder_atomically(folder) as unfinished:
-            controlled.write_corpus(unfinished, controlled.generate())
-    return folder
+    with write_folder_atomically(folder) as unfinished:
+        controlled.write_corpus(unfinished, controlled.generate())

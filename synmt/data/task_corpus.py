@@ -64,25 +64,30 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
     return _write_corpus(recipe, corpus, given, read_lines(given), root)
 
 
-def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
-    if any(part.weight != 1 or part.tag for part in corpus.parts):
-        raise UsageError("the parts of the training text have weights or tags", where="tasks.parsing", do=_NO_WEIGHTS)
+def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path) -> Corpus:
+    """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder under `root`."""
     inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
     parser = recipe.parser if recipe.tasks.parsing == "dependencies" else ParserRecipe()
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed)
     key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
-    names = {"train.source": corpus.source, "train.target": corpus.target, "valid.source": corpus.source}
-    paths = {split: folder / f"{split.split('.')[0]}.{language}" for split, language in names.items()}
+    train = SplitFiles(source=folder / f"train.{corpus.source}", target=folder / f"train.{corpus.target}")
+    valid = SplitFiles(source=folder / f"valid.{corpus.source}", target=corpus.valid.target)
+    return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid, parts=())
+
+
+def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
+    if any(part.weight != 1 or part.tag for part in corpus.parts):
+        raise UsageError("the parts of the training text have weights or tags", where="tasks.parsing", do=_NO_WEIGHTS)
+    made = task_corpus(recipe, corpus, given, root)
+    folder = made.train.source.parent
     if not folder.is_dir():
         with locked(root, "multi-task texts"), write_folder_atomically(folder) as unfinished:
-            here = {split: unfinished / path.name for split, path in paths.items()}
-            _write_pairs(recipe, corpus, parses, (here["train.source"], here["train.target"]))
-            with _open(here["valid.source"]) as out:
+            train = unfinished / made.train.source.name, unfinished / made.train.target.name
+            _write_pairs(recipe, corpus, parses, train)
+            with _open(unfinished / made.valid.source.name) as out:
                 out.writelines(f"{tagged(line, TRANSLATION)}\n" for line in read_lines(corpus.valid.source))
-    train = SplitFiles(source=paths["train.source"], target=paths["train.target"])
-    valid = SplitFiles(source=paths["valid.source"], target=corpus.valid.target)
-    return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid, parts=())
+    return made
 
 
 def _write_pairs(recipe: Recipe, corpus: Corpus, parses: Iterable[str], paths: tuple[Path, Path]) -> None:

@@ -26,7 +26,7 @@ Trees = Sequence[Parse | None]
 
 @dataclass(frozen=True)
 class Request:
-    """A line to translate.
+    """A line to translate: its words if the run cuts its text.
 
     prefix: the translation has to begin with this text. It is cut into pieces separately, so it should end with a
         whole word.

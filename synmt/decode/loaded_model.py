@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from synmt.arrays import SIDES, Side
 from synmt.data.batch import Reading, reading_of
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
@@ -18,6 +19,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import load_weights
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.words.cutter import RAW, Cutter, load_cutters
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class LoadedModel:
     device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
+    cutters: how raw text becomes the words that it reads and writes, and back.
     """
 
     model: Seq2Seq
@@ -37,6 +40,7 @@ class LoadedModel:
     device: torch.device
     reading: Reading
     parser: dict[str, Any] | None = None
+    cutters: Mapping[Side, Cutter] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
     @property
     def task(self) -> str:
@@ -59,14 +63,18 @@ def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str
 
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
     """
-    identity = run.info().get("parser")
+    info = run.info()
+    identity = info.get("parser")
+    if parser is not None:
+        recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     model = build_for(recipe, source, target).to(choose_device(device)).eval()
     load_weights(run.weights_of(which), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
-    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity)
+    cutters = load_cutters(recipe, run.folder, info.get("text", {}))
+    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity, cutters)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:
@@ -84,6 +92,12 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
                 f"its vocabulary of the {' and of the '.join(sides)} is not that of {folders[0]}",
                 where=where,
                 do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
+            )
+        if uncut := [side for side in SIDES if first.cutters[side].identity != other.cutters[side].identity]:
+            raise UsageError(
+                f"its {' and '.join(uncut)} is not cut into the same words as that of {folders[0]}",
+                where=where,
+                do="The runs of an ensemble must have the same `text`, `target_text` and training text",
             )
         if first.task != other.task:
             raise UsageError(

@@ -53,6 +53,7 @@ class Token:
 class PairScore:
     """The log-probability of a target given its source.
 
+    source, target: their words, if the run cuts text.
     line: its number, from 1.
     log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot be scored.
     spans: (T, 2) characters of the target that each piece covers; EOS covers none, at the end.
@@ -97,7 +98,9 @@ def score_pairs(
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
-    parses: a tree for each source; without them, sources are parsed if the model reads trees.
+    sources, targets: raw text.
+    parses: a tree for each source, of its words if the run cuts text; without them, sources are parsed if the model
+        reads trees.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
     for [score] in score_alternatives(translator, alternatives, parses):
@@ -109,10 +112,18 @@ def score_alternatives(
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them."""
     number = 1
-    for window, given in zip_trees(windows(alternatives, translator.window), parses):
+    for raw, given in zip_trees(windows(alternatives, translator.window), parses):
+        window = _cut_window(translator, raw)
         trees = translator.trees([source for source, _ in window], given, number)
         yield from _score_window(translator, window, trees, number)
         number += len(window)
+
+
+def _cut_window(translator: Translator, window: Sequence[Alternatives]) -> list[Alternatives]:
+    """Cut raw text into words."""
+    sources = translator.cutters["source"].cut_lines([source for source, _ in window])
+    targets = iter(translator.cutters["target"].cut_lines([target for _, targets in window for target in targets]))
+    return [(source, [next(targets) for _ in given]) for source, (_, given) in zip(sources, window, strict=True)]
 
 
 class Totals:

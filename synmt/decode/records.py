@@ -10,6 +10,8 @@ out   translation, score, log_probability
       translations         for an n-best list: translation, score and log_probability of each, best first
       alignment            if requested: pairs [source word, target word], with source_words and target_words, the
                            characters [start, end) of each word
+      source_tokens, translation_tokens
+                           the words, with a space between two, if the run cuts text; alignments refer to them
       override             under another tree: translation, score, log_probability, and own_log_probability, that of the
                            translation above
 
@@ -19,22 +21,29 @@ Other fields are copied, in their order; input fields with the name of an output
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
 
+from synmt.arrays import SIDES, Side
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
-from synmt.decode.translation import Candidate, Translation
+from synmt.decode.translation import Candidate, Translation, joined
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
+from synmt.words.cutter import RAW, Cutter
 
 _DIGITS = 6
 
 Result = Translation | CounterfactualTranslation
+
+
+Cutters = Mapping[Side, Cutter]
+
+_RAW: Cutters = {"source": RAW, "target": RAW}
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class Record:
     """An input line.
 
     fields: of its JSON object; empty for plain text.
+    request: with the words of the line, if the run cuts text.
     """
 
     fields: dict[str, Any]
@@ -53,19 +63,27 @@ def own_translation(result: Result) -> Translation:
     return result if isinstance(result, Translation) else result.own
 
 
+def joined_result(result: Result, cutter: Cutter) -> Result:
+    """Join the words of a result into text."""
+    if isinstance(result, Translation):
+        return joined(result, cutter)
+    return replace(result, own=joined(result.own, cutter), other=joined(result.other, cutter))
+
+
 Windows = Iterator[list[Record]]
 
 
-def read_text(windows: Iterable[list[str]], prefixes: Path | None = None) -> Windows:
-    """Read windows of plain lines; `prefixes` has a prefix for each line."""
+def read_text(windows: Iterable[list[str]], prefixes: Path | None = None, *, cutters: Cutters = _RAW) -> Windows:
+    """Read windows of plain lines and cut them; `prefixes` has a prefix for each line."""
+    cut, cut_prefixes = (cutters[side].cut_lines for side in SIDES)
     if prefixes is None:
-        yield from ([Record({}, Request(line)) for line in window] for window in windows)
+        yield from ([Record({}, Request(line)) for line in cut(window)] for window in windows)
         return
     for window, some in zip_windows(windows, read_lines(prefixes), f"prefixes in {prefixes}"):
-        yield [Record({}, Request(*pair)) for pair in zip(window, some, strict=True)]
+        yield [Record({}, Request(*pair)) for pair in zip(cut(window), cut_prefixes(some), strict=True)]
 
 
-def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False) -> Windows:
+def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False, cutters: Cutters = _RAW) -> Windows:
     """Parse windows of JSON lines; everything before an invalid line is yielded before SynmtError is raised.
 
     trees: whether `parse` is read; otherwise it may be anything.
@@ -75,7 +93,7 @@ def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False) 
         records: list[Record] = []
         try:
             for line in lines:
-                records.append(_record(line, f"{where}: line {number}", trees=trees))
+                records.append(_record(line, f"{where}: line {number}", cutters, trees=trees))
                 number += 1
         except SynmtError:
             if records:
@@ -120,7 +138,10 @@ def format_number(value: float, sign: str = "") -> str:
 
 def format_json(record: Record, result: Result, *, n_best: bool = False) -> str:
     """Format an input object with its translation as a line; `n_best` lists all candidates."""
-    fields = record.fields | _translation_fields(own_translation(result), n_best)
+    own = own_translation(result)
+    fields = record.fields | _translation_fields(own, n_best)
+    if own.alignment and own.best.tokens:
+        fields |= {"source_tokens": record.request.text, "translation_tokens": own.best.tokens}
     if isinstance(result, CounterfactualTranslation):
         other = _candidate_fields(result.other.best)
         fields["override"] = other | {"own_log_probability": round(result.own_rescored, _DIGITS)}
@@ -161,7 +182,7 @@ def _line(fields: dict[str, Any]) -> str:
     return f"{text}\n"
 
 
-def _record(line: str, where: str, *, trees: bool) -> Record:
+def _record(line: str, where: str, cutters: Cutters, *, trees: bool) -> Record:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -172,9 +193,10 @@ def _record(line: str, where: str, *, trees: bool) -> Record:
     if name is None:
         raise SynmtError("the field `source` is missing", where=where, allowed="`text` is read in its place")
     text, prefix = _text(fields, name, where), _optional_text(fields, "prefix", where)
+    words = cutters["source"].cut(text)
     tree = _optional_text(fields, "parse", where) if trees else None
-    parse = None if tree is None else parse_in(tree, text, where=f"{where}, `parse`")
-    return Record(fields, Request(text, prefix or "", parse))
+    parse = None if tree is None else parse_in(tree, words, where=f"{where}, `parse`")
+    return Record(fields, Request(words, cutters["target"].cut(prefix or ""), parse))
 
 
 def _optional_text(fields: dict[str, Any], name: str, where: str) -> str | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal
 
@@ -27,6 +27,7 @@ from synmt.decode.alignment import Pair
 from synmt.decode.hypotheses import Hypothesis
 from synmt.decode.inputs import Source
 from synmt.syntax.parse import without_whitespace
+from synmt.words.cutter import Cutter
 
 Reason = Literal["empty", "loop", "limit", "copy"]
 
@@ -47,20 +48,30 @@ _REPEATED_CHARACTERS = re.compile(r"(\S{1,20}?)\1{7}")
 class Candidate:
     """One translation of a line.
 
+    text: the words joined, as a person would write them; before that, the words.
     score: log-probability after the length penalty.
     log_probability: of the pieces and EOS, in nats.
     pieces: the pieces of the text, without EOS.
+    tokens: the words that the model wrote, with a space between two; empty if they are the text.
     """
 
     text: str
     score: float
     log_probability: float
     pieces: tuple[int, ...] = ()
+    tokens: str = ""
+
+    @property
+    def words(self) -> str:
+        """What the model wrote: its words, or raw text if the run does not cut text."""
+        return self.tokens or self.text
 
 
 @dataclass(frozen=True)
 class WordAlignment:
     """The source word that each word of the best translation comes from; words are separated by whitespace.
+
+    In a run that cuts its text, these are the words of the cut source and of `Candidate.words`.
 
     pairs: (source word, target word), both counted from 0.
     source_words, target_words: (W, 2) characters of the words.
@@ -102,6 +113,14 @@ class Translation:
 
 
 _EMPTY = Candidate("", 0.0, 0.0)
+
+
+def joined(translation: Translation, cutter: Cutter) -> Translation:
+    """Join the words of every candidate into text; alignments stay those of the words."""
+    if not cutter.recipe.cuts:
+        return translation
+    candidates = [replace(one, text=cutter.join(one.text), tokens=one.text) for one in translation.candidates]
+    return replace(translation, candidates=tuple(candidates))
 
 
 def make_translation(

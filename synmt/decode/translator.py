@@ -1,4 +1,7 @@
-"""From raw text to raw text: parse if the model reads trees, cut into pieces, search, join the pieces."""
+"""From raw text to raw text: cut into words, parse if the model reads trees, cut into pieces, search, join.
+
+Everything below `translate` and `translate_windows` works on words: raw text too if the run does not cut its text.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from synmt.decode.inputs import Request, Source, Trees, batches, cut, windows, z
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
-from synmt.decode.translation import Translation, make_candidate, make_translation
+from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
 from synmt.errors import SynmtError
 from synmt.model.seq2seq import Seq2Seq
@@ -64,6 +67,7 @@ class Translator:
         self.models, self.options = tuple(models), options or SearchOptions.from_recipe(first.recipe.decoding)
         self.alignment, self.parse_cache = alignment, parse_cache
         self.source, self.target, self.task, self.device = first.source, first.target, first.task, first.device
+        self.cutters = first.cutters
         self.max_pieces = min(model.recipe.filters.max_pieces for model in models)
         self._tree_provider = TreeProvider(models, device=str(self.device), cached=parse_cache)
 
@@ -132,9 +136,10 @@ class Translator:
         return _WINDOW * self.options.batch_size
 
     def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
-        """Translate lines: one translation each, in their order.
+        """Translate raw lines: one translation each, in their order.
 
-        parses: a tree for each line; without them, lines are parsed if a model reads trees.
+        parses: a tree for each line, of its words if the run cuts text; without them, lines are parsed if a model
+            reads trees.
         """
         for translations in self.translate_windows(windows(lines, self.window), parses):
             yield from translations
@@ -142,7 +147,15 @@ class Translator:
     def translate_windows(
         self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
     ) -> Iterator[list[Translation]]:
-        """Translate windows of lines; each is translated before the next one is read."""
+        """Translate windows of raw lines; each is translated before the next one is read."""
+        cut = map(self.cutters["source"].cut_lines, lines)
+        for translations in self.translate_words(cut, parses):
+            yield [joined(one, self.cutters["target"]) for one in translations]
+
+    def translate_words(
+        self, lines: Iterable[list[str]], parses: Iterable[Parse] | None = None
+    ) -> Iterator[list[Translation]]:
+        """Translate windows of lines that are cut already; the words of their translations are not joined."""
         number = 1
         for window, trees in zip_trees(lines, parses):
             requests = [Request(line, tree=tree) for line, tree in zip(window, trees, strict=True)]
@@ -150,7 +163,7 @@ class Translator:
             number += len(window)
 
     def translate_requests(self, requests: Sequence[Request], number: int = 1) -> list[Translation]:
-        """Translate one window; `number` is the line number of its first request."""
+        """Translate one window of words into words; `number` is the line number of its first request."""
         batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
         for sources in batches:
@@ -162,7 +175,7 @@ class Translator:
         return translations
 
     def read(self, requests: Sequence[Request], number: int = 1) -> Iterator[Sources]:
-        """Parse a window where needed, and cut it into pieces and batches."""
+        """Parse a window of words where needed, and cut it into pieces and batches."""
         lines = [request.text for request in requests]
         trees = self._tree_provider.trees(lines, [request.tree for request in requests], number)
         return self.batches(lines, trees)

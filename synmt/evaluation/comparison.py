@@ -31,11 +31,13 @@ class ScoreOptions:
 
     test_set: of runs; None for `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    on: `text` or `tokens`, which a run that cuts text into words has both.
     tokenize, lowercase, comet_model, beer_folder: see `MetricOptions`.
     """
 
     test_set: str | None = None
     group_seeds: bool = False
+    on: str | None = None
     tokenize: str | None = None
     lowercase: bool | None = None
     comet_model: str | None = None
@@ -106,6 +108,7 @@ def _read_inputs(systems: Any, references: Any, sources: Any, options: ScoreOpti
         source=source,
         test=options.test_set,
         group_seeds=options.group_seeds,
+        on=options.on,
     )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import read_lines
+from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]
 
@@ -46,12 +47,14 @@ class Metric(ABC):
     signature: two scores can be compared only if their signatures are equal.
     higher_is_better: False for an error rate.
     reads_source: whether it needs the source sentences.
+    on_tokens: whether it scores words as a model writes them.
     """
 
     title: str
     signature: str
     higher_is_better: bool = True
     reads_source: bool = False
+    on_tokens: bool = False
 
     @abstractmethod
     def statistics(
@@ -100,6 +103,7 @@ class MetricOptions:
 
     tokenize: the tokenisation of BLEU, by sacreBLEU's names; `none` for tokenised text.
     lowercase: ignore case in BLEU and chrF. TER always does, as in sacreBLEU, and RIBES, as in its authors' script.
+    on_tokens: the texts are words as a model writes them; titles and signatures say so.
     comet_model: COMET's model, by its name on the Hugging Face hub or the path of its checkpoint.
     beer_folder: where BEER is unpacked; by default `$BEER_HOME`.
     """
@@ -108,10 +112,16 @@ class MetricOptions:
     lowercase: bool = False
     comet_model: str = "Unbabel/wmt22-comet-da"
     beer_folder: Path | None = None
+    on_tokens: bool = False
 
     def updated(self, **options: Any) -> MetricOptions:
         """Replace options by the values that are not None."""
         return replace(self, **{name: value for name, value in options.items() if value is not None})
+
+
+def options_of(recipe: EvaluationRecipe) -> MetricOptions:
+    """Take the options of metrics from a recipe."""
+    return MetricOptions(recipe.tokenize, recipe.lowercase, on_tokens=recipe.on == "tokens")
 
 
 @dataclass(frozen=True)
@@ -140,7 +150,12 @@ def make_metric(name: str, options: MetricOptions | None = None) -> Metric:
         raise UsageError(
             f"there is no metric '{name}'", allowed=f"Metrics: {', '.join(METRICS)}", do=did_you_mean(known, METRICS)
         )
-    return resolve_name(METRICS[known])(options or MetricOptions())
+    options = options or MetricOptions()
+    metric: Metric = resolve_name(METRICS[known])(options)
+    if options.on_tokens:
+        metric.on_tokens = True
+        metric.title, metric.signature = f"{metric.title} on tokens", f"{metric.signature}|on:tokens"
+    return metric
 
 
 def score_system(

@@ -61,7 +61,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
-        trees = read_parses(options.parses, again)
+        trees = read_parses(options.parses, map(translator.cutters["source"].cut, again))
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
     for score in score_pairs(translator, lines, read_lines(options.target), trees):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.evaluation.metrics import MetricOptions, display_name, read_aligned
+from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
 from synmt.files import read_lines
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outputs:
-    """A system's translations of a test set, line by line.
+    """A system's translations of a test set, line by line: joined text, or words if its recipe scores tokens.
 
     system: the run's name, or the file's.
     test: the test set's name; empty for files.
@@ -24,6 +24,7 @@ class Outputs:
     labels: the file of the sentences' labels, if the run has one.
     other_tests: the run's other test sets.
     scoring: the metric options of the run's recipe.
+    tokens: source, reference and hypothesis as words, if the run cuts text.
     """
 
     system: str
@@ -34,6 +35,14 @@ class Outputs:
     labels: Path | None = None
     other_tests: tuple[str, ...] = ()
     scoring: MetricOptions = field(default_factory=MetricOptions)
+    tokens: tuple[list[str], list[str], list[str]] | None = None
+
+    def as_read(self) -> Outputs:
+        """Return the same translations as the words that the model reads and writes."""
+        if self.tokens is None:
+            return self
+        source, reference, hypothesis = self.tokens
+        return replace(self, source=source, reference=reference, hypothesis=hypothesis)
 
 
 def from_run(run: Path | None, test: str | None = None) -> Outputs:
@@ -119,11 +128,9 @@ def _check_same_test(outputs: Outputs, other: Outputs) -> None:
 
 def _read(run: Run, test: str) -> Outputs:
     folder = run.test_folder(test)
-    reference, source, hypothesis = read_aligned(
-        [folder / f"{name}.txt" for name in ("reference", "source", "hypothesis")]
-    )
-    labels, options = folder / "labels.tsv", run.evaluation()
-    return Outputs(
+    labels, scoring = folder / "labels.tsv", options_of(run.evaluation())
+    source, reference, hypothesis = _read_texts(folder)
+    outputs = Outputs(
         run.folder.resolve().name,
         test,
         source,
@@ -131,5 +138,19 @@ def _read(run: Run, test: str) -> Outputs:
         hypothesis,
         labels if labels.exists() else None,
         tuple(name for name in tests_of(run.folder) if name != test),
-        MetricOptions(options.tokenize, options.lowercase),
+        scoring,
+        _read_texts(tokens_folder(folder)) if tokens_folder(folder).is_dir() else None,
     )
+    return outputs.as_read() if scoring.on_tokens else outputs
+
+
+def _read_texts(folder: Path) -> tuple[list[str], list[str], list[str]]:
+    reference, source, hypothesis = read_aligned(
+        [folder / f"{name}.txt" for name in ("reference", "source", "hypothesis")]
+    )
+    return source, reference, hypothesis
+
+
+def tokens_folder(test: Path) -> Path:
+    """Name the folder with the words of a test set, in the folder of the test set; a run that does not cut has none."""
+    return test / "tokens"

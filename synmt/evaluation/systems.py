@@ -7,12 +7,14 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
 from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
-from synmt.evaluation.outputs import Outputs, from_run
+from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
 from synmt.evaluation.seeds import check_one_system, group_by_seed
+from synmt.files import read_lines
 
 _logger = logging.getLogger(__name__)
 
@@ -77,12 +79,14 @@ def read_systems(
     source: Path | None = None,
     test: str | None = None,
     group_seeds: bool = False,
+    on: str | None = None,
 ) -> ScoringInputs:
     """Read systems from `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of a system.
 
     reference, source: files; by default those of the first run.
     test: the test set of the runs; by default `test`, else the first run's first by name.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+    on: `text` or `tokens` of runs; by default as the first run's recipe says.
 
     The log names the paths that a pattern matches, or that were grouped by their seeds.
     """
@@ -99,15 +103,18 @@ def read_systems(
     runs = [(path, run) for path, run in locations if run]
     if test and not runs:
         raise UsageError("none of the systems is a run, so none has test sets", where="--test", do="Leave it out")
+    options = _scored_on(on, runs[0][1].scoring if runs else MetricOptions())
+    if options.on_tokens:
+        _name_files_of_words([path for path, run in locations if run is None] + [path for path in [reference] if path])
     if reference is None:
-        reference = _find_reference(runs)
+        reference = _find_reference(runs, tokens=options.on_tokens)
     if source is None and runs:
         source = _test_folder(*runs[0]) / "source.txt"
-    hypotheses = [_test_folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
+    folder = partial(_texts_folder, tokens=options.on_tokens)
+    hypotheses = [folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
     first, *texts = read_aligned([reference, *hypotheses, *([source] if source else [])])
     read = iter([_make_text(*location, lines) for location, lines in zip(locations, texts, strict=False)])
     systems = _name_systems([(name, [next(read) for _ in members]) for name, members in groups])
-    options = runs[0][1].scoring if runs else MetricOptions()
     return ScoringInputs(systems, Text(_printable(reference), first), texts[-1] if source else None, options)
 
 
@@ -183,10 +190,31 @@ def _test_folder(run: Path, outputs: Outputs) -> Path:
     return run / "tests" / outputs.test
 
 
-def _find_reference(runs: Sequence[tuple[Path, Outputs]]) -> Path:
+def _scored_on(on: str | None, recipe: MetricOptions) -> MetricOptions:
+    """Choose the options of metrics: the recipe's, unless the user scores the other texts."""
+    if on not in (None, "text", "tokens"):
+        raise unknown_name("texts to score", str(on), ("text", "tokens"), where="--on")
+    if on is None or recipe.on_tokens == (on == "tokens"):
+        return recipe
+    return MetricOptions("none", recipe.lowercase, on_tokens=True) if on == "tokens" else MetricOptions()
+
+
+def _name_files_of_words(paths: Sequence[Path]) -> None:
+    for path in paths:
+        _logger.info(f"scores are on tokens, so {_printable(path)} must have words with a space between two")
+
+
+def _texts_folder(run: Path, outputs: Outputs, *, tokens: bool) -> Path:
+    """Find the folder with the text or the words of a test set; a run that does not cut text has only one of them."""
+    folder = _test_folder(run, outputs)
+    return tokens_folder(folder) if tokens and tokens_folder(folder).is_dir() else folder
+
+
+def _find_reference(runs: Sequence[tuple[Path, Outputs]], *, tokens: bool) -> Path:
     """Find the reference that all runs share."""
     if not runs:
         raise UsageError("the reference is missing", do="Give it with `-r FILE`")
+    texts = [list(read_lines(_texts_folder(path, run, tokens=tokens) / "reference.txt")) for path, run in runs]
     (first, outputs), *others = runs
     wrong = [
         SynmtError(
@@ -194,12 +222,12 @@ def _find_reference(runs: Sequence[tuple[Path, Outputs]]) -> Path:
             where=str(path),
             do="Score runs that were tested on the same sentences, or give the reference with `-r FILE`",
         )
-        for path, other in others
-        if other.reference != outputs.reference
+        for (path, _), text in zip(others, texts[1:], strict=True)
+        if text != texts[0]
     ]
     if wrong:
         raise all_in_one(wrong)
-    return _test_folder(first, outputs) / "reference.txt"
+    return _texts_folder(first, outputs, tokens=tokens) / "reference.txt"
 
 
 def _make_text(path: Path, run: Outputs | None, lines: list[str]) -> Text:

@@ -13,7 +13,7 @@ import numpy as np
 
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
-from synmt.syntax.parse import Arcs, Parse, flat_parse
+from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
 
 LONGEST = 400
 """Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
@@ -22,6 +22,13 @@ LONGEST = 400
 _MAX_CHARACTERS = 900
 # its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
+
+_CHARACTERS = {
+    **{"&amp;": "&", "&#124;": "|", "&lt;": "<", "&gt;": ">", "&apos;": "'", "&quot;": '"', "&#91;": "[", "&#93;": "]"},
+    **{"@-@": "-", "@/@": "/"},
+}
+"""What Moses' tokenizer writes for characters; none of these escapes is part of another one."""
+_ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
 
 
 def unreadable(line: str) -> str:
@@ -62,6 +69,46 @@ def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any
     return parts
 
 
+def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """Write the words of lines, which have a space between two, as Stanza's tokenizer would.
+
+    The parser sees the characters that an escaping tokenizer has replaced; positions are those in the line.
+    """
+    starts = _starts(lines)
+    return [
+        [
+            {
+                "id": (number,),
+                "text": unescaped(match[0]),
+                "start_char": start + match.start(),
+                "end_char": start + match.end(),
+            }
+            for number, match in enumerate(WORD.finditer(line), start=1)
+        ]
+        for line, start in zip(lines, starts, strict=False)
+    ]
+
+
+def unescaped(word: str) -> str:
+    """Give a word of Moses' tokenizer as it is in the text: `&amp;` is &, `@-@` is a hyphen."""
+    return _ESCAPED.sub(lambda match: _CHARACTERS[match[0]], word)
+
+
+def tokens_of(lines: Sequence[str], sentences: Sequence[Any]) -> list[list[str]]:
+    """Group the surface tokens of Stanza's sentences by line."""
+    starts = _starts(lines)
+    of_line: list[list[str]] = [[] for _ in lines]
+    for token in (token for sentence in sentences for token in sentence.tokens):
+        index = bisect_right(starts, token.start_char) - 1
+        of_line[index].append(lines[index][token.start_char - starts[index] : token.end_char - starts[index]])
+    return of_line
+
+
+def _starts(lines: Sequence[str]) -> list[int]:
+    """Find where each line starts in Stanza's text, in which two newlines join them; the end comes last."""
+    return [0, *accumulate(len(line) + 2 for line in lines)]
+
+
 def parses_of(
     lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None
 ) -> list[tuple[Parse, str]]:
@@ -70,7 +117,7 @@ def parses_of(
     lines: in Stanza's text, they were joined by two newlines.
     arcs: those of each sentence's words; None for trees without probabilities.
     """
-    starts = [0, *accumulate(len(line) + 2 for line in lines)]
+    starts = _starts(lines)
     of_line: list[list[_Sentence]] = [[] for _ in lines]
     for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
         of_line[bisect_right(starts, sentence.tokens[0].start_char) - 1].append(_read(sentence, table))

@@ -43,8 +43,7 @@ def fetching(language: str, package: str) -> Generator[BuildProgress, None, None
     folder = folder_of("official")
     if is_complete(language, package):
         return
-    check_code(language)
-    _check_known(language)
+    check_language(language)
     if offline():
         raise missing("official", folder, language)
     with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
@@ -153,8 +152,9 @@ def _code(resources: dict[str, Any], language: str) -> str:
     return code
 
 
-def _check_known(language: str) -> None:
+def check_language(language: str) -> None:
     """Refuse a language that nobody has heard of, without asking the network."""
+    check_code(language)
     from stanza.models.common.constant import lcode2lang
     from stanza.resources.default_packages import default_treebanks
 

@@ -43,6 +43,16 @@ class Parser(Protocol):
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]: ...
 
 
+def default_processes(device: str) -> int:
+    """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
+    if device != "cpu":
+        import torch
+
+        if device != "auto" or torch.cuda.is_available():
+            return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class StanzaParser:
     """A Stanza Pipeline that gives one tree for each line, whichever lines are in the same batch.
 
@@ -53,6 +63,7 @@ class StanzaParser:
     batch_words: words parsed at once. 640 was fastest on one CPU core.
     download: whether official models that are missing are downloaded, as `official.fetching` does with its progress.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
+    pretokenized: the lines are words with a space between two, and each of them is one word of the tree.
 
     The models are loaded by the first parse. A line in which Stanza finds several sentences becomes one tree: the
     later roots are attached to the first one with the relation `parataxis`. A sentence of more than 400 words is
@@ -70,9 +81,10 @@ class StanzaParser:
         batch_words: int = 640,
         download: bool = False,
         arcs: bool = False,
+        pretokenized: bool = False,
     ) -> None:
         self.language, self.model, self.package = language, model, package
-        self.device, self.batch_words, self.arcs = device, batch_words, arcs
+        self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
         if download and model == "official":
             result_of(fetching(language, package))
         self.folder = stanza_models.locate(model, language)
@@ -93,8 +105,10 @@ class StanzaParser:
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
         arcs = bool(identity.get("arcs")) if arcs is None else arcs
+        pretokenized = bool(identity.get("pretokenized"))
+        how = {"package": package, "device": device, "arcs": arcs, "pretokenized": pretokenized}
         # a run may come from another machine
-        return cls(str(identity["language"]), model=model, package=package, device=device, arcs=arcs, download=True)
+        return cls(str(identity["language"]), model=model, download=True, **how)
 
     def __getstate__(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
@@ -119,6 +133,7 @@ class StanzaParser:
             "stanza": version,
             "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
             **({"resources": listed} if (listed := listed_version(self.folder)) else {}),
+            **({"pretokenized": True} if self.pretokenized else {}),
             **({"arcs": True} if self.arcs else {}),
         }
 
@@ -137,12 +152,7 @@ class StanzaParser:
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
-        if self.device != "cpu":
-            import torch
-
-            if self.device != "auto" or torch.cuda.is_available():
-                return 1
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return default_processes(self.device)
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
@@ -192,7 +202,7 @@ class StanzaParser:
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs)
+        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs, pretokenized=self.pretokenized)
 
     @cached_property
     def _pipeline(self) -> Any:

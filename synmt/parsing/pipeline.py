@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
-from synmt.parsing.lines import LONGEST, parses_of, split_long
+from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced
 from synmt.syntax.parse import Parse, evenly_spaced
@@ -64,19 +64,47 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     return pipeline
 
 
-def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str]]:
-    """Parse lines: tree and failure ("" if none) of each. Stanza never joins lines with an empty line between them."""
+def load_tokenizer(folder: Path, language: str, package: str) -> Any:
+    """Load the tokenizer alone; raise any exception if it does not work."""
+    import stanza
+
+    checked_version()
+    with isolated():
+        return stanza.Pipeline(
+            language,
+            dir=str(folder),
+            package=package,
+            processors="tokenize",
+            device="cpu",
+            download_method=None,  # type: ignore[arg-type]
+            logging_level="CRITICAL",
+            tokenize_no_ssplit=True,
+        )
+
+
+def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
+    """Find the surface tokens of each line."""
+    with isolated():
+        document = pipeline.processors["tokenize"].process(_joined(batch))
+    return tokens_of(batch, document.sentences)
+
+
+def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False) -> list[tuple[Parse, str]]:
+    """Parse lines: tree and failure ("" if none) of each.
+
+    pretokenized: the lines are words with a space between two; no word is split or joined.
+    """
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
 
     processors = pipeline.processors
     with isolated(), replaced(model, "chuliu_edmonds_one_root", partial(cheapest_first, chuliu_edmonds)):
-        text = "\n\n".join(map(evenly_spaced, batch))
-        document = processors["tokenize"].process(text)
+        text = _joined(batch)
+        document = Document(given_words(batch), text) if pretokenized else processors["tokenize"].process(text)
         if any(len(sentence.tokens) > LONGEST for sentence in document.sentences):
             document = Document(split_long(document.to_dict()), text)
-        for name in ("mwt", "pos", "lemma"):
+        for name in ("pos", "lemma") if pretokenized else ("mwt", "pos", "lemma"):
             if name in processors:
                 document = processors[name].process(document)
         if arcs:
@@ -84,6 +112,11 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool) -> list[tuple[Parse, str
         else:
             document, tables = processors["depparse"].process(document), None
     return parses_of(batch, document.sentences, tables)
+
+
+def _joined(batch: Sequence[str]) -> str:
+    # Stanza never joins lines with an empty line between them
+    return "\n\n".join(map(evenly_spaced, batch))
 
 
 def free_memory() -> None:

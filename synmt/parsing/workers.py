@@ -1,4 +1,4 @@
-"""Processes that parse shards in parallel, and end when their parent does."""
+"""Processes that work in parallel, for example on shards of a text to parse, and end when their parent does."""
 
 from __future__ import annotations
 
@@ -6,60 +6,78 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
+from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
 from synmt.parsing.parser import Parser
 from synmt.parsing.shards import Manifest, Shard, write_shard
 
-_parser: Parser | None = None
+T = TypeVar("T")
+R = TypeVar("R")
+S = TypeVar("S")
+
+_task: Callable[[Any], Any] | None = None
 
 
 def write_shards(parser: Parser, shards: Iterator[Shard], folder: Path, workers: int) -> Iterator[Manifest]:
-    """Parse shards and yield their manifests in the order in which they finish; one worker is this process itself.
+    """Parse shards and yield their manifests in the order in which they finish; one worker is this process itself."""
+    return in_processes(partial(_write_shard, folder), parser, shards, workers, where=folder)
 
-    At most two shards per worker are in memory.
+
+def _write_shard(folder: Path, parser: Parser, shard: Shard) -> Manifest:
+    return write_shard(parser, shard, folder)
+
+
+def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+    """Yield `work(state, item)` of each item in the order in which they finish; one worker is this process itself.
+
+    At most two items per worker are in memory.
+
+    state: is sent to each worker once.
+    where: the folder that errors name.
     """
     if workers == 1:
-        yield from (write_shard(parser, shard, folder) for shard in shards)
+        yield from (work(state, item) for item in items)
         return
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (parser,))
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (work, state))
     try:
-        yield from _feed(pool, shards, folder, 2 * workers)
+        yield from _feed(pool, items, 2 * workers)
         pool.shutdown()
     except BrokenProcessPool:
         raise SynmtError(
             "a worker process was killed, most likely for lack of memory",
-            where=str(folder),
+            where=str(where),
             do="Run the same command again with fewer workers (--workers 1): finished shards are kept",
         ) from None
     finally:
-        # after Ctrl-C or an error, the shards that are still being parsed are not needed
+        # after Ctrl-C or an error, the items that are still in work are not needed
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
             child.join()
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _feed(pool: ProcessPoolExecutor, shards: Iterator[Shard], folder: Path, limit: int) -> Iterator[Manifest]:
-    running: set[Future[Manifest]] = set()
+def _feed(pool: ProcessPoolExecutor, items: Iterator[Any], limit: int) -> Iterator[Any]:
+    running: set[Future[Any]] = set()
     while True:
-        running |= {pool.submit(_work, shard, folder) for shard in islice(shards, limit - len(running))}
+        running |= {pool.submit(_work, item) for item in islice(items, limit - len(running))}
         if not running:
             return
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         yield from (future.result() for future in finished)
 
 
-def _prepare(parser: Parser) -> None:
-    global _parser
-    _parser = parser
+def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:
+    global _task
+    _task = partial(work, state)
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -72,6 +90,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(shard: Shard, folder: Path) -> Manifest:
-    assert _parser is not None
-    return write_shard(_parser, shard, folder)
+def _work(item: Any) -> Any:
+    assert _task is not None
+    return _task(item)

@@ -15,6 +15,49 @@ class StrictModel(BaseModel):
     )
 
 
+class TextRecipe(StrictModel):
+    """How a text is cut into words before anything else; `synmt translate` cuts its input in the same way.
+
+    All tokenizers but `char` and `stanza` need `pip install 'synmt[tokenizers]'`.
+    """
+
+    tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"
+    """none: raw text, or text that its owners have cut. moses: sacremoses. spacy: the blank pipeline of the language.
+    stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a space is ▁."""
+    split_hyphens: bool = False
+    """moses: cut `well-known` into `well @-@ known`, as `tokenizer.perl -a` does."""
+    escape: bool = False
+    """moses: write `&` as `&amp;`, `"` as `&quot;` and so on, as `tokenizer.perl` does."""
+    truecase: bool = False
+    """Write the first word of a sentence as it is mostly written elsewhere; learned from the training text (Moses)."""
+    lowercase: bool = False
+    """Write everything in lower case; translations stay so."""
+    already_cut: bool = False
+    """The corpus, with its test sets, comes as these words: only new text is cut."""
+
+    @model_validator(mode="after")
+    def _fits_the_tokenizer(self) -> TextRecipe:
+        wrong = [key for key in ("split_hyphens", "escape") if getattr(self, key) and self.tokenizer != "moses"]
+        if wrong:
+            raise ValueError(f"`{wrong[0]}` needs `tokenizer: moses`")
+        wrong = [key for key in ("truecase", "already_cut") if getattr(self, key) and self.tokenizer == "none"]
+        if wrong:
+            raise ValueError(f"`{wrong[0]}` needs a tokenizer, since it is about words")
+        if self.truecase and self.lowercase:
+            raise ValueError("use either `truecase` or `lowercase`")
+        return self
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the lines become words, each with one tree node, separated by single spaces."""
+        return self.tokenizer != "none"
+
+    @property
+    def changes(self) -> bool:
+        """Whether the text is changed at all."""
+        return self.cuts or self.lowercase
+
+
 class FilterRecipe(StrictModel):
     """Which sentence pairs are removed from the training text; valid and test are never filtered."""
 

@@ -1,14 +1,14 @@
 """Reads a recipe from its YAML file.
 
-A recipe may extend another one (`extends:`, a path relative to its own); its own values win, and lists replace lists.
-Overrides `key.key=value` come last. All errors are reported at once, before anything runs.
+A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped recipe); its own
+values win, and lists replace lists. Overrides `key.key=value` come last. All errors are reported at once, before
+anything runs.
 
 The YAML has no surprises: 7e-4 is a number, `no` is a string (Norwegian), and keys are unique.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Hashable, Iterable, Mapping
@@ -19,6 +19,7 @@ import yaml
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.schema import Recipe
 
 _TYPE = re.compile(r"^(?:int|function-after)$|\[")
@@ -26,8 +27,11 @@ _TYPE = re.compile(r"^(?:int|function-after)$|\[")
 
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe and those it extends, apply `key=value` overrides, and check the values."""
-    given = _with_bases(Path(path), seen=())
+    """Read a recipe and those it extends, apply `key=value` overrides, and check the values.
+
+    path: a file, or the name of a shipped recipe, such as `nc11-pascal`.
+    """
+    given = _with_bases(Path(path), Path(), seen=())
     given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
     for override in overrides:
         _apply_override(given, override)
@@ -70,16 +74,21 @@ def dump_yaml(values: Any) -> str:
     return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
+    extended_by = seen[-1] if seen else None
     try:
-        resolved, exists = path.resolve(), path.exists()
+        exists = (folder / name).resolve().exists()
     except ValueError:
         # a null character, or half of a surrogate pair
-        raise UsageError(f"not a valid path: {path.name!r}", where=str(seen[-1] if seen else "recipe")) from None
-    if resolved in (other.resolve() for other in seen):
+        raise UsageError(f"not a valid path: {name.name!r}", where=str(extended_by or "recipe")) from None
+    path = find_recipe(name, folder) or (folder / name if exists else None)
+    if path and extended_by and path.samefile(extended_by):
+        # a person's own recipe may have the name of the shipped one that it extends
+        path = find_shipped(name) or path
+    if path is None:
+        raise no_such_recipe(name, folder, extended_by)
+    if any(path.samefile(other) for other in seen):
         raise UsageError("the recipe extends itself", where=str(path))
-    if not exists:
-        raise _no_such_recipe(path, seen[-1] if seen else None)
     given = load_yaml(path)
     if not isinstance(given, dict):
         raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
@@ -87,21 +96,10 @@ def _with_bases(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     if base is None:
         return given
     if not isinstance(base, str):
-        raise UsageError("`extends` must be the path of one recipe", where=str(path))
-    inherited = _with_bases(path.parent / base, (*seen, path))
+        raise UsageError("`extends` must be the path or the name of one recipe", where=str(path))
+    inherited = _with_bases(Path(base), path.parent, (*seen, path))
     inherited.pop("name", None)
     return _merge(inherited, given)
-
-
-def _no_such_recipe(path: Path, extended_by: Path | None) -> UsageError:
-    recipes = {other.stem: other for ending in ("yml", "yaml") for other in path.parent.glob(f"*.{ending}")}
-    # without the endings, which would make all short names similar
-    close = difflib.get_close_matches(path.name.removesuffix(".yaml").removesuffix(".yml"), recipes, n=1)
-    return UsageError(
-        "file not found",
-        where=f"{extended_by} extends {path}" if extended_by else str(path),
-        do=f"Did you mean '{recipes[close[0]]}'?" if close else "",
-    )
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,7 +215,11 @@ def _section(annotation: Any) -> Any:
 _NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
 
 
-class _Loader(yaml.SafeLoader):
+# libyaml is ten times as fast, and not in every build of PyYAML
+_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):
     """The core schema of YAML 1.2, where only true and false are booleans; keys must be unique."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from synmt.recipe.corpus import CorpusRecipe
-from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, VocabularyRecipe
+from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, TextRecipe, VocabularyRecipe
 from synmt.recipe.model import ModelRecipe
 
 _Decay = Annotated[float, Field(ge=0, lt=1)]
@@ -141,6 +141,15 @@ class EvaluationRecipe(StrictModel):
     """sacreBLEU's tokenizer for BLEU; `none` for tokenized text."""
     lowercase: bool = False
     """Compare in lower case."""
+    on: Literal["text", "tokens"] = "text"
+    """text: score joined translations against the raw reference. tokens: score the words that the model writes against
+    the reference cut in the same way (needs `tokenize: none`); such scores are said to be `on tokens`."""
+
+    @model_validator(mode="after")
+    def _tokens_are_counted_as_they_are(self) -> EvaluationRecipe:
+        if self.on == "tokens" and self.tokenize != "none":
+            raise ValueError("`on: tokens` needs `tokenize: none`: tokens are counted as they are")
+        return self
 
 
 class Recipe(StrictModel):
@@ -153,6 +162,9 @@ class Recipe(StrictModel):
     target: str
     """The target language."""
     corpus: CorpusRecipe
+    text: TextRecipe = TextRecipe()
+    target_text: TextRecipe | None = None
+    """How the target is cut, if not like the source; it replaces `text` as a whole."""
     filters: FilterRecipe = FilterRecipe()
     parser: ParserRecipe = ParserRecipe()
     target_parser: ParserRecipe = ParserRecipe()
@@ -163,6 +175,10 @@ class Recipe(StrictModel):
     training: TrainingRecipe = TrainingRecipe()
     decoding: DecodingRecipe = DecodingRecipe()
     evaluation: EvaluationRecipe = EvaluationRecipe()
+
+    def text_of(self, side: Literal["source", "target"]) -> TextRecipe:
+        """Return how the text of a side is cut."""
+        return self.text if side == "source" or self.target_text is None else self.target_text
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:

@@ -19,6 +19,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
 from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.stages import Prepared
+from synmt.words.cutter import case_model, identities
 
 MAY_CHANGE = {
     "training": {
@@ -94,7 +95,12 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
     if not run.exists() or run.recipe() != recipe:
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
-    run.write_info(parser=prepared.parser, **reads)
+    for side, cutter in prepared.cutters.items():
+        if cutter.truecaser is not None:
+            with write_atomically(case_model(run.folder, side), binary=True) as out:
+                out.write(cutter.truecaser.path.read_bytes())
+    text = identities(prepared.cutters)
+    run.write_info(parser=prepared.parser, **reads, **({"text": text} if text else {}))
 
 
 def _empty(run: Run) -> None:

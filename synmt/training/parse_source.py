@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
+from synmt.parsing.bulk import read_summary
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
-from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser
+from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser, trees_path
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,19 @@ class ParseSource:
     def name(self, *, arcs: bool = False) -> str:
         """Name the annotation."""
         return annotation_name(self.side, self.description(arcs=arcs))
+
+    def annotation_in(self, prepared: Path) -> str | None:
+        """Find the annotation of a prepared corpus by our parser; one with probabilities also serves without."""
+        if self.parser is None:
+            return None
+        names = [self.name(arcs=arcs) for arcs in ([True] if self.arcs else [False, True])]
+        return next((name for name in names if (prepared / name / "annotation.json").is_file()), None)
+
+
+def parser_with_trees(parser: StanzaParser, corpus: Corpus, texts: Iterable[Path], data: Path) -> StanzaParser:
+    """Choose the parser with probabilities if its trees of these texts exist: they are the same trees."""
+    other = parser.with_arcs()
+    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
 
 
 def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> ParseSource:

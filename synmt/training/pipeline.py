@@ -1,4 +1,4 @@
-"""Training a recipe from Python: `for record in train("recipes/quickstart.yaml"): print(record)`."""
+"""Training a recipe from Python: `for record in train("quickstart"): print(record)`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.translator import translate_batches
 from synmt.errors import UsageError, naming
-from synmt.evaluation.metrics import MetricOptions, make_metric, score_system
+from synmt.evaluation.metrics import make_metric, options_of, score_system
 from synmt.files import locked, read_lines
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
@@ -36,6 +36,7 @@ from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
 from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
+from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
@@ -50,11 +51,12 @@ def prepare(
 ) -> Iterator[Progress | Prepared]:
     """Prepare the training data of a recipe; the last record names the folder.
 
+    recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `filters.max_words=80`.
     data: the folder of trees and prepared corpora; what it already has is not made again.
     source_trees: parse the source even if no variant reads its trees.
     """
-    loaded, requirements = _load(recipe, overrides, tree_requirements)
+    loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     loaded, vocabularies = adopt_vocabulary(loaded)
     yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees, vocabularies=vocabularies)
 
@@ -75,6 +77,7 @@ def train(
     same recipe is trained again. If the run has finished already, only what is missing is made (final weights,
     translations of new test sets), and there are no records of training: the scores and the RunRecord follow at once.
 
+    recipe: its file, or the name of a shipped one.
     overrides: `key=value` changes of the recipe, such as `training.max_steps=300`.
     runs: the parent of the run folder, which is named after the recipe.
     data: the folder of trees and prepared corpora.
@@ -82,7 +85,7 @@ def train(
     stop: set it to save and stop after the current step; the RunRecord then says `interrupted`.
     processes: this process among those of `torchrun`; found in the environment if None.
     """
-    loaded, requirements = _load(recipe, overrides, check_values)
+    loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
     loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
@@ -112,9 +115,10 @@ def train(
         yield RunRecord(run.folder, "finished", run.info()["steps"])
 
 
-def _load(
+def load_checked(
     recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
 ) -> tuple[Recipe, Requirements]:
+    """Load a recipe and check it; errors of both name its file."""
     if isinstance(recipe, Recipe):
         if list(overrides):
             raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
@@ -132,7 +136,7 @@ def check_values(recipe: Recipe) -> Requirements:
         raise UsageError(
             "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
         )
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    options = options_of(recipe.evaluation)
     for name in recipe.evaluation.metrics:
         make_metric(name, options)
     return requirements
@@ -219,13 +223,18 @@ def _validation_bleu(
     recipe: Recipe, prepared: Prepared, valid: Reader, target: Vocabulary
 ) -> Callable[[Seq2Seq], float]:
     """Make the function that translates the validation text and computes its BLEU."""
-    text = list(read_lines(prepared.corpus.valid.target))
+    on_tokens, cutter = recipe.evaluation.on == "tokens", prepared.cutters.get("target", RAW)
+    corpus = prepared.corpus if on_tokens else prepared.raw or prepared.corpus
+    text = list(read_lines(corpus.valid.target))
+    if cutter.recipe.already_cut and not on_tokens:
+        text = [cutter.join(line) for line in text]
     references = [text[example.line] for example in valid.split.rows(range(len(valid.split)))]
     settings = recipe.decoding.model_copy(update={"beam_size": recipe.training.validation_beam_size})
     options = {"tokenize": recipe.evaluation.tokenize, "lowercase": recipe.evaluation.lowercase}
 
     def score(model: Seq2Seq) -> float:
         hypotheses = translate_batches(model, valid.once(), settings, target)
+        hypotheses = hypotheses if on_tokens else [cutter.join(line) for line in hypotheses]
         return score_system(hypotheses, references, ("bleu",), **options)["bleu"].value
 
     return score

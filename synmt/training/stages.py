@@ -20,11 +20,12 @@ from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError
 from synmt.files import count_lines
-from synmt.parsing.bulk import parse_file, read_summary
+from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.rates import remember_rate
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.training.parse_source import ParseSource, find_parse_source
+from synmt.training.parse_source import ParseSource, find_parse_source, parser_with_trees
 from synmt.training.tree_requirements import (
     TreeRequirements,
     all_given_trees,
@@ -33,8 +34,11 @@ from synmt.training.tree_requirements import (
     make_parser,
     parser_recipe,
     relation_warnings,
+    sides_with_trees,
     trees_path,
 )
+from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -44,10 +48,13 @@ _Result = TypeVar("_Result")
 class Prepared:
     """The data that training reads.
 
+    corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
     made_by: the same names, whether or not the trees have probabilities of arcs.
     parser: the identity of the parser of the source, which also parses new text.
+    cutters: what cut each side into words.
+    raw: the corpus before it was cut; None if it was not.
     """
 
     corpus: Corpus
@@ -55,6 +62,8 @@ class Prepared:
     trees: Mapping[Side, str] = field(default_factory=dict)
     made_by: Mapping[Side, str] = field(default_factory=dict)
     parser: Mapping[str, Any] | None = None
+    cutters: Mapping[Side, Cutter] = field(default_factory=dict)
+    raw: Corpus | None = None
 
 
 def prepare_data(
@@ -76,11 +85,12 @@ def prepare_data(
     corpus = yield from find_text(recipe)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {}
-    for side, needs in requirements.items():
-        if needs.parses or (source_trees and side == "source"):
-            if not all_given_trees(recipe, corpus, side, needs):
-                yield from as_progress(fetch_parser(recipe, side))
-            sources[side] = find_parse_source(recipe, corpus, side, needs)
+    for side in sides_with_trees(requirements, source_trees=source_trees):
+        if not all_given_trees(recipe, corpus, side, requirements[side]):
+            yield from as_progress(fetch_parser(recipe, side))
+        sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
+    raw = corpus
+    corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
@@ -96,7 +106,8 @@ def prepare_data(
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
-    prepared = Prepared(corpus, folder, trees, made_by, sources["source"].identity if "source" in sources else None)
+    identity = sources["source"].identity if "source" in sources else None
+    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)
@@ -123,13 +134,13 @@ def _annotated(
     recipe: Recipe, corpus: Corpus, folder: Path, data: Path, source: ParseSource
 ) -> Generator[Progress, None, str]:
     """Find or make the trees of one side; returns the name of the annotation."""
-    if (name := _existing(folder, source)) is not None:
+    if (name := source.annotation_in(folder)) is not None:
         _logger.info("trees: %s exists already", folder / name)
         return name
     paths, arcs = source.given, source.arcs
     if source.parser is not None:
         texts = {"train": getattr(corpus.train, source.side), "valid": getattr(corpus.valid, source.side)}
-        parser = _parser_of(source.parser, corpus, list(texts.values()), data)
+        parser = parser_with_trees(source.parser, corpus, list(texts.values()), data)
         paths = {}
         for split, text in texts.items():
             paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
@@ -144,34 +155,22 @@ def _annotated(
     return name
 
 
-def _existing(folder: Path, source: ParseSource) -> str | None:
-    """Find an annotation by our parser; one with probabilities has the same trees, so it also serves without."""
-    if source.parser is None:
-        return None
-    names = [source.name(arcs=arcs) for arcs in ([True] if source.arcs else [False, True])]
-    return next((name for name in names if (folder / name / "annotation.json").is_file()), None)
-
-
-def _parser_of(parser: StanzaParser, corpus: Corpus, texts: list[Path], data: Path) -> StanzaParser:
-    """Choose the parser with probabilities if its trees of these texts exist: they are the same trees."""
-    other = parser.with_arcs()
-    return other if all(read_summary(trees_path(data, corpus, text, other)) for text in texts) else parser
-
-
 def _parse(
     recipe: Recipe, corpus: Corpus, text: Path, parser: StanzaParser, data: Path, side: Side
 ) -> Generator[Progress, None, Path]:
     target = trees_path(data, corpus, text, parser)
-    stage, lines, done = f"parse {text.name}", count_lines(text), 0
+    stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
+    workers = parser_recipe(recipe, side).workers or None
     yield Progress(stage, done, lines)
-    with closing(parse_file(text, target, parser, workers=parser_recipe(recipe, side).workers or None)) as steps:
+    with closing(parse_file(text, target, parser, workers=workers)) as steps:
         for step in steps:
             if step.state in ("kept", "parsed"):
-                done += step.lines
+                done, words = done + step.lines, words + step.words * (step.state == "parsed")
                 yield Progress(stage, done, lines)
             elif step.state == "unchanged":
                 _logger.info("parse: %s exists already", target)
             else:
+                remember_rate(parser, words, step.seconds, workers or parser.processes())
                 plural = "s" * (step.failures > 1)
                 failures = f", {step.failures:,} failure{plural} (see {target}.failures.jsonl)" if step.failures else ""
                 _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
@@ -186,7 +185,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
         yield from as_progress(fetch_parser(recipe, "source"))
-        parser = _parser_of(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
+        parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")
 

@@ -6,7 +6,9 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
+from synmt.arrays import SIDES, Side
 from synmt.corpora.items import named_tests
 from synmt.corpora.resolve import resolve_corpus, test_names
 from synmt.data.encoding import Progress
@@ -14,7 +16,8 @@ from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
-from synmt.evaluation.metrics import MetricOptions, make_metric
+from synmt.evaluation.metrics import make_metric, options_of
+from synmt.evaluation.outputs import tokens_folder
 from synmt.files import read_lines, write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
@@ -54,29 +57,58 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -
     translator = Translator.load(run, device=recipe.training.device)
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
-        sources, hypotheses = list(read_lines(files.source)), list[str]()
-        yield Progress(f"translate {name}", 0, len(sources))
-        parses = read_parses(trees, sources) if trees else None
-        for window in translator.translate_windows(windows(sources, translator.window), parses):
-            hypotheses += [translation.text for translation in window]
-            yield Progress(f"translate {name}", len(hypotheses), len(sources))
-        _write_test(run.test_folder(name), recipe, files, sources, hypotheses)
+        text, words = _read_texts(files, translator)
+        done: list[str] = []
+        yield Progress(f"translate {name}", 0, len(words.source))
+        parses = read_parses(trees, words.source) if trees else None
+        for window in translator.translate_words(windows(words.source, translator.window), parses):
+            done += [translation.text for translation in window]
+            yield Progress(f"translate {name}", len(done), len(words.source))
+        text = text._replace(hypothesis=[translator.cutters["target"].join(line) for line in done])
+        _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
 
 
-def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, sources: list[str], hypotheses: list[str]) -> None:
-    references = list(read_lines(files.target))
-    _write_lines(folder / "source.txt", sources)
-    _write_lines(folder / "reference.txt", references)
-    _write_lines(folder / "hypothesis.txt", hypotheses)
+class _Texts(NamedTuple):
+    """The texts of a test set, line by line."""
+
+    source: list[str]
+    reference: list[str]
+    hypothesis: list[str]
+
+    def write(self, folder: Path) -> None:
+        """Write a file of each."""
+        for name, lines in self._asdict().items():
+            _write_lines(folder / f"{name}.txt", lines)
+
+
+def _read_texts(files: SplitFiles, translator: Translator) -> tuple[_Texts, _Texts]:
+    """Read source and reference as text and as the words that the model reads and writes."""
+    text: dict[Side, list[str]] = {"source": list(read_lines(files.source)), "target": list(read_lines(files.target))}
+    words = dict(text)
+    for side, lines in text.items():
+        cutter = translator.cutters[side]
+        if cutter.recipe.already_cut:
+            text[side] = [cutter.join(line) for line in lines]
+        else:
+            words[side] = cutter.cut_lines(lines)
+    return _Texts(text["source"], text["target"], []), _Texts(words["source"], words["target"], [])
+
+
+def _write_test(folder: Path, recipe: Recipe, files: SplitFiles, text: _Texts, words: _Texts) -> None:
+    text.write(folder)
+    shutil.rmtree(tokens_folder(folder), ignore_errors=True)
+    if any(recipe.text_of(side).changes for side in SIDES):
+        words.write(tokens_folder(folder))
     if files.labels:
         _write_lines(folder / "labels.tsv", read_lines(files.labels))
+    _, references, hypotheses = words if recipe.evaluation.on == "tokens" else text
     cache = folder / "segments"
     # it belongs to the translations that were here before
     shutil.rmtree(cache, ignore_errors=True)
-    options = MetricOptions(recipe.evaluation.tokenize, recipe.evaluation.lowercase)
+    options = options_of(recipe.evaluation)
     values = {}
     for name in recipe.evaluation.metrics:
-        score = cached_score(make_metric(name, options), hypotheses, references, sources=sources, folder=cache)
+        score = cached_score(make_metric(name, options), hypotheses, references, sources=text.source, folder=cache)
         values[name] = {"score": score.value, "signature": score.signature, "details": score.details}
     write_json(folder / "scores.json", values, indent=1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.download import BuildProgress
@@ -59,6 +60,11 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     for side in SIDES:
         _check_control(recipe, side, requirements[side])
     return requirements
+
+
+def sides_with_trees(requirements: Mapping[Side, TreeRequirements], *, source_trees: bool = False) -> list[Side]:
+    """List the sides whose training text needs trees; `source_trees` adds the source."""
+    return [side for side, needs in requirements.items() if needs.parses or (source_trees and side == "source")]
 
 
 def _flat(layers: Layers) -> list[PlacedVariant]:
@@ -161,6 +167,7 @@ def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: boo
             device=settings.device,
             arcs=arcs,
             download=download,
+            pretokenized=recipe.text_of(side).cuts,
         )
     except SynmtError as error:
         where = f"{parser_section(side)}.model, {error.where}".removesuffix(", ")
@@ -173,17 +180,18 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
     If the recipe has a compact model and there is none for the language, Stanza's official model is used.
     """
     settings = parser_recipe(recipe, side)
-    language = _language(recipe, side)
+    language, cuts = _language(recipe, side), recipe.text_of(side).cuts
+    how: dict[str, Any] = {"device": settings.device, "download": True, "pretokenized": cuts}
     if model is not None:
         # the recipe's package belongs to the recipe's model
         package = settings.package if model == settings.model else "default"
-        return StanzaParser(language, model=model, package=package, device=settings.device, download=True)
+        return StanzaParser(language, model=model, package=package, **how)
     try:
         return make_parser(recipe, side, download=True)
     except SynmtError:
         if settings.model != "compact":
             raise
-    return StanzaParser(language, model="official", package=settings.package, device=settings.device, download=True)
+    return StanzaParser(language, model="official", package=settings.package, **how)
 
 
 def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> Path:

@@ -34,7 +34,7 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
-    outputs = inputs.read_test(run.folder, options.test)
+    outputs = inputs.read_test(run.folder, options.test).as_read()
     translator = Translator.load(run)
     kind, content = _choose_attention(translator, options.side, options.what)
     source = _Source(run, outputs, translator, _text_of(outputs, kind), heads_of(translator.model, kind, options.head))

@@ -38,8 +38,11 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     scores, ranks = (
         (score_outputs(one, pair.a, pair.run_a), score_outputs(one, pair.b, pair.run_b)) for one in metrics
     )
-    compared = rank_differences(pair.a, pair.b, scores, ranks, top=options.top)
-    runs = (pair.run_a, pair.run_b)
+    a, b = pair.a.as_read(), pair.b.as_read()
+    # alignments are those of words: systems that cut the source in different ways are compared without them
+    same = a.source == b.source
+    compared = rank_differences(*((a, b) if same else (pair.a, pair.b)), scores, ranks, top=options.top)
+    runs = (pair.run_a, pair.run_b) if same else (None, None)
 
     @cache  # parsing and aligning take long, and the text needs neither
     def details() -> WordDetails:
@@ -50,7 +53,7 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
         to_json=lambda: _to_json(compared, details()),
         to_text=lambda: _to_text(compared),
         to_html=lambda: [comparison_as_html(compared, details())],
-        runs=tuple(run for run in runs if run),
+        runs=tuple(run for run in (pair.run_a, pair.run_b) if run),
     )
 
 

@@ -65,7 +65,7 @@ def check_gates(translator: Translator, where: str) -> None:
             "this model has no gates",
             where=where,
             allowed="Models with `model.architecture: lstm` and the variant latent_tree with `sets: 2` have gates",
-            do="Train one, for example `synmt train recipes/multi30k-sa.yaml`, or choose its run with `--run`",
+            do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
         )
 
 

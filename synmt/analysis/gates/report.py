@@ -24,7 +24,7 @@ def analyze_gates(options: GateOptions) -> AnalysisReport:
     if options.plot:
         check_plot(options.plot)
     run = find_run(options.run)
-    outputs, recipe = read_test(run.folder, options.test), run.recipe()
+    outputs, recipe = read_test(run.folder, options.test).as_read(), run.recipe()
     translator = Translator.load(run)
     check_gates(translator, str(run.folder))
     tagger = find_parser(recipe, "target", options.parser, to="tag")

@@ -42,15 +42,16 @@ class Sentences:
         return list(values if self.chosen is None else compress(values, self.chosen))
 
     def lines(self, side: Side) -> list[str]:
-        """Return one side of the whole test set; the target is the reference."""
+        """Return the words of one side of the whole test set; the target is the reference."""
+        outputs = self.outputs.as_read()
         if side == "target":
-            return self.outputs.reference
-        if not self.outputs.source:
+            return outputs.reference
+        if not outputs.source:
             raise UsageError(
                 "lengths and trees of the source need the source text",
                 do="Give it as `--source`, or use `--side target`",
             )
-        return self.outputs.source
+        return outputs.source
 
 
 def read_sentences(options: GroupOptions) -> Sentences:

@@ -89,7 +89,7 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
 
 def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ReadTrees, str]:
     """Parse the test set, or read its trees from a file, and name the parser or the file."""
-    lines = outputs.source
+    lines = outputs.as_read().source
     if parses is None:
         return read_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(translator.parser)
     trees = list(read_parses(parses, lines))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from synmt.analysis.robustness.conditions import Condition, ConditionKind, ReadTrees, attachment_score
+from synmt.decode.inputs import windows
+from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, score
 from synmt.evaluation.significance import Comparison, paired_bootstrap
@@ -46,9 +48,11 @@ def measure(
     plain = translator.with_control(Control())
 
     def translate(trees: list[Parse]) -> Iterator[str]:
-        for translation in plain.translate(own.lines, trees):
-            yield translation.text
-            advance(1)
+        for window in plain.translate_words(windows(own.lines, plain.window), trees):
+            for words in window:
+                translation = words if metric.on_tokens else joined(words, plain.cutters["target"])
+                yield translation.text
+                advance(1)
 
     texts = list(translate(own.trees))
     base = score(metric, texts, references, own.lines)

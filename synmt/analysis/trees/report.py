@@ -75,7 +75,7 @@ def _read_text(translator: Translator, run: Run, side: Side, options: TreeOption
         inputs.check_recorded(translator, run.folder, do="Give text and trees with `--gold FILE.conllu`")
     if gold and side == "source":
         return _read_treebank(translator, gold)
-    outputs = inputs.read_test(run.folder, options.test)
+    outputs = inputs.read_test(run.folder, options.test).as_read()
     if gold:
         parses = list(read_parses(gold, outputs.reference))
         return ParsedText("target", outputs.source, outputs.reference, parses), GoldTrees(outputs.test, gold.name)

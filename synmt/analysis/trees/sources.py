@@ -99,7 +99,7 @@ def _refuse_untrained(model: Seq2Seq, side: Side, heads: list[int], where: str) 
     advice = {
         f"see the trees of its {other} with `--side {other}`": any(_learnt(model, other)),
         "read any head as trees, with `--head LAYER.HEAD` or `--head all`": bool(heads),
-        "train a model with latent_tree (`synmt train recipes/multi30k-sa.yaml`)": not heads and side == "source",
+        "train a model with latent_tree (`synmt train multi30k-sa`)": not heads and side == "source",
         "choose a run of a Transformer and read its heads with `--head`": not heads,
     }
     raise UsageError(

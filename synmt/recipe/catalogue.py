@@ -1,0 +1,70 @@
+"""Finds recipes: a person's own files first, then those that ship with synmt, such as `nc11-pascal`."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from pathlib import Path
+
+from synmt.errors import UsageError
+
+_ENDINGS = (".yaml", ".yml")
+
+
+def shipped_recipes() -> dict[str, Path]:
+    """List the shipped recipes by name, sorted; those in a folder are named `ablations/…`, and come last."""
+    return dict(_shipped())
+
+
+def find_recipe(given: Path, folder: Path = Path()) -> Path | None:
+    """Find a recipe by its path relative to a folder, or by its name; None if there is neither.
+
+    A file in the folder comes before a shipped recipe. The ending `.yaml` may be left out.
+    """
+    files = (folder / given, *(folder / f"{given}{ending}" for ending in _ENDINGS))
+    return next((path for path in files if path.is_file()), None) or find_shipped(given)
+
+
+def find_shipped(given: Path) -> Path | None:
+    """Find a shipped recipe by its name, with or without its folder and its ending."""
+    name, shipped = _stem(given.as_posix()), _shipped()
+    return shipped.get(name) or next((path for path in shipped.values() if _stem(path.name) == name), None)
+
+
+def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None = None) -> UsageError:
+    """Make the error for a recipe that `find_recipe` does not find; it suggests the nearest name."""
+    path = folder / given
+    here = {other.stem: other for ending in _ENDINGS[::-1] for other in path.parent.glob(f"*{ending}")}
+    shipped = {_stem(other.name): name for name, other in _shipped().items()}
+    is_name = len(given.parts) == 1 or _stem(given.as_posix()).rpartition("/")[0] in _folders()
+    names = {**(shipped if is_name or _stem(given.name) in shipped else {}), **here}
+    # without the endings, which would make all short names similar
+    near = difflib.get_close_matches(_stem(given.name), names, n=1)
+    return UsageError(
+        "file not found" + ", and no recipe of this name ships with synmt" * is_name,
+        where=f"{extended_by} extends {path}" if extended_by else str(path),
+        do=f"Did you mean '{names[near[0]]}'?" if near else "`synmt train --list` shows all names" * is_name,
+    )
+
+
+def shipped_folder() -> Path:
+    """Name the folder of the shipped recipes: in the package if it was installed, in a checkout beside it."""
+    package = Path(__file__).parents[1]
+    installed = package / "recipes"
+    return installed if installed.is_dir() else package.parent / "recipes"
+
+
+@cache
+def _shipped() -> dict[str, Path]:
+    folder = shipped_folder()
+    names = {_stem(path.relative_to(folder).as_posix()): path for path in folder.rglob("*.yaml")}
+    return {name: names[name] for name in sorted(names, key=lambda name: ("/" in name, name))}
+
+
+def _folders() -> set[str]:
+    return {name.rpartition("/")[0] for name in _shipped()}
+
+
+def _stem(name: str) -> str:
+    # not Path.stem, which would cut `ignore0.3`
+    return name.removesuffix(".yaml").removesuffix(".yml")

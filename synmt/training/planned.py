@@ -1,0 +1,97 @@
+"""One step of what a recipe needs, and the estimate of how long a text is parsed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from synmt.errors import SynmtError
+from synmt.files import count_lines, read_lines
+from synmt.parsing.parser import StanzaParser, default_processes
+from synmt.parsing.rates import REFERENCE, measured_rate
+from synmt.recipe.data import ParserRecipe
+
+State = Literal["there", "to do", "missing"]
+
+_NEWS_WORDS = 25
+"""Words in a line of news: the estimate for a text that is not there yet."""
+_SAMPLE = 2000
+"""Lines whose words are counted to estimate those of a text."""
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """A step of training, or of preparing its data.
+
+    what: begins with a verb.
+    state: `there` if nothing has to be done, `missing` if the command would stop here.
+    amount: how much it is: bytes, lines, hours, weights.
+    remark: what the amount is based on.
+    problem: what the command would report; only for `missing`.
+    """
+
+    what: str
+    state: State
+    amount: str = ""
+    remark: str = ""
+    problem: SynmtError | None = None
+
+    def row(self) -> list[str]:
+        """Give the cells of the table."""
+        return [self.what, self.state, self.amount]
+
+
+@dataclass(frozen=True)
+class TextSize:
+    """How long a text is.
+
+    lines: None if nobody knows yet.
+    words: in an average line.
+    measured: whether the words are counted, in the first lines of the text.
+    """
+
+    lines: int | None
+    words: float = _NEWS_WORDS
+    measured: bool = False
+
+    @classmethod
+    def of(cls, path: Path) -> TextSize:
+        """Count the lines of a text, and the words in the first of them."""
+        sample = [len(line.split()) for line in islice(read_lines(path), _SAMPLE)]
+        return cls(count_lines(path), sum(sample) / max(len(sample), 1), measured=True)
+
+    def __str__(self) -> str:
+        return f"{self.lines:,} lines" if self.lines is not None else "number of lines unknown"
+
+
+def parsing_step(what: str, text: TextSize, parser: StanzaParser | None, settings: ParserRecipe) -> PlannedStep:
+    """Estimate how long a text is parsed.
+
+    parser: None if its model is not there yet.
+    """
+    rate = measured_rate(parser) if parser else None
+    processes = settings.workers or default_processes(settings.device)
+    on_gpu = processes == 1 and default_processes("cpu") > 1 and not settings.workers
+    if text.lines is None or (rate is None and on_gpu):
+        remark = "" if text.lines is None else "the time of parsing is unknown: nothing was parsed on this GPU before"
+        return PlannedStep(what, "to do", str(text), remark)
+    hours = text.lines * text.words / ((rate or REFERENCE) * processes) / 3600
+    about = "about" if rate else "at least"
+    return PlannedStep(what, "to do", f"{text}, {about} {_duration(hours)}", _basis(text, rate, processes))
+
+
+def _basis(text: TextSize, rate: float | None, processes: int) -> str:
+    words = "" if text.measured else f", {text.words:.0f} words a line"
+    each = f"in each of {processes} processes" if processes > 1 else "in one process"
+    if rate:
+        return f"parsing: {rate:,.0f} words a second {each}, as the last time on this machine{words}"
+    return (
+        f"parsing: {REFERENCE:,} words a second {each}{words}. This is the rate of the compact English parser on one "
+        "core of an AMD Zen 5; official models, long sentences and older machines take longer"
+    )
+
+
+def _duration(hours: float) -> str:
+    return f"{hours:,.1f} hours" if hours >= 1 else f"{max(hours * 60, 1):.0f} min"

@@ -1,0 +1,73 @@
+"""True case: the first word of a sentence is written as it is mostly written elsewhere (Moses' truecase.perl).
+
+sacremoses learns the model and reads its file. The words are replaced here, because its own function looks for XML tags
+in the text and cuts them off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from synmt.files import stored_sha256
+
+_ENDS = {".", ":", "?", "!"}
+_DELAYS = {"(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"}
+"""Words before the first word of a sentence."""
+
+
+class Truecaser:
+    """Restores the case of words by a model file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the model."""
+        return stored_sha256(self.path)
+
+    @cached_property
+    def _model(self) -> tuple[dict[str, str], Any]:
+        from sacremoses import MosesTruecaser
+
+        model: Any = MosesTruecaser(load_from=str(self.path)).model
+        return model["best"], model["known"]
+
+    def truecase(self, words: Sequence[str]) -> list[str]:
+        """Write the words of a line in their true case."""
+        best, known = self._model
+        cased: list[str] = []
+        first = True
+        for word in words:
+            # an unknown form of a known word, such as one in capitals, is replaced anywhere
+            chosen = best.get(word.lower(), word) if first or word not in known else word
+            cased.append(chosen)
+            first = chosen in _ENDS or (first and chosen in _DELAYS)
+        return cased
+
+    def truecase_lines(self, lines: Sequence[str]) -> list[str]:
+        """Write lines of words in their true case."""
+        return [" ".join(self.truecase(line.split())) for line in lines]
+
+    def capitalize(self, words: Sequence[str]) -> list[str]:
+        """Capitalize the first word of each sentence, as detruecase.perl does."""
+        cased: list[str] = []
+        first = True
+        for word in words:
+            cased.append(word[:1].upper() + word[1:] if first else word)
+            first = word in _ENDS or (first and word in _DELAYS)
+        return cased
+
+
+def learn_truecase(lines: Iterable[str], path: Path) -> None:
+    """Learn a model from lines of words into a file that appears when it is complete."""
+    from sacremoses import MosesTruecaser
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    MosesTruecaser().train(map(str.split, lines), save_to=str(path))

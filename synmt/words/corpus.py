@@ -1,0 +1,166 @@
+"""The corpus of words: the training and validation text, cut in shards that survive every interruption."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+
+from synmt.arrays import SIDES, Side
+from synmt.corpora.resolve import Corpus
+from synmt.data.encoding import Progress
+from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_atomically
+from synmt.parsing.workers import in_processes
+from synmt.recipe.schema import Recipe
+from synmt.words.casing import Truecaser, learn_truecase
+from synmt.words.cutter import Cutter, make_cutter
+
+_logger = logging.getLogger(__name__)
+
+_FORMAT = 1
+"""Increase it when the same settings give other words."""
+_SHARD_LINES = 20_000
+"""A tokenizer cuts them in some seconds."""
+
+Words = tuple[Corpus, dict[Side, Cutter]]
+"""A corpus of words, and what has cut its sides."""
+
+
+def make_cutters(recipe: Recipe) -> dict[Side, Cutter]:
+    """Make the cutters of a recipe before a truecase model is learned; a missing package is reported now."""
+    return {side: make_cutter(recipe, side) for side in SIDES}
+
+
+def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Generator[Progress, None, Words]:
+    """Cut train and valid of the sides that a recipe changes into files under `root`; those that exist are kept.
+
+    The test sets stay as they are. The cutters that are returned know the case of words, where the recipe wants it.
+    """
+    trained = dict(cutters)
+    for side, cutter in cutters.items():
+        if cutter.recipe.changes:
+            texts = {split: getattr(files, side) for split, files in (("train", corpus.train), ("valid", corpus.valid))}
+            texts, trained[side] = yield from _cut_side(texts, cutter, root, corpus.name)
+            train, valid = (corpus.splits()[split].model_copy(update={side: path}) for split, path in texts.items())
+            corpus = replace(corpus, train=train, valid=valid)
+    return corpus, trained
+
+
+def find_words(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Corpus | None:
+    """Find the corpus of words that `cut_corpus` makes; None as long as one of its files is missing."""
+    for side, cutter in cutters.items():
+        if not cutter.recipe.changes or cutter.recipe.already_cut:
+            continue
+        files = {"train": corpus.train, "valid": corpus.valid}
+        words = {split: _Text(getattr(pair, side), root, root, corpus.name, cutter) for split, pair in files.items()}
+        model = words["train"].path.with_name("truecase.model")
+        if cutter.recipe.truecase and model.is_file():
+            cased = replace(cutter, truecaser=Truecaser(model))
+            words = {split: replace(text, cutter=cased) for split, text in words.items()}
+        elif cutter.recipe.truecase:
+            return None
+        if not all(text.path.is_file() for text in words.values()):
+            return None
+        train, valid = (pair.model_copy(update={side: words[split].path}) for split, pair in files.items())
+        corpus = replace(corpus, train=train, valid=valid)
+    return corpus
+
+
+def _cut_side(
+    texts: dict[str, Path], cutter: Cutter, root: Path, corpus: str
+) -> Generator[Progress, None, tuple[dict[str, Path], Cutter]]:
+    """Cut the texts of one side; learn the case of words from the training text."""
+    words = {split: _Text(path, path, root, corpus, cutter) for split, path in texts.items()}
+    if not cutter.recipe.already_cut:
+        for text in words.values():
+            yield from text.write(cutter.cut_lines)
+    if cutter.recipe.truecase:
+        cut = texts["train"] if cutter.recipe.already_cut else words["train"].path
+        cutter = yield from _learn(cutter, cut, words["train"].path.with_name("truecase.model"))
+    if cutter.truecaser is not None and not cutter.recipe.already_cut:
+        words = {split: replace(text, source=text.path, cutter=cutter) for split, text in words.items()}
+        for text in words.values():
+            yield from text.write(cutter.truecaser.truecase_lines)
+    return texts if cutter.recipe.already_cut else {split: text.path for split, text in words.items()}, cutter
+
+
+def _learn(cutter: Cutter, words: Path, model: Path) -> Generator[Progress, None, Cutter]:
+    if not model.is_file():
+        lines, stage = count_lines(words), f"learn the case of {words.name}"
+        yield Progress(stage, 0, lines)
+        learn_truecase(read_lines(words), model)
+        yield Progress(stage, lines, lines)
+    return replace(cutter, truecaser=Truecaser(model))
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A file of words.
+
+    raw: the text that it is named after.
+    source: the file that it is made from.
+    """
+
+    raw: Path
+    source: Path
+    root: Path
+    corpus: str
+    cutter: Cutter
+
+    @cached_property
+    def path(self) -> Path:
+        """The file, named by the text and by what cuts it."""
+        key = fingerprint(_FORMAT, json.dumps(self.cutter.identity, sort_keys=True), stored_sha256(self.raw))
+        return self.root / f"{self.corpus}-{key}" / self.raw.name.removesuffix(".gz")
+
+    def write(self, cut: Callable[[list[str]], list[str]]) -> Iterator[Progress]:
+        """Write the file unless it exists; shards that an interrupted process has finished are kept."""
+        if self.path.is_file():
+            _logger.info("words: %s exists already", self.path)
+            return
+        lines, stage = count_lines(self.source), f"cut {self.path.name}"
+        parts = self.path.with_name(f"{self.path.name}.parts")
+        with locked(parts, "these words"):
+            yield Progress(stage, 0, lines)
+            shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
+            done = sum(path.is_file() for path in shards)
+            for _ in in_processes(_cut_shard, cut, self._missing(shards), _processes(len(shards) - done), where=parts):
+                done += 1
+                yield Progress(stage, min(lines, done * _SHARD_LINES), lines)
+            with write_atomically(self.path, binary=True) as out:
+                for path in shards:
+                    with open(path, "rb") as stream:
+                        shutil.copyfileobj(stream, out)
+        shutil.rmtree(parts, ignore_errors=True)
+
+    def _missing(self, shards: list[Path]) -> Iterator[_Shard]:
+        lines = read_lines(self.source)
+        for path in shards:
+            some = list(islice(lines, _SHARD_LINES))
+            if not path.is_file():
+                yield _Shard(path, some)
+
+
+@dataclass(frozen=True)
+class _Shard:
+    """Some lines of a text, and the file of their words."""
+
+    path: Path
+    lines: list[str]
+
+
+def _cut_shard(cut: Callable[[list[str]], list[str]], shard: _Shard) -> None:
+    with write_atomically(shard.path) as out:
+        out.writelines(f"{line}\n" for line in cut(shard.lines))
+
+
+def _processes(shards: int) -> int:
+    # to load a tokenizer in more processes takes longer than to cut two shards
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, shards) if shards > 2 else 1

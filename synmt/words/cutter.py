@@ -1,0 +1,122 @@
+"""From a raw line to its words and back, for one side of a recipe: tokenizer and case."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from synmt.arrays import SIDES, Side
+from synmt.errors import broken_run
+from synmt.recipe.data import ParserRecipe, TextRecipe
+from synmt.recipe.schema import Recipe
+from synmt.words import tokenizers
+from synmt.words.casing import Truecaser
+from synmt.words.stanza import StanzaTokenizer
+
+_logger = logging.getLogger(__name__)
+
+_TOKENIZERS = {
+    "moses": tokenizers.MosesTokenizer,
+    "spacy": tokenizers.SpacyTokenizer,
+    "mecab": tokenizers.MecabTokenizer,
+    "kytea": tokenizers.KyteaTokenizer,
+    "jieba": tokenizers.JiebaTokenizer,
+    "char": tokenizers.CharacterTokenizer,
+}
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts the text of one side, and joins its words; without a tokenizer, lines stay as they are.
+
+    parser: the section of the recipe whose Stanza model also cuts the text.
+    truecaser: None if the recipe has none, or before it is learned.
+    """
+
+    recipe: TextRecipe
+    language: str
+    parser: ParserRecipe
+    truecaser: Truecaser | None = None
+
+    def cut(self, line: str) -> str:
+        """Cut a line into words with a space between two."""
+        return self.cut_lines([line])[0]
+
+    def cut_lines(self, lines: Sequence[str]) -> list[str]:
+        """Cut lines."""
+        if not self.recipe.cuts:
+            return [line.lower() if self.recipe.lowercase else line for line in lines]
+        return [" ".join(self._cased(words)) for words in self.tokenizer.tokenize_lines(lines)]
+
+    def join(self, line: str) -> str:
+        """Join the words of a line into text; only whitespace separates them."""
+        if not self.recipe.cuts:
+            return line
+        words = line.split()
+        return self.tokenizer.detokenize(self.truecaser.capitalize(words) if self.truecaser else words)
+
+    def _cased(self, words: list[str]) -> list[str]:
+        if self.truecaser is not None:
+            return self.truecaser.truecase(words)
+        return [word.lower() for word in words] if self.recipe.lowercase else words
+
+    @cached_property
+    def tokenizer(self) -> tokenizers.Tokenizer:
+        """The tokenizer; it loads its data when it first cuts."""
+        assert self.recipe.cuts
+        if self.recipe.tokenizer == "stanza":
+            return StanzaTokenizer(self.recipe, self.language, self.parser)
+        return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What determines the words, in values for JSON."""
+        case = {"lowercase": True} if self.recipe.lowercase else {}
+        case |= {"truecase": self.truecaser.identity} if self.truecaser else {}
+        return {**(self.tokenizer.identity if self.recipe.cuts else {}), **case}
+
+
+RAW = Cutter(TextRecipe(), "", ParserRecipe())
+"""Leaves every line as it is."""
+
+
+def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None) -> Cutter:
+    """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded."""
+    language, parser = (recipe.source, recipe.parser) if side == "source" else (recipe.target, recipe.target_parser)
+    cutter = Cutter(recipe.text_of(side), language, parser, truecaser)
+    if cutter.recipe.cuts:
+        cutter.tokenizer.check()
+    return cutter
+
+
+def identities(cutters: Mapping[Side, Cutter]) -> dict[str, Any]:
+    """Describe what cut each side that a recipe changes."""
+    return {side: cutter.identity for side, cutter in cutters.items() if cutter.recipe.changes}
+
+
+def case_model(folder: Path, side: Side) -> Path:
+    """Name the truecase model of a side in a run folder."""
+    return folder / f"{side}.truecase"
+
+
+def load_cutters(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> dict[Side, Cutter]:
+    """Make the cutters of a run, and warn if its text was cut in another way.
+
+    recorded: for each side, the identity of the cutter that cut the training text.
+    """
+    cutters: dict[Side, Cutter] = {}
+    for side in SIDES:
+        path = case_model(folder, side) if recipe.text_of(side).truecase else None
+        if path is not None and not path.is_file():
+            raise broken_run(path, f"{path.name} is missing")
+        cutters[side] = make_cutter(recipe, side, Truecaser(path) if path else None)
+        before, now = recorded.get(side) or {}, cutters[side].identity
+        if different := [
+            f"{key} {now.get(key)} instead of {before[key]}" for key in before if now.get(key) != before[key]
+        ]:
+            _logger.warning(f"the {side} is not cut as the training text was: {', '.join(different)}")
+    return cutters

@@ -1,0 +1,93 @@
+"""Words joined into text: of languages with spaces as Moses' detokenizer.perl does, of Chinese and Japanese tightly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+_PARTS = {("can", "not"), ("gon", "na"), ("got", "ta")}
+"""Pairs of words into which spaCy cuts an English word."""
+
+_OPENING, _CLOSING = {"‘", "¿", "¡"}, {"”", "’", "،", "؛", "؟"}
+"""Marks that are joined to the word after them, and to the word before."""
+_OTHER_GUILLEMETS = ("de", "da", "fr")
+"""Languages in which » may open a quotation, or that write a space inside."""
+_JOINER = "\u200d"
+_EMOJI_PART = re.compile("[\u200d\ufe0f\U0001f3fb-\U0001f3ff]")
+
+_CJK = re.compile("[\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+def join_spaced(words: Sequence[str], language: str, *, unescape: bool = False, hyphens: bool = False) -> str:
+    """Join words of a language with spaces.
+
+    unescape: `&amp;` and the like were written by the tokenizer.
+    hyphens: the tokenizer cuts `well-known` into three words.
+    """
+    from sacremoses import MosesDetokenizer
+
+    joined = _with_marks(list(words), language)
+    joined = _with_contractions(joined) if language == "en" else joined
+    joined = _with_hyphens(joined) if hyphens else joined
+    return MosesDetokenizer(language).detokenize(joined, unescape=unescape)
+
+
+def join_tight(words: Sequence[str]) -> str:
+    """Join words of a language without spaces; Latin words and numbers keep one between them."""
+    text = "".join(words[:1])
+    for before, word in pairwise(words):
+        text += f" {word}" if _is_spaced(before[-1], word[0]) else word
+    return text
+
+
+def _with_marks(words: list[str], language: str) -> list[str]:
+    """Join the marks that Moses' script does not know: ’ ” « » ، ؟, and the parts of an emoji."""
+    right, left, quoted = _OPENING, _CLOSING, 0
+    if language not in _OTHER_GUILLEMETS:
+        right, left = {*right, "«"}, {*left, "»"}
+    joined: list[str] = []
+    attach = False
+    for index, word in enumerate(words):
+        apostrophe = word == "’" and not quoted and 0 < index < len(words) - 1 and _LETTER.match(words[index - 1][-1])
+        quoted += {"‘": 1, "’": 0 if apostrophe else -quoted}.get(word, 0)
+        if joined and (attach or word in left or _EMOJI_PART.match(word)):
+            joined[-1] += word
+        else:
+            joined.append(word)
+        attach = word in right or word == _JOINER or bool(apostrophe and _LETTER.match(words[index + 1]))
+    return joined
+
+
+def _with_contractions(words: list[str]) -> list[str]:
+    """Join the parts of English words that only some tokenizers cut: `do n't`, `can not`."""
+    joined = words[:1]
+    for word in words[1:]:
+        if word.lower() in ("n't", "n’t") or (joined[-1].lower(), word.lower()) in _PARTS:
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return joined
+
+
+def _with_hyphens(words: list[str]) -> list[str]:
+    """Join `well - known`: a hyphen between letters is rarely a dash."""
+    joined = words[:1]
+    for index, word in enumerate(words[1:], start=1):
+        after_hyphen = words[index - 1] == "-" and joined[-1] != "-" and _LETTER.match(word)
+        before_hyphen = word == "-" and _LETTER.match(joined[-1][-1]) and _LETTER.match("".join(words[index + 1 :][:1]))
+        if after_hyphen or before_hyphen:
+            joined[-1] += word
+        else:
+            joined.append(word)
+    return joined
+
+
+def _is_spaced(before: str, after: str) -> bool:
+    """Tell whether a space belongs between two characters."""
+    if _CJK.match(before) or _CJK.match(after):
+        return False
+    if before in ",.;:!?)]":
+        return bool(_LETTER.match(after))
+    return before.isalnum() and (after.isalnum() or after in "([")

@@ -1,0 +1,220 @@
+"""Tokenizers by name: each cuts a line into words without whitespace, and joins words into a line.
+
+Joining gives the line back where the words tell how they were joined. Where they do not, it is a guess: Moses writes
+`http : / / a.b` and `a - b` for two texts each, MeCab and jieba do not say where a space was.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError, UsageError
+from synmt.files import stored_sha256
+from synmt.recipe.data import TextRecipe
+from synmt.syntax.parse import WORD, evenly_spaced
+from synmt.words.joining import join_spaced, join_tight
+
+_SPACE = "▁"
+"""What `char` writes for a space, as SentencePiece does."""
+
+
+class Tokenizer(ABC):
+    """Cuts text of one language.
+
+    packages: the Python packages that it needs, by their names in the index.
+    """
+
+    packages: tuple[str, ...] = ()
+
+    def __init__(self, recipe: TextRecipe, language: str) -> None:
+        self.recipe, self.language = recipe, language
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a worker process loads its own tokenizer
+        return {key: value for key, value in self.__dict__.items() if key != "_loaded"}
+
+    @abstractmethod
+    def tokenize(self, line: str) -> list[str]:
+        """Cut a line into words; none of them is empty or has whitespace."""
+
+    @abstractmethod
+    def detokenize(self, words: Sequence[str]) -> str:
+        """Join words into a line as a person would write it."""
+
+    def tokenize_lines(self, lines: Sequence[str]) -> list[list[str]]:
+        """Cut lines."""
+        return [self.tokenize(line) for line in lines]
+
+    def check(self) -> None:
+        """Load the tokenizer; raises SynmtError that names what is missing."""
+        self.tokenize("1 .")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What determines the words: name, language, options and versions of packages."""
+        options = {key: True for key in ("split_hyphens", "escape") if getattr(self.recipe, key)}
+        versions = {name: _version(name) for name in self.packages}
+        return {"tokenizer": self.recipe.tokenizer, "language": self.language, **options, **versions}
+
+    def _import(self, module: str) -> Any:
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            raise _missing(self.recipe.tokenizer, self.packages, str(error)) from None
+
+
+class MosesTokenizer(Tokenizer):
+    """Moses' tokenizer.perl and detokenizer.perl, by sacremoses."""
+
+    packages = ("sacremoses",)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        return self._import("sacremoses").MosesTokenizer(self.language)
+
+    def tokenize(self, line: str) -> list[str]:
+        options = {"aggressive_dash_splits": self.recipe.split_hyphens, "escape": self.recipe.escape}
+        return split_words(self._loaded.tokenize(evenly_spaced(line), **options))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        self._import("sacremoses")
+        return join_spaced(words, self.language, unescape=self.recipe.escape)
+
+
+class SpacyTokenizer(Tokenizer):
+    """The tokenizer of spaCy's blank pipeline; for Chinese it gives characters."""
+
+    packages = ("spacy", "sacremoses")
+
+    @cached_property
+    def _loaded(self) -> Any:
+        spacy = self._import("spacy")
+        try:
+            return spacy.blank(self.language).tokenizer
+        except ImportError as error:
+            # spaCy raises the same exception for an unknown language and for a package that a language needs
+            if "E048" in str(error):
+                raise UsageError(
+                    f"spaCy has no tokenizer for '{self.language}'", do="Choose another `tokenizer`, such as moses"
+                ) from None
+            raise _missing("spacy", (f"spacy[{self.language}]",), str(error)) from None
+
+    @cached_property
+    def _splits_hyphens(self) -> bool:
+        return len(self.tokenize("ab-cd")) == 3
+
+    def tokenize(self, line: str) -> list[str]:
+        return split_words(token.text for token in self._loaded(evenly_spaced(line)))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        if self.language in ("zh", "ja"):
+            return "".join(words) if self.language == "zh" else join_tight(words)
+        self._import("sacremoses")
+        return join_spaced(words, self.language, hyphens=self._splits_hyphens)
+
+
+class MecabTokenizer(Tokenizer):
+    """MeCab with the IPA dictionary, as sacreBLEU's `ja-mecab`."""
+
+    packages = ("mecab-python3", "ipadic")
+
+    @cached_property
+    def _loaded(self) -> Any:
+        arguments = self._import("ipadic").MECAB_ARGS
+        return self._import("MeCab").Tagger(f"{arguments} -Owakati")
+
+    def tokenize(self, line: str) -> list[str]:
+        return split_words(self._loaded.parse(evenly_spaced(line)))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        return join_tight(words)
+
+
+class KyteaTokenizer(Tokenizer):
+    """KyTea with the model that comes with the program, or the one that KYTEA_MODEL names."""
+
+    packages = ("kytea",)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        binding, path = self._import("Mykytea"), self._model
+        try:
+            return binding.Mykytea(f"-model {path} -notags" if path else "-notags")
+        except RuntimeError as error:
+            raise SynmtError(
+                f"KyTea's model cannot be read ({error})",
+                where=path,
+                do="The Python package has no model: install KyTea, http://www.phontron.com/kytea/, whose model.bin it "
+                "finds, or set KYTEA_MODEL to a model file",
+            ) from None
+
+    @property
+    def _model(self) -> str:
+        return os.environ.get("KYTEA_MODEL", "")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, **({"model": stored_sha256(Path(self._model))} if self._model else {})}
+
+    def tokenize(self, line: str) -> list[str]:
+        return split_words(self._loaded.getWS(evenly_spaced(line)))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        return join_tight(words)
+
+
+class JiebaTokenizer(Tokenizer):
+    """Jieba's default mode."""
+
+    packages = ("jieba",)
+
+    @cached_property
+    def _loaded(self) -> Any:
+        jieba = self._import("jieba")
+        # it logs to stderr by itself
+        jieba.setLogLevel("CRITICAL")
+        return jieba.Tokenizer()
+
+    def tokenize(self, line: str) -> list[str]:
+        return split_words(self._loaded.lcut(evenly_spaced(line)))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        return join_tight(words)
+
+
+class CharacterTokenizer(Tokenizer):
+    """Every character is a word, and ▁ stands for spaces, so that the line can be given back."""
+
+    def tokenize(self, line: str) -> list[str]:
+        return list(_SPACE.join(WORD.findall(line)))
+
+    def detokenize(self, words: Sequence[str]) -> str:
+        return "".join(words).replace(_SPACE, " ").strip()
+
+
+def split_words(tokens: str | Iterable[str]) -> list[str]:
+    """Split tokens at whitespace, which spaCy and Stanza leave inside some of them."""
+    return WORD.findall(tokens if isinstance(tokens, str) else " ".join(tokens))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise _missing("", (package,), f"the package {package} is missing") from None
+
+
+def _missing(tokenizer: str, packages: Sequence[str], why: str) -> SynmtError:
+    names = " ".join(packages)
+    what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this tokenizer needs"
+    return SynmtError(
+        f"{what} {names}, which cannot be imported ({why})",
+        do=f"Install it: `pip install 'synmt[tokenizers]'`, or only `pip install {names}`",
+    )
