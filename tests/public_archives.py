@@ -1,14 +1,25 @@
 """Small archives with exactly the names, folders and formats of the public ones, made from two dozen sentences."""
 
 import gzip
+import hashlib
 import io
 import re
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from html import escape
+from pathlib import Path
 
+import pytest
+from corpus_server import CorpusServer, serving
+from sacrebleu.dataset import DATASETS
 from sentences import lines
+
+from synmt.corpora import transfer
+from synmt.corpora.download import RemoteFile
+from synmt.corpora.sums import FILES
 
 STATMT, DATA = "www.statmt.org", "data.statmt.org"
 WIT3 = "raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
@@ -282,3 +293,40 @@ def aspec() -> dict[str, bytes]:
 def public_archives() -> dict:
     """Make every file that a known corpus is built from, by `host/path`."""
     return news() | all_talks() | small_files() | nations()
+
+
+# in place of the public servers
+
+
+@contextmanager
+def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer]:
+    """Serve these files in place of all public servers, with their own sums in the lists of sums."""
+    patch.setenv("SYNMT_CACHE", str(cache))
+    for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
+        patch.delenv(name, raising=False)
+    patch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
+    with serving(public_archives()) as server:
+        patch.setenv("SYNMT_MIRROR", server.address)
+        for address in FILES:
+            patch.setitem(FILES, address, describe(server, address))
+        for name in ("wmt15", "wmt16", "wmt17"):
+            addresses = DATASETS[name].data
+            patch.setattr(DATASETS[name], "md5", [_md5(server.content(served(address))) for address in addresses])
+        yield server
+
+
+def served(address: str) -> str:
+    """Name the file that stands in for the one at an address."""
+    return address.partition("://")[2]
+
+
+def describe(server: CorpusServer, address: str) -> RemoteFile:
+    """Describe a served file as completely as the public one is described."""
+    content, known = server.content(served(address)), FILES[address]
+    assert content is not None, address
+    sha256 = known.sha256 and hashlib.sha256(content).hexdigest()
+    return RemoteFile(address, sha256, known.size and len(content), known.md5 and _md5(content), known.name)
+
+
+def _md5(content: bytes | None) -> str:
+    return hashlib.md5(content or b"", usedforsecurity=False).hexdigest()

@@ -10,29 +10,30 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from corpus_server import Fault, serving
+from corpus_server import Fault
 from public_archives import (
     COMMENTARY,
     CRAWL,
     EUROPARL,
     TALKS,
+    TANAKA,
     YANDEX_START,
     YEARS,
     aspec,
     cased,
+    describe,
     hostile,
-    public_archives,
+    served,
+    standing_in,
     tgz,
 )
-from sacrebleu.dataset import DATASETS
 from sentences import lines
 from test_architecture import ROOT
 from tiny import lines_of, succeed
 
-from synmt.corpora import transfer
 from synmt.corpora.assemble import files_of
 from synmt.corpora.controlled.corpus import generate
-from synmt.corpora.download import RemoteFile, local_path
+from synmt.corpora.download import local_path
 from synmt.corpora.index import find_entry
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import resolve_corpus
@@ -46,41 +47,11 @@ BUILT = [name for name, known in KNOWN_CORPORA.items() if known.plans]
 NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
 
 
-@pytest.fixture(scope="module")
-def files():
-    return public_archives()
-
-
 @pytest.fixture
-def server(files, tmp_path, monkeypatch):
-    """Stand in for all public servers, and for the lists of sums of their files."""
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
-    for name in ("SYNMT_DATA", "SYNMT_OFFLINE", "SYNMT_ASPEC"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(transfer, "PAUSES", (0.0, 0.0, 0.0))
-    with serving(files) as server:
-        monkeypatch.setenv("SYNMT_MIRROR", server.address)
-        for address in FILES:
-            monkeypatch.setitem(FILES, address, describe(server, address))
-        for name in ("wmt15", "wmt16", "wmt17"):
-            test_set = DATASETS[name]
-            monkeypatch.setattr(test_set, "md5", [md5(server.content(served(address))) for address in test_set.data])
+def server(tmp_path, monkeypatch):
+    """Stand in for all public servers; the cache is empty."""
+    with standing_in(monkeypatch, tmp_path / "cache") as server:
         yield server
-
-
-def served(address):
-    return address.partition("://")[2]
-
-
-def md5(content):
-    return hashlib.md5(content).hexdigest()
-
-
-def describe(server, address):
-    """Describe a served file as completely as the public one is described."""
-    content, known = server.content(served(address)), FILES[address]
-    sha256 = known.sha256 and hashlib.sha256(content).hexdigest()
-    return RemoteFile(address, sha256, known.size and len(content), known.md5 and md5(content), known.name)
 
 
 def built(name, source=None, target=None):
@@ -346,6 +317,14 @@ def test_a_hostile_archive_is_refused_and_writes_nothing(kind, server, tmp_path)
     assert [path for path in written if path.suffix != ".lock"] == []
 
 
+def test_a_text_without_sentences_is_refused(server, tmp_path):
+    for language in ("en", "ja"):
+        server.files[f"{TANAKA}/dev.{language}"] = b""
+    message = failure("tanaka-enja")
+    assert "the text of tanaka-enja/dev has no sentence" in message
+    assert f"remove them: {tmp_path / 'cache' / 'downloads' / TANAKA / 'dev.en'}, " in message
+
+
 def test_texts_of_different_length_are_refused(server):
     name = "data.statmt.org/wmt17/translation-task/preprocessed/de-en/corpus.tc.de.gz"
     server.files[name] = gzip.compress(gzip.decompress(server.content(name))[:-1].rpartition(b"\n")[0])
@@ -405,6 +384,14 @@ def test_mtdata_has_every_entry_that_the_known_corpora_name():
     ]
     assert len(entries) == 6
     assert [find_entry(name).id for name in entries] == entries
+
+
+def test_the_sums_of_multi30k_are_those_of_the_real_files(data_folder):
+    files = [file for file in FILES.values() if "/multi30k/" in file.address]
+    assert len(files) == len(KNOWN_CORPORA["multi30k"].splits) * len(KNOWN_CORPORA["multi30k"].languages)
+    for file in files:
+        path = data_folder / "multi30k" / file.address.rpartition("/")[2]
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 def test_the_page_of_corpora_has_every_known_corpus_with_its_count_and_splits():

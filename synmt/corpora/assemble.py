@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
-from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there
+from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there, local_path
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
 from synmt.corpora.sources import FromOwners
@@ -142,7 +142,11 @@ def _build(
             if number % _PAIRS_PER_STEP == 0:
                 yield BuildProgress(f"build {name}/{plan.splits[0]}", number, expected or None, "lines")
         if not all(counts[split] for split in plan.splits):
-            raise SynmtError(f"the files of {name}/{plan.splits[0]} have no sentence", do="Report this as a fault")
+            raise SynmtError(
+                f"the text of {name}/{' and '.join(plan.splits)} has no sentence",
+                do="If its files are not the right ones, remove them: "
+                + ", ".join(str(local_path(file)) for file in _remote_files([plan], languages)),
+            )
     for split in plan.splits:
         _compare(name, known, split, counts[split])
 
