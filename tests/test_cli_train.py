@@ -163,7 +163,7 @@ def test_data_that_are_missing_are_named_file_by_file(place, monkeypatch):
         assert f"{split}.en" in errors
         assert f"{split}.de" in errors
     folder = Path(os.environ["SYNMT_CACHE"]) / "corpora" / "nc11"
-    for part in ("Put them, plain or as `.gz`, into", str(folder), "SYNMT_DATA"):
+    for part in ("training-parallel-nc-v11.tgz", "plain or as `.gz`, into", str(folder), "SYNMT_DATA"):
         assert part in errors
     # nothing has begun, so that another corpus can still be given
     assert not (place / "runs" / "nc11-pascal").exists()
