@@ -7,12 +7,14 @@ import json
 import pytest
 import tiny
 from small_run import PASCAL, make_run
+from test_words import corpus, cut
 
 from synmt.data.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.files import read_lines
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
+from synmt.words import corpus as words_corpus
 
 pytest.importorskip("sacremoses")
 
@@ -158,3 +160,13 @@ def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path
     assert lines_of(test / "source.txt") == lines_of(folder / "corpus/test.en")
     assert "on:tokens" not in (test / "scores.json").read_text()
     assert not list((tmp_path / "data/words").rglob("train.*"))
+
+
+def test_several_processes_cut_the_same_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
+    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
+    many = corpus(tmp_path, lines=200)
+    found, _ = cut(many, tmp_path / "several", text={"tokenizer": "moses"}, target_text={})
+    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
+    alone, _ = cut(many, tmp_path / "alone", text={"tokenizer": "moses"}, target_text={})
+    assert found[0].train.source.read_bytes() == alone[0].train.source.read_bytes()

@@ -83,6 +83,16 @@ def test_what_the_words_do_not_tell_is_a_guess():
     assert cutter("mecab").join("") == cutter("char").join("") == ""
 
 
+def test_the_faster_tests_of_letters_are_those_of_sacremoses():
+    original = pytest.importorskip("sacremoses").MosesTokenizer("en")
+    faster = cutter("moses").tokenizer._loaded
+    for text in ("U.S", "e.g", "3.5", "ж.", "a", "aB", "", "日", "ß", "..."):
+        assert bool(faster.isanyalpha(text)) == original.isanyalpha(text)
+        assert faster.islower(text) == original.islower(text)
+    for line in (*HARD, "Mr. Smith of the U.S. army, i.e. No. 5 vs. 3.5 p.m. today. vgl. X."):
+        assert faster.tokenize(line, escape=False) == original.tokenize(line, escape=False)
+
+
 def test_moses_escapes_and_splits_hyphens_if_the_recipe_says_so():
     one = cutter("moses", escape=True, split_hyphens=True)
     line = 'A well-known "R&D" [1] | it\'s <b>.'
@@ -237,14 +247,3 @@ def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tm
     (found, cutters), _ = cut(raw, tmp_path / "words", text=given)
     assert found == raw
     assert cutters["source"].cut("The dog barks.") == "the dog barks ."
-
-
-def test_several_processes_cut_the_same_words(tmp_path, monkeypatch):
-    pytest.importorskip("sacremoses")
-    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
-    many = corpus(tmp_path, lines=200)
-    found, _ = cut(many, tmp_path / "several", text={"tokenizer": "moses"}, target_text={})
-    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
-    alone, _ = cut(many, tmp_path / "alone", text={"tokenizer": "moses"}, target_text={})
-    assert found[0].train.source.read_bytes() == alone[0].train.source.read_bytes()

@@ -81,7 +81,12 @@ class MosesTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        return self._import("sacremoses").MosesTokenizer(self.language)
+        tokenizer = self._import("sacremoses").MosesTokenizer(self.language)
+        # its own methods make a set of 100,000 letters for every word with a full stop, which takes most of the time
+        letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
+        tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
+        tokenizer.islower = lower.issuperset
+        return tokenizer
 
     def tokenize(self, line: str) -> list[str]:
         options = {"aggressive_dash_splits": self.recipe.split_hyphens, "escape": self.recipe.escape}
