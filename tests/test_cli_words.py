@@ -118,7 +118,7 @@ def test_a_model_scores_raw_pairs_by_their_words(folder):
     assert [pair["target"] for pair in pairs] == lines_of(folder / "runs/r/tests/test/tokens/reference.txt")
 
 
-@pytest.mark.parametrize("question", [["--robustness", "--shares", "50"], ["--attention"], ["--by-depth"]])
+@pytest.mark.parametrize("question", [["--robustness", "--shares", "0.5"], ["--attention"], ["--by-depth"]])
 def test_analyses_read_the_words_that_the_model_reads(folder, question):
     shown, _ = tiny.analyze("--run", "runs/r", *question, "--json", cwd=folder)
     assert json.loads(shown)
