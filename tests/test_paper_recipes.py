@@ -265,3 +265,41 @@ def test_a_corpus_without_a_test_set_is_judged_by_the_bleu_of_its_validations():
         settings = recipe(name).training
         assert (settings.best, settings.use, recipe(name).evaluation.tokenize) == ("bleu", "best", "none")
     assert differences("tanaka-enja-pascal", "tanaka-enja-base") == {"syntax.variants"}
+
+
+# words
+
+
+CUT = {  # tokenizers of source and target, case, and whether the corpus comes as words
+    "multi30k-words-base": ("spacy", "spacy", "", False),
+    "iwslt17-ende-base": ("spacy", "spacy", "", False),
+    "iwslt17-enit-base": ("spacy", "spacy", "", False),
+    "iwslt15-enzh-base": ("spacy", "spacy", "", False),
+    "iwslt14-deen-base": ("moses", "moses", "lowercase", False),
+    "wmt16-deen-base": ("moses", "moses", "", False),
+    "aspec-jaen-base": ("kytea", "moses", "", False),
+    "aspec-jaen-words-base": ("kytea", "moses", "", False),
+    "wat-enja-base": ("none", "kytea", "", False),
+    "tanaka-enja-base": ("none", "none", "", False),
+    "wmt17-ende-lstm": ("moses", "moses", "truecase", True),
+    "wmt17-enru-lstm": ("moses", "moses", "truecase", False),
+    "un-ruar-lstm": ("moses", "moses", "", False),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_paper_that_trained_on_words_is_cut_from_raw_text_and_scored_on_tokens(name):
+    found = recipe(name)
+    source, target = found.text_of("source"), found.text_of("target")
+    case = next((key for key in ("truecase", "lowercase") if getattr(source, key)), "")
+    assert (source.tokenizer, target.tokenizer, case, source.already_cut) == CUT[name]
+    assert (found.evaluation.on, found.evaluation.tokenize) == ("tokens", "none")
+
+
+def test_a_recipe_that_scores_without_a_tokenizer_says_that_it_scores_tokens():
+    for name in PATHS:
+        assert (recipe(name).evaluation.tokenize == "none") == (recipe(name).evaluation.on == "tokens"), name
+    # statmt's preprocessed text: trained on as it comes, scored as text
+    for name in ("wmt17-ende-base", "wmt18-entr-base"):
+        found = recipe(name)
+        assert (found.text.already_cut, found.text.escape, found.evaluation.on) == (True, True, "text")

@@ -18,7 +18,7 @@ class StrictModel(BaseModel):
 class TextRecipe(StrictModel):
     """How a text is cut into words before anything else; `synmt translate` cuts its input in the same way.
 
-    All tokenizers but `char` and `stanza` need `pip install 'synmt[tokenizers]'`.
+    All tokenizers but `char` need `pip install 'synmt[tokenizers]'`, or `synmt[kytea]`.
     """
 
     tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"

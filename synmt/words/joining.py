@@ -9,9 +9,9 @@ from itertools import pairwise
 _PARTS = {("can", "not"), ("gon", "na"), ("got", "ta")}
 """Pairs of words into which spaCy cuts an English word."""
 
-_OPENING, _CLOSING = {"‘", "¿", "¡"}, {"”", "’", "،", "؛", "؟"}
-"""Marks that are joined to the word after them, and to the word before."""
-_OTHER_GUILLEMETS = ("de", "da", "fr")
+_BEFORE_OPENING, _AFTER_CLOSING = "‘¿¡", "’”،؛؟"
+"""Marks that the script does not know: no space comes after the first ones, and none before the others."""
+_GUILLEMETS_INSIDE = ("de", "da", "fr")
 """Languages in which » may open a quotation, or that write a space inside."""
 _JOINER = "\u200d"
 _EMOJI_PART = re.compile("[\u200d\ufe0f\U0001f3fb-\U0001f3ff]")
@@ -28,10 +28,12 @@ def join_spaced(words: Sequence[str], language: str, *, unescape: bool = False, 
     """
     from sacremoses import MosesDetokenizer
 
-    joined = _with_marks(list(words), language)
+    joined = _with_apostrophes(list(words))
     joined = _with_contractions(joined) if language == "en" else joined
     joined = _with_hyphens(joined) if hyphens else joined
-    return MosesDetokenizer(language).detokenize(joined, unescape=unescape)
+    text = MosesDetokenizer(language).detokenize(joined, unescape=unescape)
+    left, right = ("", "") if language in _GUILLEMETS_INSIDE else ("«", "»")
+    return re.sub(f"(?<=[{_BEFORE_OPENING}{left}]) | (?=[{_AFTER_CLOSING}{right}])", "", text)
 
 
 def join_tight(words: Sequence[str]) -> str:
@@ -42,21 +44,21 @@ def join_tight(words: Sequence[str]) -> str:
     return text
 
 
-def _with_marks(words: list[str], language: str) -> list[str]:
-    """Join the marks that Moses' script does not know: ’ ” « » ، ؟, and the parts of an emoji."""
-    right, left, quoted = _OPENING, _CLOSING, 0
-    if language not in _OTHER_GUILLEMETS:
-        right, left = {*right, "«"}, {*left, "»"}
+def _with_apostrophes(words: list[str]) -> list[str]:
+    """Join `don ’ t` unless the mark closes a quotation, and the parts of an emoji."""
     joined: list[str] = []
-    attach = False
+    attach, quoted = False, False
     for index, word in enumerate(words):
-        apostrophe = word == "’" and not quoted and 0 < index < len(words) - 1 and _LETTER.match(words[index - 1][-1])
-        quoted += {"‘": 1, "’": 0 if apostrophe else -quoted}.get(word, 0)
-        if joined and (attach or word in left or _EMOJI_PART.match(word)):
+        is_inside = (
+            0 < index < len(words) - 1 and _LETTER.match(words[index - 1][-1]) and _LETTER.match(words[index + 1])
+        )
+        is_apostrophe = word == "’" and is_inside and not quoted
+        quoted = word == "‘" or (quoted and word != "’")
+        if joined and (attach or is_apostrophe or _EMOJI_PART.match(word)):
             joined[-1] += word
         else:
             joined.append(word)
-        attach = word in right or word == _JOINER or bool(apostrophe and _LETTER.match(words[index + 1]))
+        attach = bool(is_apostrophe) or word == _JOINER
     return joined
 
 

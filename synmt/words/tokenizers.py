@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -54,7 +55,7 @@ class Tokenizer(ABC):
 
     def check(self) -> None:
         """Load the tokenizer; raises SynmtError that names what is missing."""
-        self.tokenize("1 .")
+        self.detokenize(self.tokenize("1 ."))
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -65,7 +66,10 @@ class Tokenizer(ABC):
 
     def _import(self, module: str) -> Any:
         try:
-            return importlib.import_module(module)
+            # jieba's own code makes Python warn
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return importlib.import_module(module)
         except ImportError as error:
             raise _missing(self.recipe.tokenizer, self.packages, str(error)) from None
 
@@ -77,7 +81,12 @@ class MosesTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        return self._import("sacremoses").MosesTokenizer(self.language)
+        tokenizer = self._import("sacremoses").MosesTokenizer(self.language)
+        # its own methods make a set of 100,000 letters for every word with a full stop, which takes most of the time
+        letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
+        tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
+        tokenizer.islower = lower.issuperset
+        return tokenizer
 
     def tokenize(self, line: str) -> list[str]:
         options = {"aggressive_dash_splits": self.recipe.split_hyphens, "escape": self.recipe.escape}
@@ -180,7 +189,7 @@ class JiebaTokenizer(Tokenizer):
         jieba = self._import("jieba")
         # it logs to stderr by itself
         jieba.setLogLevel("CRITICAL")
-        return jieba.Tokenizer()
+        return jieba
 
     def tokenize(self, line: str) -> list[str]:
         return split_words(self._loaded.lcut(evenly_spaced(line)))
@@ -212,9 +221,9 @@ def _version(package: str) -> str:
 
 
 def _missing(tokenizer: str, packages: Sequence[str], why: str) -> SynmtError:
-    names = " ".join(packages)
+    extra = "kytea" if "kytea" in packages else "tokenizers"
     what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this tokenizer needs"
     return SynmtError(
-        f"{what} {names}, which cannot be imported ({why})",
-        do=f"Install it: `pip install 'synmt[tokenizers]'`, or only `pip install {names}`",
+        f"{what} {' and '.join(packages)}, which cannot be imported ({why})",
+        do=f"Install it: `pip install 'synmt[{extra}]'`, or only `pip install {' '.join(packages)}`",
     )

@@ -1,0 +1,172 @@
+"""A system that reads words, from raw text to raw text: trained, translated and scored on tokens and on text."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import tiny
+from small_run import PASCAL, make_run
+from test_words import corpus, cut
+
+from synmt.data.controlled import corpus as controlled
+from synmt.decode.translator import Translator
+from synmt.files import read_lines
+from synmt.run import Run
+from synmt.syntax.conllu import read_parses
+from synmt.words import corpus as words_corpus
+
+pytest.importorskip("sacremoses")
+
+TEXT = {"tokenizer": "moses", "truecase": True}
+TOKENS = {"on": "tokens", "tokenize": "none", "metrics": ["bleu", "chrf"]}
+HARD = ['He said, "Don\'t!"', "AT&T &amp; Co. | [1] <b>", "😀👍🏽 3,000.5 и 今日", "", "...", "See http://a.b/c?d=1."]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Train a tiny system on words, whose trees the compact parser makes."""
+    folder = tmp_path_factory.mktemp("words")
+    for split, examples in controlled.generate(train=40, valid=4, test=4).items():
+        for side, language in (("source", "en"), ("target", "de")):
+            lines = [getattr(example, side) for example in examples[:40]]
+            tiny.write_lines(folder / "corpus" / f"{split}.{language}", lines)
+    recipe = tiny.write_recipe(
+        folder / "r.yaml",
+        folder / "corpus",
+        parser={"workers": 1, "device": "cpu"},
+        text=TEXT,
+        evaluation=TOKENS,
+        vocabulary={"kind": "bpe", "size": 320},
+    )
+    tiny.succeed("train", recipe, cwd=folder)
+    return folder
+
+
+def lines_of(path):
+    return list(read_lines(path))
+
+
+def test_every_tree_of_the_training_text_has_the_words_of_its_line(folder):
+    [words] = (path for path in folder.glob("data/words/*/train.en") if lines_of(path)[0][0].islower())
+    [trees] = folder.glob("data/parses/*train.en*.conllu.gz")
+    parses = list(read_parses(trees, read_lines(words)))
+    assert len(parses) == 40
+    assert [parse.words for parse in parses] == [line.split(" ") for line in lines_of(words)]
+
+
+def test_the_run_says_what_cut_its_text_and_has_the_case_of_words(folder):
+    info = Run(folder / "runs" / "r").info()
+    assert info["parser"]["pretokenized"] is True
+    assert {side: one["tokenizer"] for side, one in info["text"].items()} == {"source": "moses", "target": "moses"}
+    assert (folder / "runs/r/source.truecase").is_file()
+    assert (folder / "runs/r/target.truecase").is_file()
+
+
+def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
+    test = folder / "runs/r/tests/test"
+    assert lines_of(test / "reference.txt") == lines_of(folder / "corpus/test.de")
+    assert lines_of(test / "tokens/reference.txt")[0].endswith(" .")
+    signatures = [one["signature"] for one in json.loads((test / "scores.json").read_text()).values()]
+    assert all(one.endswith("|on:tokens") for one in signatures)
+    shown = tiny.succeed("score", "runs/r", "--metrics", "bleu", cwd=folder).stdout.decode()
+    assert "BLEU on tokens" in shown
+    on_text = json.loads(tiny.succeed("score", "runs/r", "--on", "text", "--json", cwd=folder).stdout)
+    assert on_text["systems"][0]["scores"]["bleu"]["name"] == "BLEU"
+    assert "|tok:13a|" in on_text["systems"][0]["scores"]["bleu"]["signature"]
+    given = tiny.succeed("score", "runs/r", "-r", test / "tokens/reference.txt", "--metrics", "bleu", cwd=folder)
+    assert given.stdout.decode().split()[:12] == shown.split()[:12]
+    assert "must have words with a space between two" in given.stderr.decode()
+    assert "'words'" in (said := tiny.fail(2, "score", "runs/r", "--on", "words", cwd=folder))
+    assert "text, tokens" in said
+
+
+def test_raw_lines_are_cut_and_translations_are_joined_from_the_shell_and_from_python(folder):
+    text = "".join(f"{line}\n" for line in HARD)
+    shown = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", text=text, cwd=folder))
+    tokens = tiny.lines_of(tiny.succeed("translate", "--run", "runs/r", "--tokens", text=text, cwd=folder))
+    translator = Translator.load(folder / "runs/r", device="cpu")
+    found = list(translator.translate(HARD))
+    assert [one.text for one in found] == shown
+    assert [one.best.words for one in found] == tokens
+    assert [translator.cutters["target"].join(line) for line in tokens] == shown
+    assert (shown[3], tokens[3]) == ("", "")
+    stored = lines_of(folder / "runs/r/tests/test/hypothesis.txt")
+    assert [one.text for one in translator.translate(lines_of(folder / "corpus/test.en"))] == stored
+
+
+def test_alignments_and_trees_are_those_of_the_words(folder):
+    line = json.dumps({"source": "The dog isn't here."})
+    options = ("--jsonl", "--alignments", "-", "--run", "runs/r")
+    one = json.loads(tiny.succeed("translate", *options, text=line + "\n", cwd=folder).stdout)
+    words = one["source_tokens"]
+    assert words.endswith("dog isn 't here .")
+    assert [words[start:end] for start, end in one["source_words"]] == words.split()
+    target = one["translation_tokens"]
+    assert [target[start:end] for start, end in one["target_words"]] == target.split()
+    trees = tiny.succeed("parse", "--pretokenized", text=words + "\n", cwd=folder).stdout.decode()
+    assert [row.split("\t")[1] for row in trees.splitlines() if row[:1].isdigit()] == words.split()
+    given = json.dumps({"source": "The dog isn't here.", "parse": trees})
+    again = json.loads(tiny.succeed("translate", *options, text=given + "\n", cwd=folder).stdout)
+    assert again["score"] == one["score"]
+
+
+def test_a_model_scores_raw_pairs_by_their_words(folder):
+    files = ("--source", "corpus/test.en", "--target", "corpus/test.de")
+    rows = tiny.lines_of(tiny.succeed("score", "--model", "runs/r", *files, cwd=folder))
+    pairs = [json.loads(row) for row in rows]
+    assert [pair["target"] for pair in pairs] == lines_of(folder / "runs/r/tests/test/tokens/reference.txt")
+
+
+@pytest.mark.parametrize("question", [["--robustness", "--shares", "0.5"], ["--attention"], ["--by-depth"]])
+def test_analyses_read_the_words_that_the_model_reads(folder, question):
+    shown, _ = tiny.analyze("--run", "runs/r", *question, "--json", cwd=folder)
+    assert json.loads(shown)
+
+
+def test_a_run_without_its_case_model_or_cut_by_another_version_says_so(folder, tmp_path, caplog):
+    run = make_run(tmp_path / "r", text={"tokenizer": "moses"})
+    run.write_info(text={"source": {"tokenizer": "moses", "language": "en", "sacremoses": "0.0.1"}})
+    assert [one.text for one in Translator.load(run, device="cpu").translate([""])] == [""]
+    assert "the source is not cut as the training text was: sacremoses" in caplog.text
+    cased = make_run(tmp_path / "cased", PASCAL, text=TEXT)
+    assert "source.truecase is missing" in tiny.fail(1, "translate", "--run", cased.folder, text="a\n")
+
+
+def test_runs_that_cut_text_in_different_ways_are_no_ensemble(tmp_path):
+    runs = [make_run(tmp_path / name, text={"tokenizer": name}).folder for name in ("moses", "char")]
+    options = [option for run in runs for option in ("--run", run)]
+    assert "is not cut into the same words" in tiny.fail(2, "translate", *options, text="a\n")
+
+
+def test_text_that_comes_as_words_is_joined_where_text_is_shown(folder, tmp_path):
+    """The tokens of the run above are a corpus that its owners have cut."""
+    for side, language in (("source", "en"), ("target", "de")):
+        words = lines_of(folder / f"runs/r/tests/test/tokens/{side if side == 'source' else 'reference'}.txt")
+        for split in ("train", "valid", "test"):
+            tiny.write_lines(tmp_path / "corpus" / f"{split}.{language}", words * (8 if split == "train" else 1))
+    recipe = tiny.write_recipe(
+        tmp_path / "given.yaml",
+        tmp_path / "corpus",
+        parser={},
+        syntax={},
+        text={**TEXT, "already_cut": True},
+        training={**tiny.TRAINING, "max_steps": 4},
+        evaluation={"metrics": ["bleu"]},
+    )
+    tiny.succeed("train", recipe, cwd=tmp_path)
+    test = tmp_path / "runs/given/tests/test"
+    assert lines_of(test / "tokens/source.txt") == lines_of(tmp_path / "corpus/test.en")
+    assert lines_of(test / "source.txt") == lines_of(folder / "corpus/test.en")
+    assert "on:tokens" not in (test / "scores.json").read_text()
+    assert not list((tmp_path / "data/words").rglob("train.*"))
+
+
+def test_several_processes_cut_the_same_words(tmp_path, monkeypatch):
+    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 50)
+    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1 + (shards > 2))
+    many = corpus(tmp_path, lines=200)
+    found, _ = cut(many, tmp_path / "several", text={"tokenizer": "moses"}, target_text={})
+    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
+    alone, _ = cut(many, tmp_path / "alone", text={"tokenizer": "moses"}, target_text={})
+    assert found[0].train.source.read_bytes() == alone[0].train.source.read_bytes()

@@ -1,0 +1,96 @@
+"""Parses of words: each word between spaces is one word of the tree, wherever it is in the line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from synmt.parsing.cache import CachedParser
+from synmt.parsing.lines import LONGEST
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.data import ParserRecipe, TextRecipe
+from synmt.syntax.trees import depths
+from synmt.words.cutter import Cutter
+
+LINES = [
+    "He said , &quot; Do n't stop ! &quot; ( twice ) .",
+    "A well @-@ known e-mail of AT&amp;T costs 3,000.5 dollars .",
+    "See http : / / a.b / c . Then go . Then stop .",
+    "😀 👍 🏽 \u200d и русский 今日は 日本語",
+    "the cat 's tail",
+    ". . . ?",
+    "x",
+    "",
+]
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return StanzaParser("en", device="cpu", arcs=True, pretokenized=True)
+
+
+@pytest.fixture(scope="module")
+def parses(parser):
+    return parser.parse(LINES)
+
+
+def test_every_word_between_spaces_is_one_word_of_the_tree(parses):
+    for line, parse in zip(LINES, parses, strict=True):
+        assert parse.words == line.split()
+        assert [line[start:end] for start, end in parse.spans.tolist()] == line.split()
+        assert not line or depths(parse.parents.tolist()) is not None
+
+
+def test_the_parser_sees_the_characters_that_the_tokenizer_has_escaped(parses):
+    words = dict(zip(parses[0].words, parses[0].tags, strict=True))
+    assert words["&quot;"] == "PUNCT"
+    assert dict(zip(parses[1].words, parses[1].tags, strict=True))["@-@"] == "PUNCT"
+
+
+def test_a_line_alone_has_the_same_tree(parser, parses):
+    for line, parse in zip(LINES, parses, strict=True):
+        alone = parser.parse([line])[0]
+        assert np.array_equal(alone.parents, parse.parents)
+        assert alone.relations == parse.relations
+
+
+def test_the_probabilities_of_arcs_cover_every_word(parses):
+    for parse in parses[:-1]:
+        assert parse.arcs is not None
+        mass = np.bincount(parse.arcs.words, weights=parse.arcs.probabilities, minlength=len(parse))
+        assert mass == pytest.approx(np.ones(len(parse)), abs=2e-3)
+
+
+def test_a_long_sentence_is_split_and_joined_into_one_tree(parser):
+    line, failures = " ".join(["the dog isn't"] * 200), []
+    [parse] = parser.parse([line], on_failure=lambda index, why: failures.append(why))
+    assert parse.words == line.split()
+    assert failures == [f"split into 2 parts of at most {LONGEST} words"]
+    assert depths(parse.parents.tolist()) is not None
+    assert parse.relations[LONGEST:].count("parataxis") >= 1
+    assert len(np.unique(parse.arcs.words)) == len(parse)
+
+
+def test_words_and_raw_text_never_share_trees(parser):
+    raw = StanzaParser("en", device="cpu", arcs=True)
+    assert parser.identity == {**raw.identity, "pretokenized": True}
+    assert parser.fingerprint != raw.fingerprint
+    assert CachedParser(parser).path != CachedParser(raw).path
+    again = StanzaParser.from_identity(parser.identity, "cpu")
+    assert (again.pretokenized, again.fingerprint) == (True, parser.fingerprint)
+
+
+def test_the_parser_of_raw_text_is_the_one_it_was():
+    parse = StanzaParser("en", device="cpu").parse(["He can't stop."])[0]
+    assert parse.words == ["He", "can't", "stop", "."] or parse.words == ["He", "ca", "n't", "stop", "."]
+
+
+def test_stanza_s_tokenizer_cuts_lines_wherever_they_are_in_a_batch():
+    pytest.importorskip("sacremoses")
+    one = Cutter(TextRecipe(tokenizer="stanza"), "en", ParserRecipe())
+    lines = ["The monkey, well, eats.", "", "It costs 3,000.5 dollars.", "a" * 1200, "\u00a0 x"]
+    cut = one.cut_lines(lines)
+    assert cut == ["The monkey , well , eats .", "", "It costs 3,000.5 dollars .", "a" * 1200, "x"]
+    assert [one.cut(line) for line in lines] == cut
+    assert [one.join(words) for words in cut[:3]] == lines[:3]
+    assert "en/tokenize/compact.pt" in one.identity["files"]

@@ -1,0 +1,249 @@
+"""Words: cut and joined by each tokenizer, on text that is hard to cut."""
+
+import re
+import sys
+
+import pytest
+from synmt.data.corpora import Corpus
+from tiny import write_lines
+
+from synmt.data.encoding import Progress
+from synmt.errors import SynmtError, UsageError
+from synmt.recipe.data import ParserRecipe, SplitFiles, TextRecipe
+from synmt.recipe.load import check_recipe
+from synmt.syntax.parse import WORD
+from synmt.words import corpus as words_corpus
+from synmt.words.casing import Truecaser, learn_truecase
+from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.cutter import Cutter
+
+HARD = [
+    'He said, "Don\'t stop!" (twice).',
+    "AT&T &amp; Co. &quot;quoted&quot; <b>bold</b> | [1]",
+    "It costs 3,000.5 dollars, or $5.",
+    "See http://www.a-b.org/x?y=1&z=2 now.",
+    "Emoji 😀👍🏽 and 👨‍👩‍👧 family",
+    "English mit Deutsch и русский 今日は 日本語",
+    "",
+    "   ",
+    "...",
+    "?!",
+    "well-known e-mail - and a dash — here",
+    "Tabs\tand\u00a0nbsp \u2028 and \x07",
+    "@user #tag :-) ▁",
+    "A" * 1200,
+]
+LANGUAGES = {"mecab": "ja", "jieba": "zh", "char": "zh"}
+
+
+def cutter(tokenizer, language=None, **options):
+    pytest.importorskip({"mecab": "MeCab", "moses": "sacremoses", "char": "re"}.get(tokenizer, tokenizer))
+    recipe = TextRecipe(tokenizer=tokenizer, **options)
+    return Cutter(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
+
+
+@pytest.mark.parametrize("tokenizer", ["moses", "spacy", "mecab", "jieba", "char"])
+def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
+    one = cutter(tokenizer)
+    for line, words in zip(HARD, one.cut_lines(HARD), strict=True):
+        assert words == " ".join(WORD.findall(words))
+        assert "".join(WORD.findall(line)).replace("▁", "") == "".join(words.split()).replace("▁", "")
+        assert "\n" not in one.join(words)
+        assert one.join(words) == " ".join(one.join(words).split())
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "language", "line", "words"),
+    [
+        ("moses", "en", 'It isn\'t "3,000.5" (U.S.).', 'It isn \'t " 3,000.5 " ( U.S. ) .'),
+        ("moses", "de", "„Gut“, sagte er am 3. Mai.", "„ Gut “ , sagte er am 3. Mai ."),
+        ("moses", "fr", "L'auto n'est-elle pas là, d'accord.", "L' auto n' est-elle pas là , d' accord ."),
+        ("moses", "ru", "Он сказал: «Да!»", "Он сказал : « Да ! »"),
+        ("moses", "ar", "مرحبا، كيف حالك؟", "مرحبا ، كيف حالك ؟"),
+        ("moses", "en", "“Curly” don’t ‘quote’ it.", "“ Curly ” don ’ t ‘ quote ’ it ."),
+        ("spacy", "en", "He can't see a well-known T-shirt; it's gone.", None),
+        ("spacy", "de", "Ein Mann (z. B. Karl) lacht.", "Ein Mann ( z. B. Karl ) lacht ."),
+        ("spacy", "it", "L'uomo dell'altro è lì.", "L' uomo dell' altro è lì ."),
+        ("spacy", "zh", "我爱北京。", "我 爱 北 京 。"),
+        ("mecab", "ja", "私はPythonが好きだ。", "私 は Python が 好き だ 。"),
+        ("jieba", "zh", "我来到北京清华大学。", "我 来到 北京 清华大学 。"),
+        ("char", "zh", "我爱 GDP。", "我 爱 ▁ G D P 。"),
+    ],
+)
+def test_a_line_is_cut_as_its_tokenizer_does_and_given_back(tokenizer, language, line, words):
+    one = cutter(tokenizer, language)
+    assert words in (None, one.cut(line))
+    assert one.join(one.cut(line)) == line
+
+
+def test_what_the_words_do_not_tell_is_a_guess():
+    assert cutter("moses").join(cutter("moses").cut("See http://a.b/c.")) == "See http: / / a.b / c."
+    assert cutter("spacy").join("wait - what") == "wait-what"
+    assert cutter("jieba").join("Hello world , GDP 3,000.5 元") == "Hello world, GDP 3,000.5元"
+    assert cutter("mecab").join("") == cutter("char").join("") == ""
+
+
+def test_the_faster_tests_of_letters_are_those_of_sacremoses():
+    original = pytest.importorskip("sacremoses").MosesTokenizer("en")
+    faster = cutter("moses").tokenizer._loaded
+    for text in ("U.S", "e.g", "3.5", "ж.", "a", "aB", "", "日", "ß", "..."):
+        assert bool(faster.isanyalpha(text)) == original.isanyalpha(text)
+        assert faster.islower(text) == original.islower(text)
+    for line in (*HARD, "Mr. Smith of the U.S. army, i.e. No. 5 vs. 3.5 p.m. today. vgl. X."):
+        assert faster.tokenize(line, escape=False) == original.tokenize(line, escape=False)
+
+
+def test_moses_escapes_and_splits_hyphens_if_the_recipe_says_so():
+    one = cutter("moses", escape=True, split_hyphens=True)
+    line = 'A well-known "R&D" [1] | it\'s <b>.'
+    words = "A well @-@ known &quot; R &amp; D &quot; &#91; 1 &#93; &#124; it &apos;s &lt; b &gt; ."
+    assert one.cut(line) == words
+    assert one.join(words) == 'A well-known "R & D" [1] | it\'s < b >.'
+    # without escape, text that looks escaped stays what it is
+    assert cutter("moses").join("a &quot; b") == "a &quot; b"
+
+
+def test_the_case_of_the_first_word_is_that_of_other_places(tmp_path):
+    pytest.importorskip("sacremoses")
+    model = tmp_path / "model"
+    learn_truecase(["Today the US and the dog", "I see Peter and us", "Now the dog barks . The dog"], model)
+    caser = Truecaser(model)
+    lines = ["The dog . Peter", '" The dog', "PETER and US", "Unknown the THE", "<b> The dog", "| The"]
+    expected = ["the dog . Peter", '" the dog', "Peter and US", "Unknown the the", "<b> The dog", "| The"]
+    assert [line.lower() for line in caser.truecase_lines(lines)] == [line.lower() for line in lines]
+    assert caser.truecase_lines(lines)[:4] == expected[:4]
+    assert caser.capitalize(["the", "dog", ".", "(", "peter"]) == ["The", "dog", ".", "(", "Peter"]
+
+
+def test_lower_case_needs_no_tokenizer():
+    one = Cutter(TextRecipe(lowercase=True), "en", ParserRecipe())
+    assert (one.cut("A  Dog\t."), one.join("a  dog\t.")) == ("a  dog\t.", "a  dog\t.")
+    assert Cutter(TextRecipe(), "en", ParserRecipe()).cut_lines(HARD) == HARD
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"text": {"tokenizer": "mosses"}}, r"text\.tokenizer: .*'moses'.*not 'mosses'"),
+        ({"text": {"tokeniser": "moses"}}, r"text has no key 'tokeniser'.*Did you mean 'tokenizer'"),
+        ({"text": {"escape": True}}, r"text: `escape` needs `tokenizer: moses`"),
+        ({"text": {"truecase": True}}, r"text: `truecase` needs a tokenizer"),
+        ({"text": {"already_cut": True}}, r"text: `already_cut` needs a tokenizer"),
+        ({"text": {"tokenizer": "char", "truecase": True, "lowercase": True}}, r"either `truecase` or `lowercase`"),
+        ({"target_text": {"split_hyphens": True}}, r"target_text: `split_hyphens` needs"),
+        ({"evaluation": {"on": "tokens"}}, r"evaluation: `on: tokens` needs `tokenize: none`"),
+    ],
+)
+def test_a_recipe_with_words_that_do_not_fit_is_refused(section, said):
+    with pytest.raises(UsageError, match=said):
+        check_recipe({"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **section}, where="r")
+
+
+def test_the_target_is_cut_like_the_source_unless_it_has_its_own_section():
+    given = {"name": "r", "source": "en", "target": "zh", "corpus": {"folder": "x"}, "text": {"tokenizer": "char"}}
+    assert check_recipe(given, where="r").text_of("target").tokenizer == "char"
+    own = check_recipe({**given, "target_text": {"lowercase": True}}, where="r")
+    assert (own.text_of("source").tokenizer, own.text_of("target").tokenizer) == ("char", "none")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "module", "said"),
+    [
+        ("moses", "sacremoses", r"the tokenizer 'moses' needs sacremoses, .*pip install 'synmt\[tokenizers\]'"),
+        ("spacy", "spacy", r"'spacy' needs spacy and sacremoses.*pip install spacy sacremoses"),
+        ("mecab", "MeCab", r"'mecab' needs mecab-python3 and ipadic"),
+        ("kytea", "Mykytea", r"'kytea' needs kytea, .*synmt\[kytea\]"),
+    ],
+)
+def test_a_missing_package_is_named_with_the_way_to_install_it(tokenizer, module, said, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SynmtError, match=re.compile(said, re.DOTALL)):
+        Cutter(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe()).tokenizer.check()
+
+
+def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):
+    pytest.importorskip("Mykytea")
+    monkeypatch.setenv("KYTEA_MODEL", "/nowhere/model.bin")
+    one = Cutter(TextRecipe(tokenizer="kytea"), "ja", ParserRecipe())
+    with pytest.raises(SynmtError, match=re.compile(r"KyTea's model cannot be read.*KYTEA_MODEL", re.DOTALL)) as raised:
+        one.cut("今日は")
+    assert raised.value.where == "/nowhere/model.bin"
+
+
+def test_spacy_without_the_language_says_so():
+    pytest.importorskip("spacy")
+    with pytest.raises(UsageError, match="spaCy has no tokenizer for 'qqq'"):
+        cutter("spacy", "qqq").cut("a")
+
+
+def corpus(folder, lines=7):
+    files = {
+        split: SplitFiles(
+            source=write_lines(
+                folder / f"{split}.en", [f"The cat or the dog no.{n} isn't here." for n in range(count)]
+            ),
+            target=write_lines(folder / f"{split}.de", [f"Der Hund Nr.{n} ist hier nicht." for n in range(count)]),
+        )
+        for split, count in (("train", lines), ("valid", 2), ("test", 2))
+    }
+    return Corpus("c", "en", "de", files["train"], files["valid"], {"test": files["test"]})
+
+
+def cut(corpus, folder, **sections):
+    recipe = {"name": "r", "source": "en", "target": "de", "corpus": {"folder": "x"}, **sections}
+    steps, generator = [], cut_corpus(corpus, make_cutters(check_recipe(recipe, where="r")), folder)
+    while True:
+        try:
+            steps.append(next(generator))
+        except StopIteration as end:
+            return end.value, steps
+
+
+def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
+    raw = corpus(tmp_path)
+    (found, cutters), steps = cut(raw, tmp_path / "words")
+    assert (found, steps, (tmp_path / "words").exists()) == (raw, [], False)
+    assert not cutters["source"].recipe.changes
+
+
+def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch):
+    pytest.importorskip("sacremoses")
+    monkeypatch.setattr(words_corpus, "_SHARD_LINES", 2)
+    monkeypatch.setattr(words_corpus, "_processes", lambda shards: 1)
+    raw, moses = corpus(tmp_path), {"text": {"tokenizer": "moses", "truecase": True}, "target_text": {}}
+    whole, steps = cut(raw, tmp_path / "whole", **moses)
+    assert steps[0] == Progress("cut train.en", 0, 7)
+    assert [(step.done, step.total) for step in steps[1:5]] == [(2, 7), (4, 7), (6, 7), (7, 7)]
+    text = whole[0].train.source.read_text(encoding="utf-8")
+    assert text.splitlines()[6] == "the cat or the dog no.6 isn 't here ."
+    assert whole[0].train.target == raw.train.target
+    assert whole[0].test == raw.test
+    # again: nothing is done; another text or another option is cut into other files
+    assert cut(raw, tmp_path / "whole", **moses)[1] == []
+    assert cut(raw, tmp_path / "whole", text={"tokenizer": "moses"})[0][0].train.source != whole[0].train.source
+
+    original = words_corpus._cut_shard
+    calls = []
+
+    def killed(work, shard):
+        calls.append(shard.path.name)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        original(work, shard)
+
+    monkeypatch.setattr(words_corpus, "_cut_shard", killed)
+    with pytest.raises(KeyboardInterrupt):
+        cut(raw, tmp_path / "killed", **moses)
+    again, _ = cut(raw, tmp_path / "killed", **moses)
+    assert calls[:5] == ["00000", "00001", "00002", "00002", "00003"]
+    assert again[0].train.source.read_text(encoding="utf-8") == text
+    assert not list((tmp_path / "killed").rglob("*.parts"))
+
+
+def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tmp_path):
+    pytest.importorskip("sacremoses")
+    raw = corpus(tmp_path)
+    given = {"tokenizer": "moses", "truecase": True, "already_cut": True}
+    (found, cutters), _ = cut(raw, tmp_path / "words", text=given)
+    assert found == raw
+    assert cutters["source"].cut("The dog barks.") == "the dog barks ."
