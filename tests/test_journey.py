@@ -1,23 +1,14 @@
-"""The whole product on forty sentences: every shipped recipe, and one run from raw text to its analysis."""
+"""The whole product on forty sentences: one run from raw text to its analysis."""
 
 import json
 import shutil
-from functools import cache
-from pathlib import Path
 
 import pytest
-import torch
-from tiny import MODEL, TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
+from tiny import TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpus, write_recipe
 
-from synmt.recipe.load import load_recipe
 from synmt.run import Run
-from synmt.training.distributed import Processes
-from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
-from synmt.training.pipeline import make_trainer, prepare
-from synmt.training.test_sets import translate_tests
 
 pytestmark = pytest.mark.usefixtures("offline")
-RECIPES = Path(__file__).parents[1] / "recipes"
 ODD_LINES = [
     "The boy next to the girls orders a book.",
     "",
@@ -30,70 +21,6 @@ ODD_LINES = [
     "\u200b\ufeff",
     "x" * 3000,
 ]
-
-
-@pytest.fixture(scope="module")
-def corpora(tmp_path_factory):
-    """Make a tiny corpus for each pair of languages, asked for by source and target."""
-    folder = tmp_path_factory.mktemp("corpora")
-    return cache(lambda *languages: write_corpus(folder / "-".join(languages), languages))
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    """Name the folder of trees and prepared corpora that all recipes share."""
-    return tmp_path_factory.mktemp("data")
-
-
-# an ablation differs from its recipe in a number; tests/test_recipes.py builds them all
-@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_recipe_trains_two_steps(path, corpora, data, tmp_path):
-    plain = load_recipe(path)
-    english = plain.source == "en"
-    small = {
-        "corpus": f"{{folder: {corpora(plain.source, plain.target)}}}",
-        "vocabulary.size": 400,
-        # the texts are English and German under any name; the filter has tests of its own
-        "filters.language": "false",
-        "parser.model": "compact",
-        "parser.control": plain.parser.control if english else "gold",
-        "parser.workers": 1,
-        "target_parser.control": "gold",
-        "vocabulary.min_frequency": 1,
-        **_small(plain.model),
-        "training.max_steps": 2,
-        "training.batch_tokens": 100,
-        "training.validate_every": 2,
-        "training.device": "cpu",
-        "decoding.max_length_ratio": 0.1,
-        "decoding.max_length_extra": 1,
-    }
-    recipe = load_recipe(path, [f"{key}={value}" for key, value in small.items()])
-    assert recipe.syntax == plain.syntax
-    run = Run(tmp_path / recipe.name)
-    *_, prepared = prepare(recipe, data=data)
-    begin_run(run, recipe, prepared, overwrite=False)
-    trainer = make_trainer(run, recipe, prepared, Processes())
-    untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
-    assert [record.step for record in trainer.train()][-1] == 2
-    assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
-    assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
-    write_final_weights(run, recipe)
-    (name, files), *others = prepared.corpus.test.items()
-    assert [progress.done for progress in translate_tests(run, recipe, {name: files})][-1] == 4
-    finish_run(run, 2)
-    scores = json.loads((run.test_folder(name) / "scores.json").read_text())
-    assert list(scores) == list(recipe.evaluation.metrics)
-    assert (run.test_folder(name) / "hypothesis.txt").read_text().count("\n") == 4
-    assert not others
-
-
-def _small(model):
-    """Shrink the widths, and leave the layers and heads that the variants stand in."""
-    if model.architecture == "lstm":
-        return {"model.model_dim": MODEL["model_dim"], "model.embedding_dim": 0}
-    layers = {f"model.{name}": getattr(model, name) for name in ("encoder_layers", "decoder_layers", "heads")}
-    return {f"model.{name}": value for name, value in MODEL.items()} | layers
 
 
 @pytest.fixture(scope="module")

@@ -195,7 +195,6 @@ def test_duplicates_are_found_across_chunks_as_by_a_set(monkeypatch):
 
 
 def test_a_pair_in_a_wrong_language_is_dropped():
-    pytest.importorskip("py3langid", reason="needs the extra `language`")
     english = "The government has decided to build a new school in this town."
     german = "Die Regierung hat beschlossen, in dieser Stadt eine neue Schule zu bauen."
     pairs = [(english, german), (english, english), (german, german), (german, english)]
@@ -203,22 +202,10 @@ def test_a_pair_in_a_wrong_language_is_dropped():
 
 
 def test_a_language_that_cannot_be_told_is_refused():
-    pytest.importorskip("py3langid", reason="needs the extra `language`")
     with pytest.raises(UsageError, match="does not know the language 'tlh'"):
         list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
 
 
-def test_the_language_filter_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid", None)
-    with pytest.raises(SynmtError, match=r"py3langid.*pip install 'synmt\[language\]'"):
-        list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "de")))
-
-
-# rows
-
-
-@pytest.mark.parametrize("kind", ["unigram", "word"])
-@pytest.mark.parametrize("joint", [True, False])
 def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joint):
     data = prepared(tmp_path, vocabulary={"size": 600, "kind": kind, "joint": joint})
     source, target = data.vocabularies

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.data.vocabulary import is_punctuation
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.recipe.data import FilterRecipe
 
 # prepared corpora store the numbers: add new reasons at the end
@@ -87,13 +87,8 @@ class _Seen:
 
 
 def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
-    try:
-        import py3langid
-    except ImportError:
-        raise SynmtError(
-            "filters.language needs py3langid, which is not installed",
-            do="Install it with `pip install 'synmt[language]'`, or set filters.language=false",
-        ) from None
+    import py3langid
+
     known = {language for language, _ in py3langid.rank("")}
     for language in languages:
         if language not in known:

@@ -72,7 +72,7 @@ class FilterRecipe(StrictModel):
     duplicates: bool = False
     """Remove a pair that occurred before."""
     language: bool = False
-    """Remove a pair if a side is not in its language (needs the extra `language`)."""
+    """Remove a pair if a side is not in its language."""
 
     def identity(self) -> str:
         """Give the values that the name of a prepared corpus is computed from, as JSON.

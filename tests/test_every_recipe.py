@@ -1,0 +1,106 @@
+"""Every shipped recipe from its name to scores: download, build, cut into words, parse, prepare, train, translate."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from public_archives import aspec, standing_in
+from tiny import MODEL
+
+from synmt.parsing.models import COMPACT
+from synmt.recipe.catalogue import shipped_recipes
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training.distributed import Processes
+from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
+from synmt.training.pipeline import make_trainer, prepare
+from synmt.training.test_sets import translate_tests
+
+LANGUAGES = ("ar", "de", "it", "ja", "ru", "tr", "zh")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _servers(tmp_path_factory):
+    """Serve small archives with the names and formats of the public ones."""
+    folder = tmp_path_factory.mktemp("public")
+    for path, content in aspec().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+    with pytest.MonkeyPatch.context() as patch, standing_in(patch, folder / "cache"):
+        patch.setenv("SYNMT_ASPEC", str(folder))
+        yield
+
+
+@pytest.fixture(scope="module")
+def parsers(tmp_path_factory):
+    """Make a folder of models in which the English parser stands in for that of every language."""
+    folder = tmp_path_factory.mktemp("models")
+    shutil.copytree(COMPACT / "en", folder / "en")
+    resources = json.loads((COMPACT / "resources.json").read_text())
+    aliases = {language: {"alias": "en"} for language in LANGUAGES}
+    (folder / "resources.json").write_text(json.dumps(resources | aliases))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Name the folder of words, trees and prepared corpora that all recipes share."""
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.mark.parametrize("name", sorted(shipped_recipes()))
+def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, data, tmp_path):
+    plain = load_recipe(name)
+    small = {
+        "vocabulary.size": 700,
+        "vocabulary.min_frequency": 1,
+        # the filter has tests of its own
+        "filters.language": "false",
+        **{f"{side}.model": parsers for side in ("parser", "target_parser")},
+        **{f"{side}.workers": 1 for side in ("parser", "target_parser")},
+        **_without_kytea(plain),
+        **_small(plain),
+        "training.max_steps": 2,
+        "training.batch_tokens": 100,
+        "training.validate_every": 2,
+        "training.device": "cpu",
+        "training.validation_beam_size": int(plain.training.best == "bleu"),
+        "decoding.beam_size": 2,
+        "decoding.max_length_ratio": 0.1,
+        "decoding.max_length_extra": 1,
+    }
+    recipe = load_recipe(name, [f"{key}={value}" for key, value in small.items()])
+    assert (recipe.syntax, recipe.corpus) == (plain.syntax, plain.corpus)
+    run = Run(tmp_path / recipe.name)
+    *_, prepared = prepare(recipe, data=data)
+    begin_run(run, recipe, prepared, overwrite=False)
+    trainer = make_trainer(run, recipe, prepared, Processes())
+    untrained = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    assert [record.step for record in trainer.train()][-1] == 2
+    assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
+    assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
+    write_final_weights(run, recipe)
+    test, files = next(iter(prepared.corpus.test.items()))
+    *_, progress = translate_tests(run, recipe, {test: files})
+    finish_run(run, 2)
+    scores = json.loads((run.test_folder(test) / "scores.json").read_text())
+    assert list(scores) == list(recipe.evaluation.metrics)
+    hypotheses = (run.test_folder(test) / "hypothesis.txt").read_text(encoding="utf-8")
+    assert hypotheses.count("\n") == progress.done == progress.total
+
+
+def _without_kytea(recipe):
+    """Choose MeCab, whose dictionary is a package, where the recipe has KyTea, whose model is not."""
+    sides = {"text": recipe.text, "target_text": recipe.target_text}
+    return {f"{key}.tokenizer": "mecab" for key, text in sides.items() if text and text.tokenizer == "kytea"}
+
+
+def _small(recipe):
+    """Reduce the widths, and the decoder to one layer; keep the layers and heads that variants edit."""
+    model = recipe.model
+    if model.architecture == "lstm":
+        return {"model.model_dim": MODEL["model_dim"], "model.embedding_dim": 0}
+    on_target = any(variant.side == "target" for variant in recipe.syntax.variants)
+    layers = {"encoder_layers": model.encoder_layers, "decoder_layers": model.decoder_layers if on_target else 1}
+    return {f"model.{name}": value for name, value in {**MODEL, **layers, "heads": model.heads}.items()}
