@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError
 
 INTERRUPTED = 130
 
@@ -33,9 +33,6 @@ Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
 DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
-
-CHECKPOINTS = ("final", "best", "last", "average")
-"""The weights of a run that a user can choose."""
 
 
 class StrictCommand(TyperCommand):
@@ -58,18 +55,6 @@ def newest_run() -> Path:
     folder = find_run(None).folder
     console.remark(f"run: {folder}")
     return folder
-
-
-def wrong_checkpoint(name: str) -> UsageError | None:
-    """Make the error for a checkpoint name that does not exist; None if the name is valid."""
-    if name in CHECKPOINTS:
-        return None
-    return UsageError(
-        f"there are no weights '{name}'",
-        where="--checkpoint",
-        allowed=", ".join(CHECKPOINTS),
-        do=did_you_mean(name, CHECKPOINTS),
-    )
 
 
 def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:

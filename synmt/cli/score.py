@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.command import typed_options, wrong_checkpoint
+from synmt.cli.command import typed_options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -172,7 +172,9 @@ def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
 
 
 def _check_model_options(typed: dict[str, str], values: dict[str, Any]) -> None:
-    if wrong := wrong_checkpoint(values["checkpoint"]):
+    from synmt.run import wrong_checkpoint
+
+    if wrong := wrong_checkpoint(values["checkpoint"], "--checkpoint"):
         raise wrong
     if "contrast" in typed:
         if "source" in typed or "target" in typed:

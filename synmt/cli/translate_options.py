@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from synmt.cli.command import option, wrong_checkpoint
+from synmt.cli.command import option
 from synmt.errors import SynmtError, UsageError, all_in_one
 
 # one panel of the help page for each subject; options without a panel come first
@@ -166,7 +166,9 @@ class TranslateArguments:
 
     def validate(self, checkpoint: str) -> None:
         """Refuse arguments that do not fit together; the error lists every problem."""
-        wrong = wrong_checkpoint(checkpoint)
+        from synmt.run import wrong_checkpoint
+
+        wrong = wrong_checkpoint(checkpoint, "--checkpoint")
         problems = [*([wrong] if wrong else []), *self._input_problems(), *self._output_problems(), *self._conflicts()]
         if problems:
             raise all_in_one(problems)
