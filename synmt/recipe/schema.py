@@ -9,6 +9,11 @@ from pydantic import ConfigDict, Field, model_validator
 from synmt.recipe.data import CorpusRecipe, FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, VocabularyRecipe
 from synmt.recipe.model import ModelRecipe
 
+MAX_BEAM = 10_000
+"""A wider beam does not fit into memory, and finds nothing better."""
+MAX_PENALTY = 10
+"""With a larger alpha, the length penalty of a long translation overflows float32."""
+
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 _Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
 
@@ -91,7 +96,7 @@ class TrainingRecipe(StrictModel):
     """Number of most recent checkpoints to keep."""
     average: int = Field(default=1, ge=1)
     """Number of most recent checkpoints whose weights are averaged for `use: average`."""
-    validation_beam_size: int = Field(default=1, ge=0)
+    validation_beam_size: int = Field(default=1, ge=0, le=MAX_BEAM)
     """Beam size for the BLEU of a validation; 0 leaves BLEU out."""
     best: Literal["loss", "bleu"] = "loss"
     """Criterion for the best checkpoint and for early stopping."""
@@ -119,9 +124,9 @@ class TrainingRecipe(StrictModel):
 class DecodingRecipe(StrictModel):
     """Beam search."""
 
-    beam_size: int = Field(default=4, ge=1)
+    beam_size: int = Field(default=4, ge=1, le=MAX_BEAM)
     """Hypotheses per sentence; 1 is greedy search."""
-    length_penalty: float = Field(default=0.6, ge=0)
+    length_penalty: float = Field(default=0.6, ge=0, le=MAX_PENALTY)
     """alpha of Wu et al. (2016): scores are divided by ((5 + length) / 6) ** alpha."""
     max_length_ratio: float = Field(default=1.5, gt=0)
     """Maximum length of a translation, as a multiple of the source length in pieces, …"""
