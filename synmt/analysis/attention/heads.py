@@ -80,7 +80,7 @@ def _owned(model: Seq2Seq, side: Side) -> Iterator[tuple[tuple[int, int], str]]:
     for variant in model.variants[side]:
         place = variant.place
         for head in range(place.first_head, place.first_head + place.heads):
-            yield (place.layer, head + 1), type(variant).__module__.rpartition(".")[2]
+            yield (place.layer, head + 1), variant.recipe_name()
 
 
 def weights_of(captured: Activations, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:

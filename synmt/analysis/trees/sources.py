@@ -82,7 +82,7 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
 
 def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
-        name, place = type(variant).__module__.rpartition(".")[2], variant.place
+        name, place = variant.recipe_name(), variant.place
         if variant.annotates_memory():
             yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
