@@ -232,7 +232,7 @@ def test_unknown_text_is_reported_once(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--top-k", "3"], "without --sample, --top-k has no effect"),
+        (["--top-k", "3"], "--top-k: only with --sample"),
         (["--diversity", "1"], "Add --groups 2 or more"),
         (["--groups", "3", "--beam-size", "4"], "a beam of 4 cannot be divided into 3 equal groups"),
         (["--sample", "--top-p", "2"], "--top-p cannot be 2.0"),

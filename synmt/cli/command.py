@@ -28,7 +28,7 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=text, **more)
 
 
-RecipeFile = Annotated[Path, typer.Argument(help="A recipe, such as recipes/quickstart.yaml.")]
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE.yaml", help="A recipe, such as recipes/quickstart.yaml.")]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
@@ -101,6 +101,7 @@ def run(app: typer.Typer) -> None:
     except MemoryError:
         _leave(1, "error: out of memory. Lower the batch size.")
     except _ClickException as error:
+        _explain_place(error)
         error.show()  # type: ignore[attr-defined]
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
 
@@ -109,6 +110,18 @@ def run(app: typer.Typer) -> None:
 _ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
+
+
+_SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "--log-file": " FILE"}
+"""The options of `synmt` itself, with the place of their value."""
+
+
+def _explain_place(error: Any) -> None:
+    """Say where to write an option of `synmt` that came after the command."""
+    name = getattr(error, "option_name", "")
+    if name in _SHARED:
+        command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"
+        error.message += f". Write it before the command: `{command}`"
 
 
 class _Interrupted(Exception):

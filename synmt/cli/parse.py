@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def parse(
     source: Annotated[
-        str, typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input.")
+        str, typer.Argument(metavar="INPUT", help="Text with one sentence per line, may be .gz; - is standard input.")
     ] = "-",
     output: Annotated[
         Path | None,

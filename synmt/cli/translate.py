@@ -98,7 +98,7 @@ def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -
         )
     if values and not sample:
         names = ", ".join("--" + name.replace("_", "-") for name in values)
-        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
+        raise UsageError(f"{names}: only with --sample", do="Add --sample")
     if "diversity" in search and search["groups"] == 1:
         raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
     return Sampling(**values) if sample else None

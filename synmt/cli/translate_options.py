@@ -18,7 +18,7 @@ _search, _sampling = partial(option, "Search"), partial(option, "Sampling")
 _trees, _output = partial(option, "Trees"), partial(option, "Input and output")
 
 Input = Annotated[
-    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
+    str, typer.Argument(metavar="INPUT", help="Text, one sentence per line, .gz too; - is standard input.")
 ]
 RunFolders = Annotated[
     list[Path] | None,
