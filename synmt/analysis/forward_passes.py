@@ -78,8 +78,9 @@ def run_forward(
     targets: the text that the decoder is forced to produce; without it only the encoder runs.
     trees: of the sources, for a model that reads trees; without them its own parser makes them.
     what: the activations to capture.
-    Pairs with an empty source are skipped.
+    Pairs with an empty source are skipped. Raises UsageError for an ensemble.
     """
+    translator.refuse_ensemble("an analysis")
     model = translator.model
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         encoded = [_encode_target(translator, one, targets) for one in chosen]

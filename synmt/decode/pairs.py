@@ -107,7 +107,11 @@ def score_pairs(
 def score_alternatives(
     translator: Translator, alternatives: Iterable[Alternatives], parses: Iterable[Parse] | None = None
 ) -> Iterator[list[PairScore]]:
-    """Score several targets of each source, which is parsed and encoded once for all of them."""
+    """Score several targets of each source, which is parsed and encoded once for all of them.
+
+    Raises UsageError for an ensemble.
+    """
+    translator.refuse_ensemble("a score of given translations")
     number = 1
     for window, given in zip_trees(windows(alternatives, translator.window), parses):
         trees = translator.trees([source for source, _ in window], given, number)

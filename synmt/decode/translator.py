@@ -20,7 +20,7 @@ from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
@@ -105,6 +105,13 @@ class Translator:
     def model(self) -> Seq2Seq:
         """The first model."""
         return self.models[0].model
+
+    def refuse_ensemble(self, what: str) -> None:
+        """Raise UsageError if there are several models; what: the thing that needs a single one."""
+        if len(self.models) > 1:
+            raise UsageError(
+                f"{what} needs one model, and this is an ensemble of {len(self.models)}", do="Load each run separately"
+            )
 
     @property
     def reading(self) -> Reading:
