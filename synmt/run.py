@@ -6,7 +6,11 @@ runs/NAME/run.json            what the run is, and whether it has finished
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step
           model.safetensors   the weights used for translation
-          tests/NAME/         source, reference, hypothesis and scores of each test set
+          average.safetensors the averaged weights, if `training.average` is above 1
+          tests/NAME/         source, reference, hypothesis and scores of each test set; its labels (labels.tsv), if it
+                              has any, and the statistics of every segment (segments/)
+          analysis/           drawings of `synmt analyze --trees --draw`
+          tensorboard/        the log for TensorBoard, if it is installed
 """
 
 from __future__ import annotations

@@ -52,11 +52,11 @@ Buckets = Annotated[
 Unit = Annotated[str, _scores("Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    _scores("Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    _common("Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,
-    _scores("Whether scores ignore case; default: as in the run's recipe, or cased.", "--lowercase/--cased"),
+    _common("Whether scores ignore case; default: as in the run's recipe, or cased.", "--lowercase/--cased"),
 ]
 Trees = Annotated[bool, _trees("Compare the trees in the model's weights with gold trees or a parser's.", "--trees")]
 Gold = Annotated[

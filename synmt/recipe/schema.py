@@ -61,7 +61,7 @@ class TrainingRecipe(StrictModel):
     learning_rate: float = Field(default=7e-4, gt=0)
     """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for `constant` and `plateau`."""
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
-    """Learning rate schedule."""
+    """Learning rate schedule. Formulas: synmt/training/schedule.py."""
     decay: float = Field(default=0.5, gt=0, lt=1)
     """plateau: factor on the learning rate after each validation without improvement in `best`."""
     max_decays: int = Field(default=5, ge=0)
@@ -83,7 +83,7 @@ class TrainingRecipe(StrictModel):
     compile: bool = False
     """Compile the model with `torch.compile`."""
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu, cuda, cuda:1, …"""
     seed: int = Field(default=1, ge=0)
     """Seed of the initial weights, the dropout and the order of the data."""
     log_every: int = Field(default=50, ge=1)
