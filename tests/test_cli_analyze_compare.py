@@ -9,7 +9,7 @@ import pytest
 from small_run import PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, write_lines
 
-from synmt.analysis.robustness.conditions import read_trees
+from synmt.analysis.robustness.conditions import find_model_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
@@ -286,9 +286,9 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
     assert conditions[named] | {"name": unchanged} == conditions[unchanged]
     recipe = Run(controlled).recipe()
     trees = StanzaParser("en").parse(ENGLISH)
-    own = read_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
+    own = find_model_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
     words = kept = 0
-    for tree, read, key in zip(own.uncontrolled, own.trees, own.keys, strict=True):
+    for tree, read, key in zip(own.before_control, own.trees, own.keys, strict=True):
         drawn = Control("random", seed=recipe.parser.seed).apply(tree, key)
         assert drawn.parents.tolist() == read.parents.tolist()
         words += len(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from synmt.analysis.robustness.conditions import Condition, ConditionKind, ReadTrees, attachment_score
+from synmt.analysis.robustness.conditions import Condition, ConditionKind, ModelTrees, attachment_score
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, score
 from synmt.evaluation.significance import Comparison, paired_bootstrap
@@ -35,7 +35,7 @@ class Outcome:
 
 def measure(
     translator: Translator,
-    own: ReadTrees,
+    own: ModelTrees,
     conditions: Iterable[Condition],
     metric: Metric,
     references: Sequence[str],
