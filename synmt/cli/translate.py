@@ -74,7 +74,7 @@ def translate(
     translator = Translator.load(
         *(run or [newest_run()]),
         device=device,
-        which=checkpoint,
+        checkpoint=checkpoint,
         parser=parser,
         alignment=alignments is not None,
         parse_cache=not no_parse_cache,

@@ -54,7 +54,7 @@ class LoadedModel:
         return self.reading.arcs and not self.reading.certain
 
 
-def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str | None = None) -> LoadedModel:
+def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser: str | None = None) -> LoadedModel:
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
@@ -62,7 +62,7 @@ def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str
     identity = run.info().get("parser")
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     model = build_for(recipe, source, target).to(choose_device(device)).eval()
-    load_weights(run.weights_of(which), model)
+    load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)

@@ -73,7 +73,7 @@ class Translator:
         run: Run | Path | str,
         *others: Run | Path | str,
         device: str = "auto",
-        which: str = "final",
+        checkpoint: str = "final",
         parser: str | None = None,
         alignment: bool = False,
         parse_cache: bool = True,
@@ -82,7 +82,7 @@ class Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
 
         run, others: run folders.
-        which: the weights, `final`, `best`, `last` or `average`.
+        checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
@@ -90,7 +90,7 @@ class Translator:
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(one, recipe, device=device, which=which, parser=parser)
+            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser)
             for one, recipe in zip(opened, recipes, strict=True)
         ]
         check_ensemble(models, [str(one.folder) for one in opened])

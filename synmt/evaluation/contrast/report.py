@@ -22,7 +22,7 @@ from synmt.evaluation.contrast.accuracy import (
     total,
 )
 from synmt.evaluation.contrast.sets import ContrastSet, read_contrasts
-from synmt.evaluation.model_scores import ModelOptions, load_model
+from synmt.evaluation.model_scores import ModelOptions, load_translator
 from synmt.evaluation.report import Rows, format_p_value
 from synmt.evaluation.significance import Comparison
 from synmt.run import find_run
@@ -165,7 +165,7 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
     decisions = []
     for model in options.models:
         _check_languages(model, contrast_set)
-        translator = load_model(model, options)
+        translator = load_translator(model, options)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
         if cut := sum(one.cut for one in decisions[-1]):
