@@ -138,7 +138,8 @@ class Run:
             raise SynmtError(
                 "there are no averaged weights",
                 where=str(self.folder),
-                do="They are written when training ends, if training.average is above 1. Use `--checkpoint final` or `last`",
+                do="They are written when training ends, if training.average is above 1. Use `--checkpoint final` or "
+                "`last`",
             )
         steps = self.checkpoints()
         if not steps:

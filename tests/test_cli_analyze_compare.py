@@ -208,7 +208,7 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
     info = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(info | {"parser": None}))
     _, said = analyze("--robustness", "--run", run, "--shares", "1", code=2)
-    assert "does not record their parser. Give the trees of the test set with `--parses FILE.conllu`" in said
+    assert "does not say which parser makes them. Give the trees of the test set with `--parses FILE.conllu`" in said
     given = ("--parses", tmp_path / "test.conllu")
     found = report("--robustness", "--run", run, "--shares", "1", *given, "--parser", "compact")
     assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)

@@ -18,7 +18,7 @@ from synmt.data.controlled.agreement import finite_verbs
 from synmt.data.controlled.contrast import contrastive_pairs, words_of
 from synmt.data.controlled.corpus import ControlledExample, generate
 from synmt.data.controlled.german import finite, say
-from synmt.data.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
+from synmt.data.controlled.lexicon import ADJECTIVES, NOUNS, VERBS
 from synmt.data.controlled.meaning import (
     Clause,
     Determiner,
@@ -36,6 +36,8 @@ from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabu
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.parse import flat_parse
 
+NOUN = {noun.english: noun for noun in NOUNS}
+VERB = {verb.name: verb for verb in VERBS}
 TEXTS = {"source": "The dog runs.\n", "correct": "Der Hund rennt.\n", "incorrect": "Der Hund rennen.\n"}
 
 

@@ -159,7 +159,7 @@ def test_shares_are_sorted_without_duplicates():
 
 @pytest.mark.parametrize(
     ("variants", "parser", "message"),
-    [([], True, "reads no trees"), ([PASCAL], False, "does not record their parser")],
+    [([], True, "reads no trees"), ([PASCAL], False, "does not say which parser")],
 )
 def test_a_model_without_trees_of_a_parser_is_refused(tmp_path, variants, parser, message):
     translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")

@@ -98,14 +98,14 @@ def code(text: str) -> str:
     return f"<pre><code>{escape(text)}</code></pre>\n"
 
 
-def figure(draw: Callable[[], Figure], *, caption: str, grid: str = "y", shrinks: bool = True) -> str:
+def figure(draw: Callable[[], Figure], *, caption: str, shrinks: bool = True) -> str:
     """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
     shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
     """
     from synmt.analysis.plots import svg_of
 
-    return picture(svg_of(draw, grid=grid), caption=caption, shrinks=shrinks)
+    return picture(svg_of(draw), caption=caption, shrinks=shrinks)
 
 
 def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, UsageError, unknown_name
+from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.progress import progress
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def parse_texts(
 def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run that records its parser") -> None:
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
-        raise UsageError(
-            "the model reads dependency trees, and its run does not say which parser makes them", where=str(run), do=do
-        )
+        from synmt.decode.tree_provider import unknown_parser
+
+        raise unknown_parser(where=str(run), do=do)
 
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
@@ -117,11 +117,12 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
 
 def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
+    from synmt.parsing.lines import warn_of_failure
+
     parses: list[Parse] = []
 
-    def warn(index: int, why: str) -> None:
-        line = len(parses) + index + 1
-        _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {why}")
+    def warn(index: int, reason: str) -> None:
+        warn_of_failure(len(parses) + index + 1, reason)
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):

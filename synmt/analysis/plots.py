@@ -79,10 +79,10 @@ def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> s
     return "" if kind == "svg" else missing
 
 
-def svg_of(draw: Callable[[], Figure], *, grid: str = "y") -> str:
+def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
     check_matplotlib()
-    return _render(draw, "svg", grid)[0].decode("utf-8")
+    return _render(draw, "svg", "y")[0].decode("utf-8")
 
 
 def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:

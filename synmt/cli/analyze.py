@@ -219,7 +219,7 @@ def _print_text(reports: Sequence[AnalysisReport]) -> None:
             if isinstance(block, str):
                 print(block)
             else:
-                console.table(block.title, list(block.columns), [list(row) for row in block.rows], to_stdout=True)
+                console.table("", list(block.columns), [list(row) for row in block.rows], to_stdout=True)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:

@@ -94,8 +94,13 @@ def search(
     else:
         results = sample(members, options, constraints, limits, range(len(limits)) if numbers is None else numbers)
     if not all(results):
-        raise SynmtError("the model gives no finite probabilities: its weights are broken")
+        raise broken_weights()
     return results
+
+
+def broken_weights() -> SynmtError:
+    """Make the error for probabilities that are not finite."""
+    return SynmtError("the model gives no finite probabilities: its weights are broken")
 
 
 def _beam_search(

@@ -116,7 +116,7 @@ class Trainer:
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
-        mine = sum(len(batch.target_positions) for batch in batches)
+        mine = sum(batch.target_tokens for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches]
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
@@ -132,11 +132,11 @@ class Trainer:
                 with _reporting_full_memory(batch):
                     moved = batch.to(self.device)
                     total = total + self._losses(self.model(moved).states, moved)["nll"]
-                tokens += len(batch.target_positions)
+                tokens += batch.target_tokens
         return float(total) / max(1, tokens)
 
     def _sum_tokens(self, mine: int) -> int:
-        """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
+        """Sum the target pieces over all processes. The same message tells all of them to stop if one was told to."""
         stop = int(self.stop.is_set())
         tokens, stops = (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
         self._stopping = stops > 0

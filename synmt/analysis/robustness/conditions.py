@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from synmt.decode.translator import Translator
+from synmt.decode.tree_provider import unknown_parser
 from synmt.errors import UsageError
 from synmt.syntax.controls import Control, ControlKind, certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
@@ -69,11 +70,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             do="See which trees its weights have learnt with `synmt analyze --trees`",
         )
     if translator.parser_identity is None and not has_trees:
-        raise UsageError(
-            "the model reads trees, and its run does not record their parser",
-            where=where,
-            do="Give the trees of the test set with `--parses FILE.conllu`",
-        )
+        raise unknown_parser(where=where, do="Give the trees of the test set with `--parses FILE.conllu`")
 
 
 def parse_shares(text: str) -> list[float]:
