@@ -115,7 +115,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "the source is parsed as 'en': its name has no language" in said
+    assert "the source is parsed as English: its file name does not end in a language code such as `.de`" in said
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
@@ -175,7 +175,7 @@ def test_the_robustness_table_is_explained(runs):
     [
         (0, (), "the model reads no trees, so other trees change nothing"),
         (1, ("--shares", "2"), "--shares: '2' is not a list of shares"),
-        (1, ("--plot", "x.txt"), "not a file name of a picture format"),
+        (1, ("--plot", "x.txt"), "unsupported picture format"),
         (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
     ],
 )
@@ -216,7 +216,9 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
     assert found["conditions"][-1]["uas"] == 1
     # it can be combined with other analyses
     analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)
-    assert "--parses has no use here. Add `--by-depth`" in analyze("--by-length", "--run", run, *given, code=2)[1]
+    assert (
+        "no chosen analysis uses --parses. Add `--by-depth`" in analyze("--by-length", "--run", run, *given, code=2)[1]
+    )
 
 
 def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
@@ -295,7 +297,7 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
         kept += sum(drawn.parents == tree.parents)
     assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
     printed, _ = analyze("--robustness", "--run", controlled, "--shares", "1")
-    assert "own: trees that the model reads, random trees instead of those by Stanza (compact, en); the row " in printed
+    assert "own: trees that the model reads (random trees made from those of Stanza (compact, en)); row " in printed
 
 
 def test_a_random_control_of_another_seed_has_a_row(controlled):

@@ -148,7 +148,7 @@ def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
     assert [row[1] for row in rows] == output("--run", runs / "pascal", "--parses", flat)
     assert rows[1] == ["", "", "0.0000"]
     changed = sum(row[0] != row[1] for row in rows)
-    assert f"under the other trees, {changed} of 2 translations change" in done.stderr.decode()
+    assert f"with the other trees, {changed} of 2 translations change" in done.stderr.decode()
     given = output("--run", runs / "pascal", "--parses", flat, "--parse-override", flat)
     assert all(float(line.split("\t")[2]) == pytest.approx(0, abs=1e-3) for line in given)
 

@@ -41,7 +41,7 @@ class Section:
 def check_page(path: Path) -> None:
     """Raise UsageError for a file name that browsers would not open as a web page."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("not a file name of a web page", where=str(path), allowed="Endings: .html, .htm")
+        raise UsageError("not an HTML file name", where=str(path), allowed="Endings: .html, .htm")
 
 
 def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_by: str = "") -> str:

@@ -73,7 +73,7 @@ def file_language(source: Path | None) -> str:
     ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
     if len(ending) == 2 and ending.isalpha() and ending.islower():
         return ending
-    _logger.info(f"the source is parsed as '{_DEFAULT_LANGUAGE}': its name has no language, unlike test.de")
+    _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
     return _DEFAULT_LANGUAGE
 
 

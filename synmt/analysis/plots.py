@@ -48,7 +48,7 @@ def check_plot(path: Path) -> None:
     """Raise UsageError for a file name that is not of a picture format, and SynmtError without matplotlib."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
-            "not a file name of a picture format",
+            "unsupported picture format",
             where=str(path),
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )

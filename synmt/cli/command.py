@@ -28,11 +28,17 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, help=text, **more)
 
 
-RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE.yaml", help="A recipe, such as recipes/quickstart.yaml.")]
+RecipeFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RECIPE.yaml",
+        help="A recipe, such as recipes/quickstart.yaml. All keys: synmt/recipe/schema.py, model.py, data.py.",
+    ),
+]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
-DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
+DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of parses and prepared corpora.")]
 
 
 class StrictCommand(TyperCommand):

@@ -23,7 +23,9 @@ def parse(
     ] = "-",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."
+        ),
     ] = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
     model: Annotated[
@@ -42,7 +44,7 @@ def parse(
             help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
         ),
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
         int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")

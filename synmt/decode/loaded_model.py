@@ -81,13 +81,19 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
         ]
         if sides:
             raise UsageError(
-                f"its vocabulary of the {' and of the '.join(sides)} is not that of {folders[0]}",
+                _differing(sides, folders[0]),
                 where=where,
                 do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
             )
         if first.task != other.task:
             raise UsageError(
-                f"either this run or {folders[0]} needs task tags around a source, but not both",
+                f"only one of this run and {folders[0]} was trained with task tags",
                 where=where,
                 do="The runs of an ensemble must have the same `tasks.parsing`",
             )
+
+
+def _differing(sides: Sequence[str], folder: str) -> str:
+    if len(sides) == 1:
+        return f"its {sides[0]} vocabulary differs from that of {folder}"
+    return f"its {' and '.join(sides)} vocabularies differ from those of {folder}"

@@ -22,7 +22,7 @@ class Sampling:
     top_p: draw from the smallest set of pieces with this share of the probability that top_k leaves (Holtzman et al.,
         2020).
     temperature: divides the log-probabilities before top_k and top_p; below 1 sharpens, above 1 flattens.
-    seed: with the same seed, a line with the same number gets the same translation, whatever the other lines are.
+    seed: a line's sample depends only on the seed, the line and its number, not on the other lines.
     """
 
     top_k: int = 0

@@ -65,7 +65,7 @@ class TrainingRecipe(StrictModel):
     decay: float = Field(default=0.5, gt=0, lt=1)
     """plateau: factor on the learning rate after each validation without improvement in `best`."""
     max_decays: int = Field(default=5, ge=0)
-    """plateau: maximum number of learning rate decays; the next one would end training."""
+    """plateau: maximum number of learning rate decays; training ends when another decay is due."""
     warmup: int = Field(default=8000, ge=0)
     """Number of warm-up steps, until the learning rate peaks."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.98)
@@ -129,9 +129,9 @@ class DecodingRecipe(StrictModel):
     length_penalty: float = Field(default=0.6, ge=0, le=MAX_PENALTY)
     """alpha of Wu et al. (2016): scores are divided by ((5 + length) / 6) ** alpha."""
     max_length_ratio: float = Field(default=1.5, gt=0)
-    """Maximum length of a translation, as a multiple of the source length in pieces, …"""
+    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
     max_length_extra: int = Field(default=20, ge=0)
-    """… plus this number of pieces."""
+    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
     batch_size: int = Field(default=64, ge=1)
     """Sentences per batch."""
 
@@ -157,16 +157,27 @@ class Recipe(StrictModel):
     target: str
     """The target language."""
     corpus: CorpusRecipe
+    """The parallel text: training, validation and test sets."""
     filters: FilterRecipe = FilterRecipe()
+    """Which sentence pairs are left out."""
     parser: ParserRecipe = ParserRecipe()
+    """The parser of the source, or the trees that replace its own."""
     target_parser: ParserRecipe = ParserRecipe()
+    """The same for the target, for variants on that side: they learn from its trees in training only."""
     tasks: TasksRecipe = TasksRecipe()
+    """What the model learns in addition to translation."""
     vocabulary: VocabularyRecipe = VocabularyRecipe()
+    """The pieces that text is cut into."""
     model: ModelRecipe = ModelRecipe.model_validate({})
+    """Architecture and sizes."""
     syntax: SyntaxRecipe = SyntaxRecipe()
+    """The variants that add syntax to the model."""
     training: TrainingRecipe = TrainingRecipe()
+    """Steps, batches, learning rate, checkpoints."""
     decoding: DecodingRecipe = DecodingRecipe()
+    """How test sets are translated, and other text by default."""
     evaluation: EvaluationRecipe = EvaluationRecipe()
+    """How translations of the test sets are scored."""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:

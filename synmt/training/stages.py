@@ -61,7 +61,9 @@ def prepare_data(
     source_trees: parse the source even if no variant reads its trees.
     """
     if source_trees and recipe.tasks.parsing != "none":
-        raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
+        raise UsageError(
+            "--trees cannot be combined with tasks.parsing: the source text contains task tags", do="Leave out --trees"
+        )
     corpus = resolve_corpus(recipe.corpus, recipe.source, recipe.target)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {

@@ -29,7 +29,7 @@ def summary_as_text(summary: AttentionSummary) -> Iterator[str | TextTable]:
     yield _head_table(summary, summary.ranked()[:_BEST_HEADS] if many else summary.rows)
     if many:
         order = "with the highest agreement" if summary.relations else "with the lowest entropy"
-        yield f"\nthe {_BEST_HEADS} heads {order}, of {heads}; all with --json or --html"
+        yield f"\n{_BEST_HEADS} of {heads} heads, those {order}; all with --json or --html"
     yield from ("", *_legend(summary))
     if summary.relations:
         relations = _relation_table(summary)

@@ -155,8 +155,8 @@ def _score_cells(one: Outcome) -> list[str]:
 
 def _notes(results: _Results) -> Iterator[str]:
     if results.control:
-        instead = f"{results.control} trees instead of those by {results.parser}"
-        yield f"own: trees that the model reads, {instead}; the row '{_without_control(results.parser)}' has the latter"
+        made = f"{results.control} trees made from those of {results.parser}"
+        yield f"own: trees that the model reads ({made}); row '{_without_control(results.parser)}': the parser's own"
     else:
         yield f"own: trees that the model reads, by {results.parser}"
     yield "rewired: this percentage of words, sampled at random without the root, has a different parent"

@@ -84,7 +84,8 @@ class ContrastReport:
         yield "accuracy: pairs whose right translation has the higher log-probability, in percent, [95 %, Wilson]"
         results = list(zip(self.models, self.total.results, strict=True))
         by_piece = ", ".join(f"{name} {100 * one.accuracy_by_piece:.1f}" for name, one in results)
-        yield f"by piece: the same by the mean of the pieces, which does not favour the shorter: {by_piece}"
+        why = "which does not favour shorter translations"
+        yield f"by piece: accuracy by mean log-probability per piece, {why}: {by_piece}"
         if ties := [f"{name} {one.ties:,}" for name, one in results if one.ties]:
             yield f"ties, which count as lost: {', '.join(ties)}"
         if len(self.models) > 1:
