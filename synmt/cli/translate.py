@@ -170,7 +170,7 @@ def _format(record: Record, result: Result, arguments: options.TranslateArgument
 
 
 def _format_alignment(result: Result) -> str:
-    """Format the alignment of the translation under the own tree; a line without text has an empty one."""
+    """Format the alignment of the translation with the own tree; a line without text has an empty one."""
     from synmt.decode.alignment import pharaoh
     from synmt.decode.records import own_translation
 

@@ -10,7 +10,7 @@ out   translation, score, log_probability
       translations         for an n-best list: translation, score and log_probability of each, best first
       alignment            if requested: pairs [source word, target word], with source_words and target_words, the
                            characters [start, end) of each word
-      override             under another tree: translation, score, log_probability, and own_log_probability, that of the
+      override             with another tree: translation, score, log_probability, and own_log_probability, that of the
                            translation above
 
 Other fields are copied, in their order; input fields with the name of an output field are replaced.

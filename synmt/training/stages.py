@@ -41,7 +41,7 @@ class Prepared:
 
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the same names, whether or not the trees have probabilities of arcs.
+    made_by: the annotation's name without the mark for arc probabilities; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     """
 

@@ -176,7 +176,8 @@ class Trainer:
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
         if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
-            # before the checkpoint: what is logged after the newest one is dropped, what is missing is lost
+            # validate before saving: on resuming, log lines after the newest checkpoint are dropped, and a validation
+            # that was not logged is not repeated
             yield self._validated()
             self._save()
         elif self.state.step % self.settings.save_every == 0:
@@ -189,7 +190,7 @@ class Trainer:
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
         better = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
-        # the first process decides: were the last bits of a loss to differ, so would the learning rates
+        # the first process decides: if the last bits of the loss differed, so could the learning rates
         best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0

@@ -40,7 +40,7 @@ class _Results:
 
     parser: name of the parser, or of the file, of the own trees.
     control: name of the recipe's control; empty without one.
-    differing: number of translations under the own trees that differ from those stored in the run.
+    differing: number of translations with the own trees that differ from those stored in the run.
     """
 
     outputs: Outputs

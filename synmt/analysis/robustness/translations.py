@@ -1,4 +1,4 @@
-"""Translations of one text by one model under its own trees and under other trees."""
+"""Translations of one text by one model with its own trees and with other trees."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Outcome:
 
     uas: share of words with the same parent as in the own trees, 0 to 1.
     score: score of the test set.
-    against_own: this score minus the score under the own trees; None for the own trees.
-    changed: share of translations that differ from those under the own trees, 0 to 1.
+    against_own: this score minus the score with the own trees; None for the own trees.
+    changed: share of translations that differ from those with the own trees, 0 to 1.
     """
 
     name: str
@@ -41,7 +41,7 @@ def measure(
     references: Sequence[str],
     advance: Callable[[float], None] = lambda lines: None,
 ) -> Iterator[Outcome]:
-    """Translate under the own trees, then under each condition, and yield the outcomes."""
+    """Translate with the own trees, then with each condition, and yield the outcomes."""
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(Control())
 
