@@ -102,9 +102,9 @@ def run_with_progress(
 ) -> Iterator[ForwardPass]:
     """Run a model over a text as `run_forward` does, and show the progress of a job with this name."""
     with progress(job, len(text.source), "sentences") as advance:
-        for passed in run_forward(translator, text.source, text.target, text.model_trees, what=what):
-            yield passed
-            advance(len(passed.sentences))
+        for forward in run_forward(translator, text.source, text.target, text.model_trees, what=what):
+            yield forward
+            advance(len(forward.sentences))
 
 
 def _encode_target(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:

@@ -108,8 +108,8 @@ def _beam_search(
 ) -> list[list[Hypothesis]]:
     groups, width, alpha = options.groups, options.beam_size // options.groups, options.length_penalty
     ensemble = Ensemble(members)
-    # with groups, keep `width` finished hypotheses whatever n_best is: they decide when a group stops, and so what later
-    # groups choose
+    # with groups, keep `width` finished hypotheses whatever n_best is: they decide when a group stops, and so what
+    # later groups choose
     live, finished = begin(limits.repeat_interleave(groups), options.n_best if groups == 1 else width)
     sentences = torch.arange(len(limits), device=limits.device)  # (B,)
     results: list[list[Hypothesis]] = [[] for _ in range(len(limits))]

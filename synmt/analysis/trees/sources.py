@@ -46,17 +46,17 @@ class TreeSource:
         part = f"head-{self.layer}.{self.head}" if self.layer else "flat" if self.flat else "latent"
         return part if self.side == "source" else f"{self.side}-{part}"
 
-    def weights(self, passed: ForwardPass) -> Tensor:
+    def weights(self, forward: ForwardPass) -> Tensor:
         """Return its attention weights in a forward pass: (B, T, T), without BOS on the target."""
         if self.layer:
-            weights = passed.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            weights = forward.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
             return weights if self.side == "source" else weights[:, 1:, 1:]
-        if passed.memory.weights is None:
+        if forward.memory.weights is None:
             raise UsageError(
                 f"{self.variant} annotates the source without giving the weights of its annotations",
                 do="Give them to its memory, `memory.edit(annotations=…, weights=…)`",
             )
-        return passed.memory.weights
+        return forward.memory.weights
 
 
 def head_name(layer: int, head: int, variant: str = "") -> str:
