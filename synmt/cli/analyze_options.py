@@ -52,7 +52,7 @@ Buckets = Annotated[
 Unit = Annotated[str, _scores("Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    _common("Tokenizer for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    _common("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,

@@ -57,7 +57,7 @@ Metrics = Annotated[
 ]
 Tokenize = Annotated[
     str | None,
-    _texts("Tokenizer for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a."),
+    _texts("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a."),
 ]
 Lowercase = Annotated[
     bool | None,

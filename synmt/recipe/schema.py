@@ -142,7 +142,7 @@ class EvaluationRecipe(StrictModel):
     metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
     """Metrics of `synmt score` that need only references."""
     tokenize: str = "13a"
-    """sacreBLEU's tokenizer for BLEU; `none` for tokenized text."""
+    """sacreBLEU's tokenisation for BLEU; `none` for tokenised text."""
     lowercase: bool = False
     """Compare in lower case."""
 
