@@ -7,7 +7,11 @@ runs/NAME/run.json            what the run is, and whether it has finished
           log.jsonl           a line for every `log_every` steps and every validation
           checkpoints/step-*  weights, optimizer and training state at a step
           model.safetensors   the weights used for translation
-          tests/NAME/         source, reference, hypothesis and scores of each test set
+          average.safetensors the averaged weights, if `training.average` is above 1
+          tests/NAME/         source, reference, hypothesis and scores of each test set; its labels (labels.tsv), if it
+                              has any, and the statistics of every segment (segments/)
+          analysis/           drawings of `synmt analyze --trees --draw`
+          tensorboard/        the log for TensorBoard, if it is installed
 """
 
 from __future__ import annotations
@@ -21,13 +25,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, broken_run, did_you_mean
+from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
 from synmt.files import write_atomically, write_json
 from synmt.recipe.load import check_recipe, dump_yaml, load_yaml, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the folder."""
+
+CHECKPOINTS = ("final", "best", "last", "average")
+"""The weights of a run that a user can choose."""
 
 
 @dataclass(frozen=True)
@@ -119,23 +126,26 @@ class Run:
         """Name the checkpoint of a step."""
         return self.folder / "checkpoints" / f"step-{step:08d}"
 
-    def weights_of(self, which: str) -> Path:
+    def weights_of(self, checkpoint: str) -> Path:
         """Find the weights `best`, `last` or `average`, or those that the recipe uses (`final`)."""
-        if which == "final":
+        if wrong := wrong_checkpoint(checkpoint):
+            raise wrong
+        if checkpoint == "final":
             return self._existing(self.weights)
-        if which == "average":
+        if checkpoint == "average":
             path = self.folder / "average.safetensors"
             if path.exists():
                 return path
             raise SynmtError(
                 "there are no averaged weights",
                 where=str(self.folder),
-                do="They are made when a run with `training.average` above 1 ends. Take `--checkpoint final` or `last`",
+                do="They are written when training ends, if training.average is above 1. Use `--checkpoint final` or "
+                "`last`",
             )
         steps = self.checkpoints()
         if not steps:
             raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
-        if which == "last":
+        if checkpoint == "last":
             return steps[-1] / "model.safetensors"
         best = read_state(steps[-1])["best_step"]
         if not best:
@@ -156,6 +166,11 @@ class Run:
             where=str(self.folder),
             do="Continue it with the same `synmt train` command, or use `synmt translate --checkpoint last`",
         )
+
+
+def wrong_checkpoint(name: str, where: str = "") -> UsageError | None:
+    """Make the error for a checkpoint that does not exist; None if the name is valid."""
+    return None if name in CHECKPOINTS else unknown_name("checkpoint", name, CHECKPOINTS, where=where)
 
 
 def find_run(path: Path | None, root: Path = Path("runs")) -> Run:

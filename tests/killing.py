@@ -21,6 +21,7 @@ from collections import Counter
 
 # loaded once here instead of in every child
 import sacrebleu  # noqa: F401
+import torch._dynamo  # noqa: F401
 
 import synmt.model.weights
 import synmt.training.log

@@ -82,7 +82,7 @@ def test_many_heads_are_laid_out_by_layer_and_the_best_are_listed(project):
     assert ["parent", "1", "2", "3", "4"] in rows
     assert next(row for row in rows if row[:2] == ["layer", "1"])[2].endswith("*")
     assert "*: heads of pascal" in shown
-    assert "\nthe 12 heads with the highest agreement, of 20; all with --json or --html\n" in shown
+    assert "\n12 of 20 heads, those with the highest agreement; all with --json or --html\n" in shown
     assert sum(row[:1] == ["head"] for row in rows) == 1 + 12
     assert max(map(len, shown.splitlines()[2:])) <= 100
 
@@ -144,7 +144,7 @@ def test_plots_and_pages_are_written(project):
         ("pascal", "--sentence 5", "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
         ("pascal", "--sentence 4", "--sentence 4: the source or the target of this sentence is empty"),
         ("pascal", "--what bias", "no head of the source has a bias to show"),
-        ("pascal", "--plot x.gif", "x.gif: not a file name of a picture format"),
+        ("pascal", "--plot x.gif", "x.gif: unsupported picture format"),
         ("lstm", "--what bias", "an LSTM has no self-attention, and so no bias"),
         ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
         ("lost", "", "its run does not say which parser makes them"),

@@ -9,7 +9,7 @@ import pytest
 from small_run import PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, write_lines
 
-from synmt.analysis.robustness.conditions import read_trees
+from synmt.analysis.robustness.conditions import find_model_trees
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError
 from synmt.parsing.parser import StanzaParser
@@ -115,7 +115,7 @@ def test_systems_with_equal_names_are_called_by_their_paths(files, tmp_path):
     given = ["--references", files["references"], "--source", source, "--json"]
     printed, said = analyze("--compare", files["a"], other, *given)
     found = json.loads(printed)
-    assert "the source is parsed as 'en': its name has no language" in said
+    assert "the source is parsed as English: its file name does not end in a language code such as `.de`" in said
     assert (found["a"], found["b"]) == (str(files["a"]), str(other))
 
 
@@ -175,7 +175,7 @@ def test_the_robustness_table_is_explained(runs):
     [
         (0, (), "the model reads no trees, so other trees change nothing"),
         (1, ("--shares", "2"), "--shares: '2' is not a list of shares"),
-        (1, ("--plot", "x.txt"), "not a file name of a picture format"),
+        (1, ("--plot", "x.txt"), "unsupported picture format"),
         (1, ("--metric", "bleux"), "there is no metric 'bleux'"),
     ],
 )
@@ -208,7 +208,7 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
     info = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(info | {"parser": None}))
     _, said = analyze("--robustness", "--run", run, "--shares", "1", code=2)
-    assert "does not record their parser. Give the trees of the test set with `--parses FILE.conllu`" in said
+    assert "does not say which parser makes them. Give the trees of the test set with `--parses FILE.conllu`" in said
     given = ("--parses", tmp_path / "test.conllu")
     found = report("--robustness", "--run", run, "--shares", "1", *given, "--parser", "compact")
     assert (found["parser"], found["not_as_in_the_run"]) == ("test.conllu", 0)
@@ -216,7 +216,9 @@ def test_a_model_of_gold_trees_is_measured_with_trees_from_a_file(tmp_path):
     assert found["conditions"][-1]["uas"] == 1
     # it can be combined with other analyses
     analyze("--by-length", "--robustness", "--run", run, "--shares", "1", *given)
-    assert "--parses has no use here. Add `--by-depth`" in analyze("--by-length", "--run", run, *given, code=2)[1]
+    assert (
+        "no chosen analysis uses --parses. Add `--by-depth`" in analyze("--by-length", "--run", run, *given, code=2)[1]
+    )
 
 
 def test_trees_and_alignments_are_computed_only_for_json_and_pages(runs, tmp_path, monkeypatch):
@@ -286,16 +288,16 @@ def test_a_model_of_random_trees_is_also_measured_with_the_parsers_trees(control
     assert conditions[named] | {"name": unchanged} == conditions[unchanged]
     recipe = Run(controlled).recipe()
     trees = StanzaParser("en").parse(ENGLISH)
-    own = read_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
+    own = find_model_trees(Translator.load(Run(controlled), device="cpu"), ENGLISH, trees)
     words = kept = 0
-    for tree, read, key in zip(own.uncontrolled, own.trees, own.keys, strict=True):
+    for tree, read, key in zip(own.before_control, own.trees, own.keys, strict=True):
         drawn = Control("random", seed=recipe.parser.seed).apply(tree, key)
         assert drawn.parents.tolist() == read.parents.tolist()
         words += len(tree)
         kept += sum(drawn.parents == tree.parents)
     assert conditions[unchanged]["uas"] == pytest.approx(kept / words)
     printed, _ = analyze("--robustness", "--run", controlled, "--shares", "1")
-    assert "own: trees that the model reads, random trees instead of those by Stanza (compact, en); the row " in printed
+    assert "own: trees that the model reads (random trees made from those of Stanza (compact, en)); row " in printed
 
 
 def test_a_random_control_of_another_seed_has_a_row(controlled):

@@ -214,7 +214,7 @@ def test_several_tables_are_drawn_into_one_file(place):
     [
         (["--by-length", "--unit", "pieces", *FILES], "--unit: counting pieces needs the vocabulary of a run"),
         (["--by-length", "--side", "taget"], "--side: there is no side 'taget'. Sides: source, target. Did you mean"),
-        (["--by-length", *GOLD], "--parses has no use here. Add `--by-depth`"),
+        (["--by-length", *GOLD], "no chosen analysis uses --parses. Add `--by-depth`"),
         (["--by-length", "--buckets", "pascla"], "Did you mean 'pascal'?"),
         (["--by-length", "--buckets", "0,5"], "--buckets: lengths are whole numbers from 1 on"),
         (["--by-length", "--buckets", "1.5,5"], "--buckets: lengths are whole numbers from 1 on"),

@@ -71,7 +71,7 @@ def test_trees_that_lie_beside_the_text_are_added(recipe, tmp_path):
     for split in ("train", "valid"):
         (tmp_path / "text" / f"{split}.en.conllu").write_text(first + second)
     done = succeed("prepare", recipe, "parser.control=gold", "--trees")
-    assert b"source trees: pieces that straddle two words" in done.stderr
+    assert b"source trees: pieces that span two words" in done.stderr
     [folder] = lines_of(done)
     data = PreparedCorpus.open(tmp_path / folder)
     (name,) = data.annotations()

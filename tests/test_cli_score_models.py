@@ -137,7 +137,7 @@ def test_contrasts_are_counted_by_phenomenon_and_in_total(folder):
     assert rows[2][0] == "all"
     by_piece = 100 * report["total"]["models"][0]["accuracy_by_piece"]
     assert rows[2][-1] == f"{by_piece:.1f}"
-    assert f"does not favour the shorter: one {by_piece:.1f}\n" in contrasts_of(folder).stdout
+    assert f"does not favour shorter translations: one {by_piece:.1f}\n" in contrasts_of(folder).stdout
 
 
 def test_other_models_are_compared_with_the_first(folder):
@@ -182,7 +182,7 @@ def test_identical_pairs_give_a_warning(folder):
         ({"models": ["one", "two"], "source": "a", "target": "b"}, "one model at a time"),
         ({"source": "-", "target": "-"}, "read only once"),
         ({"contrast": ["set"], "source": "a"}, "has its own texts"),
-        ({"contrast": ["set", "controlled"], "parses": "a"}, "trees belong to one contrastive set"),
+        ({"contrast": ["set", "controlled"], "parses": "a"}, "--parses needs a single --contrast set"),
         ({"checkpoint": "beste"}, "Did you mean 'best'"),
     ],
 )

@@ -297,7 +297,7 @@ def test_a_finished_run_translates_a_test_set_that_the_recipe_names_later(finish
 @pytest.mark.parametrize("command", ["train", "prepare"])
 def test_an_error_of_a_variant_names_the_recipe(place, command):
     errors = fail(2, command, place / "tiny.yaml", "syntax.variants.0.varience=2")
-    assert f"{place / 'tiny.yaml'}: syntax.variants[0]" in errors
+    assert f"{place / 'tiny.yaml'}: syntax.variants.0" in errors
 
 
 def test_debug_shows_the_traceback(place):

@@ -148,7 +148,7 @@ def test_another_tree_gives_three_columns_and_a_summary(runs, flat):
     assert [row[1] for row in rows] == output("--run", runs / "pascal", "--parses", flat)
     assert rows[1] == ["", "", "0.0000"]
     changed = sum(row[0] != row[1] for row in rows)
-    assert f"under the other trees, {changed} of 2 translations change" in done.stderr.decode()
+    assert f"with the other trees, {changed} of 2 translations change" in done.stderr.decode()
     given = output("--run", runs / "pascal", "--parses", flat, "--parse-override", flat)
     assert all(float(line.split("\t")[2]) == pytest.approx(0, abs=1e-3) for line in given)
 
@@ -232,7 +232,7 @@ def test_unknown_text_is_reported_once(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--top-k", "3"], "without --sample, --top-k has no effect"),
+        (["--top-k", "3"], "--top-k: only with --sample"),
         (["--diversity", "1"], "Add --groups 2 or more"),
         (["--groups", "3", "--beam-size", "4"], "a beam of 4 cannot be divided into 3 equal groups"),
         (["--sample", "--top-p", "2"], "--top-p cannot be 2.0"),

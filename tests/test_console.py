@@ -82,6 +82,22 @@ def test_wrong_usage_leaves_with_2(arguments, said):
     assert said in fail(2, *arguments)
 
 
+def test_the_help_writes_brackets_once_and_names_the_recipe_as_a_file():
+    for name in ("parse", "translate"):
+        usage = succeed(name, "--help").stdout.decode()
+        assert "[INPUT]" in usage
+        assert "[[" not in usage
+    assert b"RECIPE.yaml" in succeed("train", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "example"), [("--log-file", "--log-file FILE"), ("--quiet", "--quiet"), ("--debug", "--debug")]
+)
+def test_an_option_of_all_commands_after_the_command_is_shown_its_place(option, example):
+    said = " ".join(fail(2, "parse", option).split())
+    assert f"No such option: {option}. Write it before the command: `synmt {example} parse …`" in said
+
+
 # each command waits in the first function that it calls
 _WAITING = """
 import signal, sys, time

@@ -18,7 +18,7 @@ from synmt.corpora.controlled.agreement import finite_verbs
 from synmt.corpora.controlled.contrast import contrastive_pairs, words_of
 from synmt.corpora.controlled.corpus import ControlledExample, generate
 from synmt.corpora.controlled.german import finite, say
-from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUN, NOUNS, VERB, VERBS
+from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUNS, VERBS
 from synmt.corpora.controlled.meaning import (
     Clause,
     Determiner,
@@ -36,6 +36,8 @@ from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabu
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.parse import flat_parse
 
+NOUN = {noun.english: noun for noun in NOUNS}
+VERB = {verb.name: verb for verb in VERBS}
 TEXTS = {"source": "The dog runs.\n", "correct": "Der Hund rennt.\n", "incorrect": "Der Hund rennen.\n"}
 
 

@@ -12,7 +12,7 @@ from small import is_tree
 from synmt.corpora.controlled import corpus as controlled
 from synmt.corpora.controlled import english, german, lexicon
 from synmt.corpora.controlled.agreement import attractors, combinations
-from synmt.corpora.controlled.lexicon import ADJECTIVES, NOUN, PREPOSITION, VERB
+from synmt.corpora.controlled.lexicon import ADJECTIVES, PREPOSITION
 from synmt.corpora.controlled.meaning import (
     Clause,
     Determiner,
@@ -26,6 +26,8 @@ from synmt.corpora.controlled.meaning import (
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu
 
+NOUN = {noun.english: noun for noun in lexicon.NOUNS}
+VERB = {verb.name: verb for verb in lexicon.VERBS}
 NOUN_OF_FORM = {
     form: (noun, form == noun.english_plural) for noun in lexicon.NOUNS for form in (noun.english, noun.english_plural)
 }

@@ -15,7 +15,7 @@ from synmt.data.vocabulary import BOS, EOS
 from synmt.decode.forced import force, force_targets
 from synmt.decode.pairs import PairScore, Totals, score_alternatives, score_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse
 
 SOURCES = [[4, 5, 6], [7, 8, 9, 10, 11], [5]]
@@ -246,3 +246,8 @@ def test_totals_are_those_of_the_pairs_that_were_scored_in_full():
     for unit, count in (("piece", 6), ("word", 5), ("character", 8)):
         assert totals.units[unit] == count
         assert totals.perplexity(unit) == pytest.approx(math.exp(18 / count))
+
+
+def test_an_ensemble_is_not_scored_by_its_first_model(run):
+    with pytest.raises(UsageError, match=r"one model.*an ensemble of 2\. Load each run separately"):
+        next(score_pairs(Translator.load(run, run), LINES, TRANSLATIONS))

@@ -6,6 +6,7 @@ from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.decode.translator import Translator
+from synmt.errors import UsageError
 from synmt.model.capture import self_attention
 from synmt.syntax.parse import flat_parse
 
@@ -128,3 +129,9 @@ def test_given_trees_are_read_where_the_model_reads_trees(folder):
     translator = Translator.load(make_run(folder / "pascal", PASCAL, parser=False))
     trees = [flat_parse(line) for line in SOURCES]
     assert sorted(captured(translator, SOURCES, None, trees)) == [0, 2, 4, 5]
+
+
+def test_an_ensemble_is_refused(folder):
+    run = make_run(folder / "twice", parser=False)
+    with pytest.raises(UsageError, match=r"one model.*an ensemble of 2\. Load each run separately"):
+        next(run_forward(Translator.load(run, run), SOURCES))

@@ -65,7 +65,7 @@ def test_text_can_be_read_on_light_and_dark_screens(screen):
 @pytest.mark.parametrize("name", ["out.txt", "out", "html"])
 def test_a_page_has_the_ending_of_a_page(tmp_path, name):
     check_page(tmp_path / "out.HTML")
-    with pytest.raises(UsageError, match=r"not a file name of a web page. Endings: \.html, \.htm"):
+    with pytest.raises(UsageError, match=r"not an HTML file name. Endings: \.html, \.htm"):
         check_page(tmp_path / name)
 
 

@@ -322,6 +322,6 @@ def test_a_stream_gives_the_first_tree_before_the_last_line_comes():
 
 def test_a_stream_names_failures_and_bytes_that_are_not_utf8_by_the_number_of_the_line(caplog):
     list(parse_stream(io.BufferedReader(io.BytesIO(b"a\npoison\n")), FlatParser()))
-    assert caplog.messages == ["line 2: could not be parsed in one piece (poisoned); using a flat or joined tree"]
+    assert caplog.messages == ["line 2 could not be parsed in one piece; using a flat or joined tree: poisoned"]
     with pytest.raises(SynmtError, match=r"standard input: line 2 is not UTF-8"):
         list(parse_stream(io.BufferedReader(io.BytesIO(b"a\n\xff\n")), FlatParser()))

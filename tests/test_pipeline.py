@@ -9,7 +9,7 @@ from synmt.data.encoding import Progress
 from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run
-from synmt.training.pipeline import prepare, train
+from synmt.training.pipeline import check_values, prepare, train
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
 from synmt.training.stages import Prepared
 
@@ -74,3 +74,10 @@ def test_preparing_ends_with_the_folder(place):
 def test_overrides_belong_to_a_file(place):
     with pytest.raises(UsageError, match=r"overrides.*load_recipe"):
         next(train(load_recipe(place / "tiny.yaml"), ["name=x"]))
+
+
+def test_a_tokenizer_that_only_validations_use_is_checked_before_training(place):
+    chrf, wrong = "evaluation.metrics=[chrf]", "evaluation.tokenize=13b"
+    with pytest.raises(UsageError, match="no tokenisation '13b'"):
+        check_values(load_recipe(place / "tiny.yaml", [chrf, wrong]))
+    check_values(load_recipe(place / "tiny.yaml", [chrf, wrong, "training.validation_beam_size=0"]))

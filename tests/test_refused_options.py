@@ -57,7 +57,7 @@ REFUSED = {
         ({"range": 4}, "no option 'range'"),
     ],
     "tag_embedding": [
-        ({"size": 0}, "syntax.variants[0].size: input should be greater than 0, not 0"),
+        ({"size": 0}, "syntax.variants.0.size: input should be greater than 0, not 0"),
         ({"size": 17}, "1 to 16"),
         ({"size": 2.5}, "size: input should be a valid integer"),
         ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
@@ -80,7 +80,7 @@ REFUSED = {
         ({"groups": [["nsubj"], []], "heads": 2}, "group 2 names no relation"),
         ({"groups": [["nsubj"], ["obj", "nsubj"]], "heads": 2}, "relation 'nsubj' is in groups 1 and 2"),
         ({"groups": "universall"}, "groups: input should be 'universal' or 'stanford'"),
-        ({"groups": [["nsubj", 3]]}, "syntax.variants[0].groups: "),
+        ({"groups": [["nsubj", 3]]}, "syntax.variants.0.groups: "),
         ({"kind": "udp", "groups": "stanford"}, "kind udp sums over all relations. Leave out `groups`"),
         ({"kind": "udp", "softmax": True}, "is for kind lda; udp has one anyway"),
         ({"kind": "lld"}, "'ldd', 'lda', 'ldp', 'udp', 'udd', 'uldd' or 'uudd'"),

@@ -10,12 +10,12 @@ from test_attachment import with_full_stop
 from tiny import chain_of
 
 from synmt.analysis.robustness.conditions import (
-    ReadTrees,
+    ModelTrees,
     attachment_score,
     check_translator,
+    find_model_trees,
     make_conditions,
     parse_shares,
-    read_trees,
 )
 from synmt.analysis.robustness.translations import measure
 from synmt.decode.translator import Translator
@@ -45,7 +45,7 @@ def texts(translator):
 
 
 def outcomes_of(translator, shares, seed=1):
-    own = read_trees(translator, LINES, parses())
+    own = find_model_trees(translator, LINES, parses())
     made = make_conditions(own, shares, seed=seed)
     return {one.name: one for one in measure(translator, own, made, make_metric("chrf"), GERMAN)}
 
@@ -114,7 +114,7 @@ def test_the_model_translates_differently_under_some_trees(seed_and_outcomes):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_larger_share_keeps_fewer_parents(seed):
-    own = ReadTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)])
+    own = ModelTrees([MONKEY] * 50, [TREE] * 50, [bytes([number]) for number in range(50)], [TREE] * 50)
     shares = [0.0, 0.1, 0.5, 0.9, 1.0]
     rewired = [one for one in make_conditions(own, shares, seed=seed) if one.kind == "rewired"]
     assert [one.share for one in rewired] == shares[1:]
@@ -133,7 +133,8 @@ def test_if_own_trees_have_probabilities_other_trees_have_certain_arcs():
         np.tile(np.array([0.75, 0.25], dtype=np.float32), 6),
         ("dep",),
     )
-    own = ReadTrees([MONKEY], [replace(TREE, arcs=arcs)], [b"x"])
+    tree = replace(TREE, arcs=arcs)
+    own = ModelTrees([MONKEY], [tree], [b"x"], [tree])
     made = {one.name: one for one in make_conditions(own, [0.0, 0.5], seed=1, others=[("other", [own.trees[0]])])}
     assert own.trees[0].arcs == arcs
     assert made["own, but certain"].trees[0].arcs == certain_arcs(TREE)
@@ -158,7 +159,7 @@ def test_shares_are_sorted_without_duplicates():
 
 @pytest.mark.parametrize(
     ("variants", "parser", "message"),
-    [([], True, "reads no trees"), ([PASCAL], False, "does not record their parser")],
+    [([], True, "reads no trees"), ([PASCAL], False, "does not say which parser")],
 )
 def test_a_model_without_trees_of_a_parser_is_refused(tmp_path, variants, parser, message):
     translator = Translator.load(make_run(tmp_path / "run", *variants, parser=parser), device="cpu")

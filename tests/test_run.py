@@ -174,6 +174,8 @@ def test_best_last_and_average_are_found(tmp_path):
         run.weights_of("final")
     with pytest.raises(SynmtError, match=r"no averaged weights.*training\.average"):
         run.weights_of("average")
+    with pytest.raises(UsageError, match=r"no checkpoint 'fnal'.*final, best, last, average.*mean 'final'"):
+        run.weights_of("fnal")
     (tmp_path / "average.safetensors").touch()
     assert run.weights_of("average") == tmp_path / "average.safetensors"
     save_checkpoint(run, 6, model, optimizer, {"best_step": 0})

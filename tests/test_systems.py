@@ -95,7 +95,7 @@ def test_arcs_of_gold_trees_are_certain(place):
 
 def test_given_trees_without_probabilities_are_refused_before_anything_runs(place):
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)), code=2)
-    assert "DependencyDistribution reads probabilities of arcs, and these trees have none" in said
+    assert "dependency_distribution reads probabilities of arcs, and these trees have none" in said
     assert "train.en.conllu" in said
     assert "synmt parse --arcs" in said
     assert not (place / "runs/ldd").exists()

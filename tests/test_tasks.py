@@ -145,7 +145,7 @@ def test_a_source_that_is_cut_off_keeps_its_last_tag():
 @pytest.mark.parametrize("variant", [{"name": "pascal"}, {"name": "dbsa", "side": "target", "layers": [1]}])
 def test_a_variant_that_wants_trees_is_refused_beside_tasks(tmp_path, variant):
     recipe = recipe_of(tmp_path, syntax={"variants": [variant]})
-    with pytest.raises(UsageError, match=r"parses into the target, so (Pascal|Dbsa) finds no trees.*Use either"):
+    with pytest.raises(UsageError, match=r"parses into the target, so (pascal|dbsa) finds no trees.*Use either"):
         tree_requirements(recipe)
 
 
@@ -192,4 +192,4 @@ def test_trees_of_tagged_text_are_not_asked_for(tmp_path):
     recipe_of(tmp_path)
     done = synmt("prepare", "multi.yaml", "--trees", cwd=tmp_path)
     assert done.returncode == 2
-    assert "a source text that contains task tags" in " ".join(done.stderr.decode().split())
+    assert "tasks.parsing: the source text contains task tags" in " ".join(done.stderr.decode().split())

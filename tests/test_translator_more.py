@@ -106,7 +106,7 @@ def test_runs_with_different_vocabularies_cannot_form_an_ensemble(runs, tmp_path
     other = make_run(tmp_path / "words", parser=False)
     (other.folder / "target.model").unlink()
     Words([f"w{number}" for number in range(340 - len(SPECIALS))]).save(other.folder, "target")
-    with pytest.raises(UsageError, match="vocabulary of the target is not that of"):
+    with pytest.raises(UsageError, match="its target vocabulary differs from that of"):
         Translator.load(runs["plain"], other)
 
 

@@ -78,8 +78,9 @@ def run_forward(
     targets: the text that the decoder is forced to produce; without it only the encoder runs.
     trees: of the sources, for a model that reads trees; without them its own parser makes them.
     what: the activations to capture.
-    Pairs with an empty source are skipped.
+    Pairs with an empty source are skipped. Raises UsageError for an ensemble.
     """
+    translator.refuse_ensemble("an analysis")
     model = translator.model
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         encoded = [_encode_target(translator, one, targets) for one in chosen]
@@ -101,9 +102,9 @@ def run_with_progress(
 ) -> Iterator[ForwardPass]:
     """Run a model over a text as `run_forward` does, and show the progress of a job with this name."""
     with progress(job, len(text.source), "sentences") as advance:
-        for passed in run_forward(translator, text.source, text.target, text.model_trees, what=what):
-            yield passed
-            advance(len(passed.sentences))
+        for forward in run_forward(translator, text.source, text.target, text.model_trees, what=what):
+            yield forward
+            advance(len(forward.sentences))
 
 
 def _encode_target(translator: Translator, one: Source, targets: Sequence[str] | None) -> tuple[Any, IntArray, int]:

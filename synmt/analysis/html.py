@@ -41,7 +41,7 @@ class Section:
 def check_page(path: Path) -> None:
     """Raise UsageError for a file name that browsers would not open as a web page."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise UsageError("not a file name of a web page", where=str(path), allowed="Endings: .html, .htm")
+        raise UsageError("not an HTML file name", where=str(path), allowed="Endings: .html, .htm")
 
 
 def make_page(title: str, sections: Sequence[Section], *, about: str = "", made_by: str = "") -> str:
@@ -98,14 +98,14 @@ def code(text: str) -> str:
     return f"<pre><code>{escape(text)}</code></pre>\n"
 
 
-def figure(draw: Callable[[], Figure], *, caption: str, grid: str = "y", shrinks: bool = True) -> str:
+def figure(draw: Callable[[], Figure], *, caption: str, shrinks: bool = True) -> str:
     """Draw a matplotlib figure into the page; it keeps its light background on dark screens.
 
     shrinks: whether it shrinks on narrow screens, as long as its text is legible, before it scrolls.
     """
     from synmt.analysis.plots import svg_of
 
-    return picture(svg_of(draw, grid=grid), caption=caption, shrinks=shrinks)
+    return picture(svg_of(draw), caption=caption, shrinks=shrinks)
 
 
 def picture(svg: str, *, caption: str, shrinks: bool = False) -> str:

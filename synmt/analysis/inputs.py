@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from synmt.errors import SynmtError, UsageError, unknown_name
+from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.progress import progress
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def file_language(source: Path | None) -> str:
     ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
     if len(ending) == 2 and ending.isalpha() and ending.islower():
         return ending
-    _logger.info(f"the source is parsed as '{_DEFAULT_LANGUAGE}': its name has no language, unlike test.de")
+    _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
     return _DEFAULT_LANGUAGE
 
 
@@ -103,9 +103,9 @@ def parse_texts(
 def check_recorded(translator: Translator, run: Path, *, do: str = "Use a run that records its parser") -> None:
     """Raise UsageError for a model that reads trees if its run does not record their parser."""
     if translator.reads_trees and translator.parser_identity is None:
-        raise UsageError(
-            "the model reads dependency trees, and its run does not say which parser makes them", where=str(run), do=do
-        )
+        from synmt.decode.tree_provider import unknown_parser
+
+        raise unknown_parser(where=str(run), do=do)
 
 
 def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
@@ -117,11 +117,12 @@ def parse_lines(parser: StanzaParser, lines: Sequence[str]) -> list[Parse]:
 
 def parse_in_parts(parser: StanzaParser | CachedParser, lines: Sequence[str]) -> list[Parse]:
     """Parse lines, with progress, and warn of each line that could not be parsed into one tree."""
+    from synmt.parsing.lines import warn_of_failure
+
     parses: list[Parse] = []
 
-    def warn(index: int, why: str) -> None:
-        line = len(parses) + index + 1
-        _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {why}")
+    def warn(index: int, reason: str) -> None:
+        warn_of_failure(len(parses) + index + 1, reason)
 
     with progress("parsing", len(lines), "lines") as advance:
         for first in range(0, len(lines), _LINES_AT_ONCE):

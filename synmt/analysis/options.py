@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options that most analyses share."""
+    """Options that most analyses share.
+
+    run: run folder; None for the newest finished one in runs/.
+    test: name of a test set of the run; None for `test`, else the first by name.
+    parser: Stanza model that parses or tags: compact, official or a folder; None for that of the run or its recipe.
+    plot: file of the figure (.png, .svg, .pdf); None draws none.
+    """
 
     run: Path | None = None
     test: str | None = None
@@ -25,7 +31,17 @@ class RunOptions:
 class GroupOptions(RunOptions):
     """Options of `analyze_groups`: where does one system beat another?
 
+    by_length, by_depth, by_distance, by_relation, by_label: which groups to make; at least one.
+    hypotheses, references, source: files to analyse instead of a run.
+    metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe, else 13a and cased.
+    labels: a tab-separated file with a header and a row for each sentence; None for that of the run.
+    label: columns of the labels to group by; all if empty.
+    where: conditions COLUMN=VALUE or COLUMN!=VALUE, all of which a sentence must meet to be counted.
+    baseline: run folder or file of translations to compare with.
+    buckets: of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30.
+    unit: of lengths: words, pieces or characters.
     side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
+    parses: CoNLL-U file with trees of the side; None parses the test set.
     """
 
     by_length: bool = False
@@ -51,7 +67,13 @@ class GroupOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeOptions(RunOptions):
-    """Options of `analyze_trees`: which trees has a model learnt?"""
+    """Options of `analyze_trees`: which trees has a model learnt?
+
+    gold: CoNLL-U file with text and trees to compare with; None parses the test set.
+    head: an attention head LAYER.HEAD, counted from 1, or all; None for what has learnt trees.
+    side: source or target, whose trees are read.
+    draw: number of sentences to draw.
+    """
 
     gold: Path | None = None
     head: str | None = None
@@ -66,7 +88,13 @@ class GateOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionOptions(RunOptions):
-    """Options of `analyze_attention`: what do heads attend to?"""
+    """Options of `analyze_attention`: what do heads attend to?
+
+    head: an attention head LAYER.HEAD, counted from 1; None for all.
+    side: source or target, whose self-attention is read.
+    sentence: line of the test set for the heat maps, from 1.
+    what: content of the heat maps: weights, factor, bias or cross.
+    """
 
     head: str | None = None
     side: str = "source"
@@ -76,7 +104,15 @@ class AttentionOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """Options of `analyze_compare`: which sentences do two systems translate most differently?"""
+    """Options of `analyze_compare`: which sentences do two systems translate most differently?
+
+    compare: two run folders or files of translations.
+    test: name of a test set of the runs; None for `test`, else the first by name.
+    references, source: files that belong to files of translations.
+    metric, tokenize, lowercase: how to score; None for the last two: as in the first run's recipe, else 13a and cased.
+    parser: Stanza model that parses the source; None for that of the run or its recipe.
+    top: number of sentences to show.
+    """
 
     compare: tuple[Path, Path]
     test: str | None = None
@@ -91,7 +127,14 @@ class CompareOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RobustnessOptions(RunOptions):
-    """Options of `analyze_robustness`: how do damaged trees change translations?"""
+    """Options of `analyze_robustness`: how do damaged trees change translations?
+
+    parser: a second parser to compare with.
+    metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe.
+    parses: CoNLL-U file with trees of the test set; None parses it.
+    shares: probabilities that a word gets a random parent, separated by commas.
+    seed: of these parents.
+    """
 
     metric: str = "bleu"
     tokenize: str | None = None

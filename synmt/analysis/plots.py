@@ -48,7 +48,7 @@ def check_plot(path: Path) -> None:
     """Raise UsageError for a file name that is not of a picture format, and SynmtError without matplotlib."""
     if path.suffix.lstrip(".").lower() not in FORMATS:
         raise UsageError(
-            "not a file name of a picture format",
+            "unsupported picture format",
             where=str(path),
             allowed=f"Endings: {', '.join('.' + name for name in FORMATS)}",
         )
@@ -79,10 +79,10 @@ def save_figure(draw: Callable[[], Figure], path: Path, *, grid: str = "y") -> s
     return "" if kind == "svg" else missing
 
 
-def svg_of(draw: Callable[[], Figure], *, grid: str = "y") -> str:
+def svg_of(draw: Callable[[], Figure]) -> str:
     """Draw a figure in the common style as SVG."""
     check_matplotlib()
-    return _render(draw, "svg", grid)[0].decode("utf-8")
+    return _render(draw, "svg", "y")[0].decode("utf-8")
 
 
 def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, str]:

@@ -17,7 +17,6 @@ class TextTable:
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]] = field(default_factory=list)
-    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,7 @@ def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
             raise UsageError(f"{spelling} belongs to {' or '.join(map(str, owners))}", do=add)
     if "parses" in typed and not any(name in typed for name in _READ_PARSES):
         *names, last = (f"`{_flag(name)}`" for name in _READ_PARSES)
-        raise UsageError("--parses has no use here", do=f"Add {', '.join(names)} or {last}")
+        raise UsageError("no chosen analysis uses --parses", do=f"Add {', '.join(names)} or {last}")
     if not chosen:
         *names, last = map(str, _QUESTIONS)
         raise UsageError("no analysis is chosen", do=f"Choose {', '.join(names)} or {last}")
@@ -219,7 +219,7 @@ def _print_text(reports: Sequence[AnalysisReport]) -> None:
             if isinstance(block, str):
                 print(block)
             else:
-                console.table(block.title, list(block.columns), [list(row) for row in block.rows], to_stdout=True)
+                console.table("", list(block.columns), [list(row) for row in block.rows], to_stdout=True)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:

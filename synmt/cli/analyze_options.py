@@ -52,25 +52,25 @@ Buckets = Annotated[
 Unit = Annotated[str, _scores("Unit of length: words, pieces or characters.")]
 Tokenize = Annotated[
     str | None,
-    _scores("Tokeniser for BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
+    _common("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: as in the run's recipe, or 13a."),
 ]
 Lowercase = Annotated[
     bool | None,
-    _scores("Whether scores ignore case; default: as in the run's recipe, or cased.", "--lowercase/--cased"),
+    _common("Whether scores ignore case; default: as in the run's recipe, or cased.", "--lowercase/--cased"),
 ]
 Trees = Annotated[bool, _trees("Compare the trees in the model's weights with gold trees or a parser's.", "--trees")]
 Gold = Annotated[
     Path | None,
     _trees(
         "Text and gold trees to compare with; with --side target, trees of the test set's references. "
-        "Default: parse the test set.",
+        "Default: the test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]
 Draw = Annotated[
     int,
     _trees(
-        "Number of sentences to draw: in the terminal, and into the run folder or --plot.",
+        "Draw the first N sentences in the terminal and as SVG, in the run folder or --plot.",
         metavar="N",
         min=0,
         show_default=False,
@@ -110,11 +110,11 @@ Robustness = Annotated[
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
 Seed = Annotated[int, _robust("Random seed for these parents.", min=0)]
-Run = Annotated[Path | None, _common("Run folder; default: the newest finished one in runs/.")]
+Run = Annotated[Path | None, _common("Run folder; default: the newest finished one in runs/.", metavar="RUN")]
 Test = Annotated[str | None, _common("Test set of the run; default: `test`, or the first by name.")]
-Hypotheses = Annotated[Path | None, _common("File of translations to analyse instead of a run.")]
-References = Annotated[Path | None, _common("File of references for --hypotheses or --compare.")]
-Source = Annotated[Path | None, _common("File of the source text for --hypotheses or --compare.")]
+Hypotheses = Annotated[Path | None, _common("File of translations to analyse instead of a run.", metavar="FILE")]
+References = Annotated[Path | None, _common("File of references for --hypotheses or --compare.", metavar="FILE")]
+Source = Annotated[Path | None, _common("File of the source text for --hypotheses or --compare.", metavar="FILE")]
 MetricName = Annotated[str, _common("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
 Side = Annotated[
     str | None,
@@ -133,19 +133,24 @@ Head = Annotated[
 Parses = Annotated[
     Path | None,
     _common(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: parse it.",
+        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: the test set is"
+        " parsed.",
         metavar="FILE.conllu",
     ),
 ]
 Parser = Annotated[
     str | None,
     _common(
-        "Stanza model that parses or tags; default: the run's, or its recipe's. With --robustness: another one.",
+        "Stanza model for parsing or tagging; default: that of the run or its recipe. With --robustness: a second "
+        "parser to compare with.",
         metavar="FOLDER|official|compact",
     ),
 ]
 Plot = Annotated[
-    Path | None, _common("Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg).")
+    Path | None,
+    _common(
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg).", metavar="FILE"
+    ),
 ]
 Page = Annotated[Path | None, _common("Write all analyses to one self-contained page.", "--html", metavar="FILE.html")]
 AsJson = Annotated[bool, _common("Print JSON.", "--json")]

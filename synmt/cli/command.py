@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperCommand
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError
 
 INTERRUPTED = 130
 
@@ -39,21 +39,21 @@ def complete_recipe(incomplete: str) -> list[str]:
     return [*files, *(name for name in names if name.startswith(incomplete))]
 
 
-_WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal."
-RecipeFile = Annotated[Path, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe)]
+_WHICH_RECIPE = (
+    "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt/recipe/schema.py, model.py, data.py."
+)
+RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
 RecipeOrWord = Annotated[
-    Path | None, typer.Argument(help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False)
+    Path | None,
+    typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False),
 ]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
 ]
-DataFolder = Annotated[Path, typer.Option(help="Folder of parses and prepared corpora.")]
+DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of parses and prepared corpora.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
-
-CHECKPOINTS = ("final", "best", "last", "average")
-"""The weights of a run that a user can choose."""
 
 
 class StrictCommand(TyperCommand):
@@ -76,18 +76,6 @@ def newest_run() -> Path:
     folder = find_run(None).folder
     console.remark(f"run: {folder}")
     return folder
-
-
-def wrong_checkpoint(name: str) -> UsageError | None:
-    """Make the error for a checkpoint name that does not exist; None if the name is valid."""
-    if name in CHECKPOINTS:
-        return None
-    return UsageError(
-        f"there are no weights '{name}'",
-        where="--checkpoint",
-        allowed=", ".join(CHECKPOINTS),
-        do=did_you_mean(name, CHECKPOINTS),
-    )
 
 
 def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:
@@ -134,6 +122,7 @@ def run(app: typer.Typer) -> None:
     except MemoryError:
         _leave(1, "error: out of memory. Lower the batch size.")
     except _ClickException as error:
+        _explain_place(error)
         error.show()  # type: ignore[attr-defined]
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
 
@@ -142,6 +131,18 @@ def run(app: typer.Typer) -> None:
 _ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
+
+
+_SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "--log-file": " FILE"}
+"""The options of `synmt` itself, with the place of their value."""
+
+
+def _explain_place(error: Any) -> None:
+    """Say where to write an option of `synmt` that came after the command."""
+    name = getattr(error, "option_name", "")
+    if name in _SHARED:
+        command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"
+        error.message += f". Write it before the command: `{command}`"
 
 
 class _Interrupted(Exception):

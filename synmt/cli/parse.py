@@ -42,11 +42,13 @@ Pretokenized = Annotated[
 
 def parse(
     source: Annotated[
-        str, typer.Argument(metavar="[INPUT]", help="Text with one sentence per line, may be .gz; - is standard input.")
+        str, typer.Argument(metavar="INPUT", help="Text with one sentence per line, may be .gz; - is standard input.")
     ] = "-",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."
+        ),
     ] = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
     model: Model = None,
@@ -55,7 +57,7 @@ def parse(
     _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
     arcs: Arcs = False,
     pretokenized: Pretokenized = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 …")] = "auto",
+    device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Annotated[
         int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")

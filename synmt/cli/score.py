@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.command import typed_options, wrong_checkpoint
+from synmt.cli.command import typed_options
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
         for name in _FOR_TRANSLATIONS:
             if name in typed:
                 raise UsageError(
-                    f"{typed[name]} does not go with --model", do="Either score translations, or let models score texts"
+                    f"{typed[name]} cannot be combined with --model",
+                    do="Either score translations, or let models score texts",
                 )
         _check_model_options(typed, values)
         return
@@ -173,13 +174,17 @@ def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
 
 
 def _check_model_options(typed: dict[str, str], values: dict[str, Any]) -> None:
-    if wrong := wrong_checkpoint(values["checkpoint"]):
+    from synmt.run import wrong_checkpoint
+
+    if wrong := wrong_checkpoint(values["checkpoint"], "--checkpoint"):
         raise wrong
     if "contrast" in typed:
         if "source" in typed or "target" in typed:
-            raise UsageError("a contrastive set has its own texts", where="--contrast", do="Leave --source, --target")
+            raise UsageError(
+                "a contrastive set has its own texts", where="--contrast", do="Leave out --source and --target"
+            )
         if "parses" in typed and len(values["contrast"]) > 1:
-            raise UsageError("trees belong to one contrastive set", where="--parses", do="Judge by one set at a time")
+            raise UsageError("--parses needs a single --contrast set", do="Run each set separately")
         return
     if "source" not in typed or "target" not in typed:
         raise UsageError(

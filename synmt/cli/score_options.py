@@ -28,13 +28,24 @@ Systems = Annotated[
 ]
 Reference = Annotated[
     Path | None,
-    _texts("The references, a line for each translation; by default those of the first run.", "--reference", "-r"),
+    _texts(
+        "The references, a line for each translation; default: those of the first run.",
+        "--reference",
+        "-r",
+        metavar="FILE",
+    ),
 ]
 Source = Annotated[
     Path | None,
-    option(None, "Source sentences for COMET, by default those of the first run; or for --model.", "--source", "-s"),
+    option(
+        None,
+        "Source sentences for COMET, default: those of the first run; or for --model.",
+        "--source",
+        "-s",
+        metavar="FILE",
+    ),
 ]
-Test = Annotated[str | None, _texts("The test set of the runs; by default `test`, else the first by name.")]
+Test = Annotated[str | None, _texts("The test set of the runs; default: `test`, else the first by name.")]
 Metrics = Annotated[
     str,
     _texts(
@@ -54,17 +65,17 @@ On = Annotated[
 ]
 Tokenize = Annotated[
     str | None,
-    _texts("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; by default that of the first run, else 13a."),
+    _texts("Tokenisation of BLEU: 13a, intl, zh, ja-mecab, char, none …; default: that of the first run, else 13a."),
 ]
 Lowercase = Annotated[
     bool | None,
     _texts(
-        "Ignore case in BLEU and chrF, or not; by default as in the first run's recipe, else not.",
+        "Ignore case in BLEU and chrF, or not; default: as in the first run's recipe, else not.",
         "--lowercase/--cased",
     ),
 ]
 CometModel = Annotated[str | None, _texts("The model of COMET.", metavar="NAME|FILE")]
-Beer = Annotated[Path | None, _texts("Folder of BEER; by default $BEER_HOME.", metavar="FOLDER")]
+Beer = Annotated[Path | None, _texts("Folder of BEER; default: $BEER_HOME.", metavar="FOLDER")]
 Sentences = Annotated[
     Path | None,
     _texts(
@@ -74,13 +85,16 @@ Sentences = Annotated[
 GroupSeeds = Annotated[
     bool,
     _tests(
-        "Take files or runs that differ only in `-seed1`, `.seed1`, or after their last dot, for one system.", "--seeds"
+        "Treat files or runs as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
+        "last dot.",
+        "--seeds",
     ),
 ]
 Tests = Annotated[
     str | None,
     _tests(
-        "Any of bootstrap, randomization, t, ks, seeds, separated by commas.",
+        "Any of bootstrap, randomization, t (paired t-test), ks (Kolmogorov-Smirnov), seeds (Welch's t-test), "
+        "separated by commas.",
         show_default="bootstrap, randomization, and seeds if a system has several",
     ),
 ]
@@ -90,7 +104,7 @@ Samples = Annotated[
 ]
 Seed = Annotated[int, _tests("Seed of the resamples and permutations.", min=0)]
 Models = Annotated[list[Path] | None, _model("A run folder; repeat it for more models.", "--model", metavar="RUN")]
-Target = Annotated[Path | None, _model("Translations of --source to score.")]
+Target = Annotated[Path | None, _model("Translations of --source to score.", metavar="FILE")]
 Contrast = Annotated[
     list[str] | None,
     _model(
@@ -103,8 +117,8 @@ Contrast = Annotated[
 ]
 Checkpoint = Annotated[str, _model("The weights of the run.", metavar="final|best|last|average")]
 Parses = Annotated[
-    Path | None, _model("Trees of --source; by default the model's parser makes them.", metavar="FILE.conllu")
+    Path | None, _model("Trees of --source; default: the model's parser makes them.", metavar="FILE.conllu")
 ]
 BatchSize = Annotated[int | None, _model("Sentences in a batch.", min=1, show_default="the recipe's")]
-Device = Annotated[str, _model("auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …")]
 AsJson = Annotated[bool, option(None, "Print JSON.", "--json")]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def train(
     recipe: RecipeOrWord = None,
     overrides: Overrides = None,
-    runs: Annotated[Path, typer.Option(help="Parent of the run folders.")] = Path("runs"),
+    runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Parent of the run folders.")] = Path("runs"),
     data: DataFolder = Path("data"),
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")

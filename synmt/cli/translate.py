@@ -79,7 +79,7 @@ def translate(
     translator = Translator.load(
         *(run or [newest_run()]),
         device=device,
-        which=checkpoint,
+        checkpoint=checkpoint,
         parser=parser,
         alignment=alignments is not None,
         parse_cache=not no_parse_cache,
@@ -103,7 +103,7 @@ def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -
         )
     if values and not sample:
         names = ", ".join("--" + name.replace("_", "-") for name in values)
-        raise UsageError(f"without --sample, {names} has no effect", do="Add --sample")
+        raise UsageError(f"{names}: only with --sample", do="Add --sample")
     if "diversity" in search and search["groups"] == 1:
         raise UsageError("with one group, --diversity has no effect", do="Add --groups 2 or more")
     return Sampling(**values) if sample else None
@@ -179,7 +179,7 @@ def _format(record: Record, result: Result, arguments: options.TranslateArgument
 
 
 def _format_alignment(result: Result) -> str:
-    """Format the alignment of the translation under the own tree; a line without text has an empty one."""
+    """Format the alignment of the translation with the own tree; a line without text has an empty one."""
     from synmt.decode.alignment import pharaoh
     from synmt.decode.records import own_translation
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from synmt.cli.command import option, wrong_checkpoint
+from synmt.cli.command import option
 from synmt.errors import SynmtError, UsageError, all_in_one
 
 # one panel of the help page for each subject; options without a panel come first
@@ -18,13 +18,13 @@ _search, _sampling = partial(option, "Search"), partial(option, "Sampling")
 _trees, _output = partial(option, "Trees"), partial(option, "Input and output")
 
 Input = Annotated[
-    str, typer.Argument(metavar="[INPUT]", help="Text, one sentence per line, .gz too; - is standard input.")
+    str, typer.Argument(metavar="INPUT", help="Text, one sentence per line, .gz too; - is standard input.")
 ]
 RunFolders = Annotated[
     list[Path] | None,
     option(
         None,
-        "A run folder; by default the newest finished one. Repeat it for an ensemble of runs with the same "
+        "A run folder; default: the newest finished one. Repeat it for an ensemble of runs with the same "
         "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
         metavar="RUN",
     ),
@@ -32,13 +32,15 @@ RunFolders = Annotated[
 Checkpoint = Annotated[
     str, option(None, "The weights; final: those that the recipe uses.", metavar="final|best|last|average")
 ]
-Device = Annotated[str, option(None, "auto, cpu, cuda, cuda:1 …")]
+Device = Annotated[str, option(None, "Device: auto, cpu, cuda, cuda:1 …")]
 
 BeamSize = Annotated[int | None, _search("Beam size; 1 is greedy search.", min=1, show_default="the recipe's")]
 LengthPenalty = Annotated[float | None, _search("alpha of Wu et al. (2016).", min=0, show_default="the recipe's")]
 NoRepeat = Annotated[
     int,
-    _search("No n-gram of N pieces occurs twice in a translation, to prevent loops; 0 allows all.", metavar="N", min=0),
+    _search(
+        "Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them.", metavar="N", min=0
+    ),
 ]
 NBest = Annotated[int, _search("Translations of each line.", metavar="N", min=1)]
 Groups = Annotated[
@@ -59,8 +61,8 @@ Diversity = Annotated[
 Prefixes = Annotated[
     Path | None,
     _search(
-        "How the translation of each line has to begin: one prefix per line, which may be empty. Its log-probability "
-        "is part of the score.",
+        "File with one prefix per line (may be empty). The translation must begin with it; its log-probability counts "
+        "in the score.",
         metavar="FILE",
     ),
 ]
@@ -81,7 +83,7 @@ Temperature = Annotated[
 Seed = Annotated[
     int | None,
     _sampling(
-        "With the same seed and line number, a line gets the same translation, whatever the other lines are.",
+        "Random seed. A line's sample depends only on the seed, the line and its number, not on the other lines.",
         show_default="1",
     ),
 ]
@@ -89,7 +91,7 @@ Seed = Annotated[
 Parser = Annotated[
     str | None,
     _trees(
-        "The parser that the run was trained with, if it is no longer where it was then.",
+        "New location of the run's parser, if it has moved.",
         metavar="FOLDER|official|compact",
     ),
 ]
@@ -97,9 +99,8 @@ Parses = Annotated[Path | None, _trees("A tree for each line, instead of parsing
 ParseOverride = Annotated[
     Path | None,
     _trees(
-        "Translate each line a second time, under its tree in this file. Output lines have three columns, separated by "
-        "tabs: the translation, the one under this tree, and by how much this tree changes the log-probability of the "
-        "first.",
+        "Translate each line a second time with the tree in this file. Output: three tab-separated columns, the "
+        "translation, the translation with the other tree, and the change in the log-probability of the first.",
         metavar="FILE.conllu",
     ),
 ]
@@ -113,7 +114,7 @@ NoParseCache = Annotated[
 Output = Annotated[
     Path | None,
     _output(
-        "The file to write, compressed if it ends in .gz; by default, or with -, standard output.",
+        "The file to write, compressed if it ends in .gz; -: standard output. Default: standard output.",
         "--output",
         "-o",
         metavar="FILE",
@@ -170,7 +171,9 @@ class TranslateArguments:
 
     def validate(self, checkpoint: str) -> None:
         """Refuse arguments that do not fit together; the error lists every problem."""
-        wrong = wrong_checkpoint(checkpoint)
+        from synmt.run import wrong_checkpoint
+
+        wrong = wrong_checkpoint(checkpoint, "--checkpoint")
         problems = [*([wrong] if wrong else []), *self._input_problems(), *self._output_problems(), *self._conflicts()]
         if problems:
             raise all_in_one(problems)

@@ -136,7 +136,7 @@ def missing_shards(
 ) -> Iterator[tuple[int, Iterator[Row] | None, int]]:
     """Yield each shard of a split with its rows (None if its file exists) and the number of lines up to its end.
 
-    Nothing is read if all files exist. The last shard has all remaining rows: one too many shows only after the last.
+    Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row too many is noticed.
     """
     missing = [not (folder / shard_name(split, shard)).exists() for shard in range(_shards(lines))]
     for shard in range(len(missing) * any(missing)):

@@ -94,8 +94,13 @@ def search(
     else:
         results = sample(members, options, constraints, limits, range(len(limits)) if numbers is None else numbers)
     if not all(results):
-        raise SynmtError("the model gives no finite probabilities: its weights are broken")
+        raise broken_weights()
     return results
+
+
+def broken_weights() -> SynmtError:
+    """Make the error for probabilities that are not finite."""
+    return SynmtError("the model gives no finite probabilities: its weights are broken")
 
 
 def _beam_search(
@@ -103,7 +108,8 @@ def _beam_search(
 ) -> list[list[Hypothesis]]:
     groups, width, alpha = options.groups, options.beam_size // options.groups, options.length_penalty
     ensemble = Ensemble(members)
-    # finished hypotheses decide when a group stops, which affects the groups after it: n_best must not matter
+    # with groups, keep `width` finished hypotheses whatever n_best is: they decide when a group stops, and so what
+    # later groups choose
     live, finished = begin(limits.repeat_interleave(groups), options.n_best if groups == 1 else width)
     sentences = torch.arange(len(limits), device=limits.device)  # (B,)
     results: list[list[Hypothesis]] = [[] for _ in range(len(limits))]

@@ -31,7 +31,7 @@ class Request:
     prefix: the translation has to begin with this text. It is cut into pieces separately, so it should end with a
         whole word.
     tree: used instead of the parser's tree.
-    other_tree: the line is translated a second time under this tree (see `synmt.decode.override`).
+    other_tree: the line is translated a second time with this tree (see `synmt.decode.override`).
     """
 
     text: str

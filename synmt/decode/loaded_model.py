@@ -58,7 +58,7 @@ class LoadedModel:
         return self.reading.arcs and not self.reading.certain
 
 
-def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str | None = None) -> LoadedModel:
+def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser: str | None = None) -> LoadedModel:
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
@@ -69,7 +69,7 @@ def load_model(run: Run, recipe: Recipe, *, device: str, which: str, parser: str
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     model = build_for(recipe, source, target).to(choose_device(device)).eval()
-    load_weights(run.weights_of(which), model)
+    load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
@@ -89,7 +89,7 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
         ]
         if sides:
             raise UsageError(
-                f"its vocabulary of the {' and of the '.join(sides)} is not that of {folders[0]}",
+                _differing(sides, folders[0]),
                 where=where,
                 do="The runs of an ensemble must be prepared from one corpus with the same `vocabulary` section",
             )
@@ -101,7 +101,13 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
             )
         if first.task != other.task:
             raise UsageError(
-                f"either this run or {folders[0]} needs task tags around a source, but not both",
+                f"only one of this run and {folders[0]} was trained with task tags",
                 where=where,
                 do="The runs of an ensemble must have the same `tasks.parsing`",
             )
+
+
+def _differing(sides: Sequence[str], folder: str) -> str:
+    if len(sides) == 1:
+        return f"its {sides[0]} vocabulary differs from that of {folder}"
+    return f"its {' and '.join(sides)} vocabularies differ from those of {folder}"

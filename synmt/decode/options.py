@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.recipe.schema import DecodingRecipe
+from synmt.recipe.schema import MAX_BEAM, MAX_PENALTY, DecodingRecipe
 
 _DEFAULTS = DecodingRecipe()
-_MAX_BEAM = 10_000
-"""A wider beam does not fit into memory, and finds nothing better."""
-_MAX_PENALTY = 10
-"""With a larger alpha, the length penalty of a long translation overflows float32."""
 _MAX_SEED = 1 << 63
 
 
@@ -26,7 +22,7 @@ class Sampling:
     top_p: draw from the smallest set of pieces with this share of the probability that top_k leaves (Holtzman et al.,
         2020).
     temperature: divides the log-probabilities before top_k and top_p; below 1 sharpens, above 1 flattens.
-    seed: with the same seed, a line with the same number gets the same translation, whatever the other lines are.
+    seed: a line's sample depends only on the seed, the line and its number, not on the other lines.
     """
 
     top_k: int = 0
@@ -78,8 +74,8 @@ class SearchOptions:
 _Range = tuple[Callable[[float], bool], str]
 
 _SEARCH_RANGES: dict[str, _Range] = {
-    "beam_size": (lambda value: 1 <= value <= _MAX_BEAM, f"1 to {_MAX_BEAM:,}"),
-    "length_penalty": (lambda value: 0 <= value <= _MAX_PENALTY, f"0 to {_MAX_PENALTY}"),
+    "beam_size": (lambda value: 1 <= value <= MAX_BEAM, f"1 to {MAX_BEAM:,}"),
+    "length_penalty": (lambda value: 0 <= value <= MAX_PENALTY, f"0 to {MAX_PENALTY}"),
     "max_length_ratio": (lambda value: 0 < value < math.inf, "above 0"),
     "max_length_extra": (lambda value: value >= 0, "0 or more"),
     "batch_size": (lambda value: value >= 1, "1 or more"),
@@ -108,7 +104,7 @@ def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:
         if groups != 1:
             yield UsageError("sampling has no beam to divide into groups", do="Leave out --groups or --sample")
         return
-    if not 1 <= beam_size <= _MAX_BEAM:
+    if not 1 <= beam_size <= MAX_BEAM:
         return
     if n_best > beam_size:
         yield UsageError(

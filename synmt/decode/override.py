@@ -1,4 +1,4 @@
-"""Counterfactual syntax: how a line is translated under another tree than its own."""
+"""Counterfactual syntax: how a line is translated with another tree than its own."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _REPLACEMENTS = {
 class CounterfactualTranslation:
     """A line translated under two trees.
 
-    own, other: its translations under its own tree and under the other tree.
-    own_rescored: log-probability of its own translation under the other tree; 0 for a line without text.
+    own, other: its translations with its own tree and with the other tree.
+    own_rescored: log-probability of its own translation with the other tree; 0 for a line without text.
     """
 
     own: Translation
@@ -77,7 +77,7 @@ def describe_control(translator: Translator) -> str:
 def translate_counterfactually(
     translator: Translator, requests: Sequence[Request], number: int = 1
 ) -> list[CounterfactualTranslation]:
-    """Translate a window under its own trees and under `other_tree`; `number` is the line number of its first line."""
+    """Translate a window with its own trees and with `other_tree`; `number` is the line number of its first line."""
     own = translator.translate_requests(requests, number)
     others = [replace(request, tree=_other_tree(request, translator)) for request in requests]
     under_other = translator.translate_requests(others, number)

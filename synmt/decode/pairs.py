@@ -20,6 +20,7 @@ import torch
 from synmt.arrays import DoubleArray, IntArray
 from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK, IdArray
+from synmt.decode.beam import broken_weights
 from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
 from synmt.decode.translator import Translator
@@ -110,7 +111,11 @@ def score_pairs(
 def score_alternatives(
     translator: Translator, alternatives: Iterable[Alternatives], parses: Iterable[Parse] | None = None
 ) -> Iterator[list[PairScore]]:
-    """Score several targets of each source, which is parsed and encoded once for all of them."""
+    """Score several targets of each source, which is parsed and encoded once for all of them.
+
+    Raises UsageError for an ensemble.
+    """
+    translator.refuse_ensemble("a score of given translations")
     number = 1
     for raw, given in zip_trees(windows(alternatives, translator.window), parses):
         window = _cut_window(translator, raw)
@@ -216,7 +221,7 @@ def _cut(translator: Translator, row: int, index: int, text: str) -> _Target:
 
 def _scored(score: PairScore, source: Source, target: _Target, values: DoubleArray) -> PairScore:
     if not np.isfinite(values).all():
-        raise SynmtError("the model gives no finite probabilities: its weights are broken")
+        raise broken_weights()
     end = len(score.target)
     spans = np.concatenate((target.spans, [[end, end]]))  # (T, 2)
     # the probability of EOS after half a sentence is meaningless

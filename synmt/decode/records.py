@@ -12,7 +12,7 @@ out   translation, score, log_probability
                            characters [start, end) of each word
       source_tokens, translation_tokens
                            the words, with a space between two, if the run cuts text; alignments refer to them
-      override             under another tree: translation, score, log_probability, and own_log_probability, that of the
+      override             with another tree: translation, score, log_probability, and own_log_probability, that of the
                            translation above
 
 Other fields are copied, in their order; input fields with the name of an output field are replaced.

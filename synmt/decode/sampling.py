@@ -34,7 +34,7 @@ from synmt.decode.options import Sampling, SearchOptions
 _LOGITS = 1 << 23
 """Maximum number of logits computed at a time, unless one sample of each sentence needs more."""
 _TOP = 256
-"""So many pieces usually have most of the probability."""
+"""Number of pieces that usually hold most of the probability."""
 # torch has signed integers only; their products wrap around as unsigned ones do
 _GAMMA, _FIRST, _SECOND = (
     constant - (1 << 64) for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)

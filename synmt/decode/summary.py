@@ -53,12 +53,12 @@ class TranslationSummary:
             counts = Counter(self._degenerate.values())
             kinds = ", ".join(f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason])
             examples = _examples([str(line) for line in self._degenerate])
-            _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} lines (see {examples})")
+            _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} lines (lines {examples})")
         if self._differences:
             mean = sum(self._differences) / len(self._differences)
             _logger.info(
-                f"under the other trees, {self._changed:,} of {len(self._differences):,} translations change, and the "
-                f"log-probability of the original ones by {format_number(mean, '+')} nats per line"
+                f"with the other trees, {self._changed:,} of {len(self._differences):,} translations change; the "
+                f"log-probability of the original ones changes by {format_number(mean, '+')} nats per line on average"
             )
 
 

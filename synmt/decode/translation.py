@@ -88,7 +88,7 @@ class Translation:
 
     line: its number, from 1.
     candidates: the n best translations, best first; empty for a line without text.
-    dropped: pieces at the end of the source that are not translated, because the model takes only so many.
+    dropped: pieces at the end of the source that are not translated, beyond the model's maximum (filters.max_pieces).
     unknown: parts of the source that the vocabulary does not have; the model reads <unk> there.
     degenerate: what is wrong with the best translation, as far as can be seen without a reference.
     alignment: None if not requested, or for a line without text.

@@ -23,7 +23,7 @@ from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.schema import DecodingRecipe
@@ -77,7 +77,7 @@ class Translator:
         run: Run | Path | str,
         *others: Run | Path | str,
         device: str = "auto",
-        which: str = "final",
+        checkpoint: str = "final",
         parser: str | None = None,
         alignment: bool = False,
         parse_cache: bool = True,
@@ -86,7 +86,7 @@ class Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
 
         run, others: run folders.
-        which: the weights, `final`, `best`, `last` or `average`.
+        checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
@@ -94,7 +94,7 @@ class Translator:
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(one, recipe, device=device, which=which, parser=parser)
+            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser)
             for one, recipe in zip(opened, recipes, strict=True)
         ]
         check_ensemble(models, [str(one.folder) for one in opened])
@@ -109,6 +109,13 @@ class Translator:
     def model(self) -> Seq2Seq:
         """The first model."""
         return self.models[0].model
+
+    def refuse_ensemble(self, what: str) -> None:
+        """Raise UsageError if there are several models; what: the thing that needs a single one."""
+        if len(self.models) > 1:
+            raise UsageError(
+                f"{what} needs one model, and this is an ensemble of {len(self.models)}", do="Load each run separately"
+            )
 
     @property
     def reading(self) -> Reading:

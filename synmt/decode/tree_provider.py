@@ -9,9 +9,10 @@ from typing import Any
 
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
+from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import flat_parse, without_whitespace
@@ -81,8 +82,7 @@ class _LazyParser:
             return trees
 
         def warn(index: int, reason: str) -> None:
-            line = number + missing[index]
-            _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {reason}")
+            warn_of_failure(number + missing[index], reason)
 
         parsed = self._cache.parse([lines[index] for index in missing], on_failure=warn)
         for index, tree in zip(missing, parsed, strict=True):
@@ -96,10 +96,7 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool)
     arcs: whether the model reads arc probabilities.
     """
     if identity is None:
-        raise SynmtError(
-            "the model reads dependency trees, and its run does not say which parser makes them",
-            do="Provide a tree for each line with `--parses FILE.conllu`",
-        )
+        raise unknown_parser(do="Provide a tree for each line with `--parses FILE.conllu`")
     try:
         parser = StanzaParser.from_identity(identity, device=device, arcs=arcs)
     except SynmtError as error:
@@ -108,6 +105,13 @@ def recorded_parser(identity: dict[str, Any] | None, device: str, *, arcs: bool)
     if difference := parser_difference(identity, parser.identity):
         _logger.warning(f"the parser is not the one that the model was trained with: {difference}")
     return parser
+
+
+def unknown_parser(*, where: str = "", do: str) -> UsageError:
+    """Make the error for a model that reads trees if its run does not record their parser."""
+    return UsageError(
+        "the model reads dependency trees, and its run does not say which parser makes them", where=where, do=do
+    )
 
 
 def parser_difference(recorded: dict[str, Any], present: dict[str, Any]) -> str:

@@ -48,15 +48,15 @@ class PairOptions(ModelOptions):
     parses: Path | None = None
 
 
-def load_model(run: Path, options: ModelOptions) -> Translator:
+def load_translator(run: Path, options: ModelOptions) -> Translator:
     """Load the model of a run."""
     decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
-    return Translator.load(find_run(run), device=options.device, which=options.checkpoint, **decoding)
+    return Translator.load(find_run(run), device=options.device, checkpoint=options.checkpoint, **decoding)
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
     """Score the translations of a file line by line; warn of lines that are too long to be scored in full."""
-    translator = load_model(options.model, options)
+    translator = load_translator(options.model, options)
     _check_lines(options.source, options.target)
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:

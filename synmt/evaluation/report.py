@@ -43,7 +43,7 @@ def _score_rows(comparison: SystemComparison) -> Rows:
     tests = _tests(comparison)
     header = ["system", "metric", "score", "95 % interval"]
     if len(comparison.inputs.systems) > 1:
-        header += ["difference", *["its interval"] * ("bootstrap" in tests), *(_P_VALUES[name] for name in tests)]
+        header += ["difference", *["95 % of difference"] * ("bootstrap" in tests), *(_P_VALUES[name] for name in tests)]
     rows = []
     for system, result in _each(comparison):
         row = [system.name, result.metric.title, f"{result.value:.2f}", f"{result.low:.2f} to {result.high:.2f}"]

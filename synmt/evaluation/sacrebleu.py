@@ -18,8 +18,9 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
+from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, unknown_name
-from synmt.evaluation.metrics import DoubleArray, Metric, MetricOptions
+from synmt.evaluation.metrics import Metric, MetricOptions
 from synmt.files import offline
 
 _BLEU_ORDER = 4

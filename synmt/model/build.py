@@ -67,7 +67,7 @@ def place_variants(
     placed: dict[Side, Layers] = {side: [[] for _ in model.heads_of(side)] for side in SIDES}
     errors: list[SynmtError] = []
     for index, recipe in enumerate(syntax.variants):
-        where, pieces = f"syntax.variants[{index}]", tuple(punctuation.get(recipe.side, ()))
+        where, pieces = f"syntax.variants.{index}", tuple(punctuation.get(recipe.side, ()))
         try:
             place_variant(variant_class(recipe.name, where), recipe, model, placed[recipe.side], where, pieces)
         except SynmtError as error:

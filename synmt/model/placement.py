@@ -41,7 +41,7 @@ class PlacedVariant:
         variant = self.kind(self.place, **self.options)
         if {"reads", "learns"} & vars(variant).keys():
             raise UsageError(
-                f"{self.kind.__name__} sets `reads` or `learns` in __init__, which is too late",
+                f"{self.kind.recipe_name()} sets `reads` or `learns` in __init__, which is too late",
                 do="Set them on the class, or override the class method `reads_for`",
             )
         variant.reads, variant.loss_weight = self.reads, self.loss_weight
@@ -212,7 +212,7 @@ def check_signals(layers: Layers) -> None:
             other, kind = first.setdefault(signal.name, (signal, variant.kind))
             if not _alike(signal, other, same_file=kind is variant.kind):
                 raise UsageError(
-                    f"two different signals are called '{signal.name}', one of them by {variant.kind.__name__}",
+                    f"two different signals are called '{signal.name}', one of them by {variant.kind.recipe_name()}",
                     where="syntax.variants",
                     do="Rename the signal in your own file",
                 )

@@ -127,6 +127,11 @@ class Variant(nn.Module):
         return []
 
     @classmethod
+    def recipe_name(cls) -> str:
+        """Name its file, as recipes do."""
+        return cls.__module__.rpartition(".")[2]
+
+    @classmethod
     def edits_attention(cls) -> bool:
         """Tell whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit

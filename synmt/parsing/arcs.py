@@ -22,7 +22,7 @@ FloatTable = npt.NDArray[np.floating[Any]]
 T = TypeVar("T")
 
 _MOST_DROPPED = 1e-4
-"""The probability of a word that may be dropped at most before its arcs are sorted."""
+"""Maximum probability per word that may be dropped before its arcs are sorted."""
 
 
 def parse_with_arcs(processor: Any, document: Any) -> tuple[Any, list[Arcs]]:

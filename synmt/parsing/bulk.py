@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import shutil
 import time
 from collections import deque
@@ -18,12 +17,11 @@ from typing import Any, BinaryIO, Literal
 
 from synmt import files
 from synmt.errors import SynmtError, UsageError
+from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
 from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, shards_of
 from synmt.parsing.workers import write_shards
 from synmt.syntax.conllu import format_conllu
-
-_logger = logging.getLogger(__name__)
 
 State = Literal["kept", "parsed", "finished", "unchanged"]
 
@@ -117,17 +115,16 @@ def parse_file(
 
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
-
-    def warn(first: int, index: int, reason: str) -> None:
-        number = first + index
-        _logger.warning(f"line {number}: could not be parsed in one piece ({reason}); using a flat or joined tree")
-
     first = 1
     for lines in files.read_available_lines(stream, _WINDOW, where=where):
-        parses = parser.parse(lines, on_failure=partial(warn, first))
+        parses = parser.parse(lines, on_failure=partial(_warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
         first += len(lines)
+
+
+def _warn(first: int, index: int, reason: str) -> None:
+    warn_of_failure(first + index, reason)
 
 
 def _summary_path(target: Path) -> Path:

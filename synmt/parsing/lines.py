@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,8 @@ import numpy as np
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
+
+_logger = logging.getLogger(__name__)
 
 LONGEST = 400
 """Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
@@ -29,6 +32,11 @@ _CHARACTERS = {
 }
 """What Moses' tokenizer writes for characters; none of these escapes is part of another one."""
 _ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
+
+
+def warn_of_failure(line: int, reason: str) -> None:
+    """Log that a line, counted from 1, has a flat or joined tree."""
+    _logger.warning(f"line {line} could not be parsed in one piece; using a flat or joined tree: {reason}")
 
 
 def unreadable(line: str) -> str:

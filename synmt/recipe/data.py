@@ -90,14 +90,15 @@ class ParserRecipe(StrictModel):
     package: str = "default"
     """The Stanza package, for example `ewt` or `combined`."""
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu, cuda, cuda:1, …"""
     workers: int = Field(default=0, ge=0)
     """Number of parser processes; 0 means one per core, or one on a GPU."""
     control: Literal["none", "random", "left", "right", "shuffled", "gold"] = "none"
     """Replace the parser's trees: by random trees, by left- or right-branching chains, by the same trees over shuffled
     words, or by gold trees next to the text (train.en.conllu, …), which the test sets then need too."""
     rewire: float = Field(default=0.0, ge=0, le=1)
-    """Share of the words, except the root, that get a random other parent, if one exists that keeps the tree a tree."""
+    """Probability that a word other than the root gets another parent, drawn from the words that are not its
+    descendants."""
     seed: int = Field(default=1, ge=0)
     """Seed of the random trees and parents, which also depend on the pieces of the sentence."""
 

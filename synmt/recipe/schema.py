@@ -10,6 +10,11 @@ from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, TextRecipe, VocabularyRecipe
 from synmt.recipe.model import ModelRecipe
 
+MAX_BEAM = 10_000
+"""A wider beam does not fit into memory, and finds nothing better."""
+MAX_PENALTY = 10
+"""With a larger alpha, the length penalty of a long translation overflows float32."""
+
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 _Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
 
@@ -57,11 +62,11 @@ class TrainingRecipe(StrictModel):
     learning_rate: float = Field(default=7e-4, gt=0)
     """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for `constant` and `plateau`."""
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
-    """Learning rate schedule."""
+    """Learning rate schedule. Formulas: synmt/training/schedule.py."""
     decay: float = Field(default=0.5, gt=0, lt=1)
     """plateau: factor on the learning rate after each validation without improvement in `best`."""
     max_decays: int = Field(default=5, ge=0)
-    """plateau: maximum number of learning rate decays; the next one would end training."""
+    """plateau: maximum number of learning rate decays; training ends when another decay is due."""
     warmup: int = Field(default=8000, ge=0)
     """Number of warm-up steps, until the learning rate peaks."""
     betas: tuple[_Decay, _Decay] = (0.9, 0.98)
@@ -79,7 +84,7 @@ class TrainingRecipe(StrictModel):
     compile: bool = False
     """Compile the model with `torch.compile`."""
     device: str = "auto"
-    """auto, cpu or cuda."""
+    """auto, cpu, cuda, cuda:1, …"""
     seed: int = Field(default=1, ge=0)
     """Seed of the initial weights, the dropout and the order of the data."""
     log_every: int = Field(default=50, ge=1)
@@ -92,7 +97,7 @@ class TrainingRecipe(StrictModel):
     """Number of most recent checkpoints to keep."""
     average: int = Field(default=1, ge=1)
     """Number of most recent checkpoints whose weights are averaged for `use: average`."""
-    validation_beam_size: int = Field(default=1, ge=0)
+    validation_beam_size: int = Field(default=1, ge=0, le=MAX_BEAM)
     """Beam size for the BLEU of a validation; 0 leaves BLEU out."""
     best: Literal["loss", "bleu"] = "loss"
     """Criterion for the best checkpoint and for early stopping."""
@@ -120,14 +125,14 @@ class TrainingRecipe(StrictModel):
 class DecodingRecipe(StrictModel):
     """Beam search."""
 
-    beam_size: int = Field(default=4, ge=1)
+    beam_size: int = Field(default=4, ge=1, le=MAX_BEAM)
     """Hypotheses per sentence; 1 is greedy search."""
-    length_penalty: float = Field(default=0.6, ge=0)
+    length_penalty: float = Field(default=0.6, ge=0, le=MAX_PENALTY)
     """alpha of Wu et al. (2016): scores are divided by ((5 + length) / 6) ** alpha."""
     max_length_ratio: float = Field(default=1.5, gt=0)
-    """Maximum length of a translation, as a multiple of the source length in pieces, …"""
+    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
     max_length_extra: int = Field(default=20, ge=0)
-    """… plus this number of pieces."""
+    """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
     batch_size: int = Field(default=64, ge=1)
     """Sentences per batch."""
 
@@ -138,7 +143,7 @@ class EvaluationRecipe(StrictModel):
     metrics: tuple[_Metric, ...] = ("bleu", "chrf", "ter")
     """Metrics of `synmt score` that need only references."""
     tokenize: str = "13a"
-    """sacreBLEU's tokenizer for BLEU; `none` for tokenized text."""
+    """sacreBLEU's tokenisation for BLEU; `none` for tokenised text."""
     lowercase: bool = False
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"
@@ -162,19 +167,31 @@ class Recipe(StrictModel):
     target: str
     """The target language."""
     corpus: CorpusRecipe
+    """The parallel text: training, validation and test sets."""
     text: TextRecipe = TextRecipe()
+    """How both sides are cut into words before anything else; by default they are not."""
     target_text: TextRecipe | None = None
     """How the target is cut, if not like the source; it replaces `text` as a whole."""
     filters: FilterRecipe = FilterRecipe()
+    """Which sentence pairs are left out."""
     parser: ParserRecipe = ParserRecipe()
+    """The parser of the source, or the trees that replace its own."""
     target_parser: ParserRecipe = ParserRecipe()
+    """The same for the target, for variants on that side: they learn from its trees in training only."""
     tasks: TasksRecipe = TasksRecipe()
+    """What the model learns in addition to translation."""
     vocabulary: VocabularyRecipe = VocabularyRecipe()
+    """The pieces that text is cut into."""
     model: ModelRecipe = ModelRecipe.model_validate({})
+    """Architecture and sizes."""
     syntax: SyntaxRecipe = SyntaxRecipe()
+    """The variants that add syntax to the model."""
     training: TrainingRecipe = TrainingRecipe()
+    """Steps, batches, learning rate, checkpoints."""
     decoding: DecodingRecipe = DecodingRecipe()
+    """How test sets are translated, and other text by default."""
     evaluation: EvaluationRecipe = EvaluationRecipe()
+    """How translations of the test sets are scored."""
 
     def text_of(self, side: Literal["source", "target"]) -> TextRecipe:
         """Return how the text of a side is cut."""

@@ -23,7 +23,7 @@ Entry = tuple[int, str, float]
 """Parent as HEAD numbers it, relation, probability."""
 
 KEPT = 0.999
-"""The probability of each word's arcs that is kept, at least."""
+"""Minimum probability to keep for each word."""
 
 # with it, float32 sums reach 0.999 too, in any order of addition
 _ROUNDING = 1e-6

@@ -129,7 +129,7 @@ def load_checked(
 
 
 def check_values(recipe: Recipe) -> Requirements:
-    """Check what can be checked before anything runs: variants, device, metrics; returns what is read of trees."""
+    """Check variants, device and metrics before anything runs; return which trees the model needs."""
     requirements = tree_requirements(recipe)
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
@@ -137,7 +137,8 @@ def check_values(recipe: Recipe) -> Requirements:
             "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
         )
     options = options_of(recipe.evaluation)
-    for name in recipe.evaluation.metrics:
+    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
+    for name in (*recipe.evaluation.metrics, *in_validation):
         make_metric(name, options)
     return requirements
 

@@ -51,7 +51,7 @@ class Prepared:
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the same names, whether or not the trees have probabilities of arcs.
+    made_by: the annotation's name without the mark for arc probabilities; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     cutters: what cut each side into words.
     raw: the corpus before it was cut; None if it was not.
@@ -81,7 +81,9 @@ def prepare_data(
     vocabularies: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.parsing != "none":
-        raise UsageError("--trees would parse a source text that contains task tags", do="Leave out --trees")
+        raise UsageError(
+            "--trees cannot be combined with tasks.parsing: the source text contains task tags", do="Leave out --trees"
+        )
     corpus = yield from find_text(recipe)
     # a missing parser or tree file is reported before any long work
     sources: dict[Side, ParseSource] = {}

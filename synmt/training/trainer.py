@@ -116,7 +116,7 @@ class Trainer:
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
-        mine = sum(len(batch.target_positions) for batch in batches)
+        mine = sum(batch.target_tokens for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches]
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
@@ -132,11 +132,11 @@ class Trainer:
                 with _reporting_full_memory(batch):
                     moved = batch.to(self.device)
                     total = total + self._losses(self.model(moved).states, moved)["nll"]
-                tokens += len(batch.target_positions)
+                tokens += batch.target_tokens
         return float(total) / max(1, tokens)
 
     def _sum_tokens(self, mine: int) -> int:
-        """Count the target pieces of all processes, which also stop at the same step, whichever was asked to."""
+        """Sum the target pieces over all processes. The same message tells all of them to stop if one was told to."""
         stop = int(self.stop.is_set())
         tokens, stops = (mine, stop) if self.processes.count == 1 else self.processes.sum(mine, stop)
         self._stopping = stops > 0
@@ -176,7 +176,8 @@ class Trainer:
 
     def _validate_and_save(self) -> Iterator[ValidationRecord]:
         if self.state.step % self.settings.validate_every == 0 or self.state.step == self.settings.max_steps:
-            # before the checkpoint: what is logged after the newest one is dropped, what is missing is lost
+            # validate before saving: on resuming, log lines after the newest checkpoint are dropped, and a validation
+            # that was not logged is not repeated
             yield self._validated()
             self._save()
         elif self.state.step % self.settings.save_every == 0:
@@ -189,7 +190,7 @@ class Trainer:
         bleu = self.score(self.model) if self.score else None
         value = -bleu if self.settings.best == "bleu" and bleu is not None else loss
         better = math.isfinite(value) and (self.state.best_value is None or value < self.state.best_value)
-        # the first process decides: were the last bits of a loss to differ, so would the learning rates
+        # the first process decides: if the last bits of the loss differed, so could the learning rates
         best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0

@@ -50,7 +50,7 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     requirements: dict[Side, TreeRequirements] = {
         side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES
     }
-    readers = [variant.kind.__name__ for side in SIDES for variant in _flat(placed[side]) if variant.signals]
+    readers = [variant.kind.recipe_name() for side in SIDES for variant in _flat(placed[side]) if variant.signals]
     if recipe.tasks.parsing != "none" and readers:
         raise UsageError(
             f"tasks.parsing puts tags into the source and parses into the target, so {readers[0]} finds no trees",
@@ -73,7 +73,7 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
-    arcs = {} if parser.control != "none" else {v.kind.__name__: None for v in variants if _needs_arcs(v)}
+    arcs = {} if parser.control != "none" else {v.kind.recipe_name(): None for v in variants if _needs_arcs(v)}
     return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs))
 
 

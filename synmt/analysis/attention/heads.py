@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from synmt.analysis.trees.sources import TreeSource, tree_sources
+from synmt.analysis.trees.sources import head_name, tree_sources
 from synmt.arrays import Side
 from synmt.errors import UsageError
 from synmt.model.capture import ActivationKind, Activations, self_attention
@@ -41,7 +41,7 @@ class Head:
     @property
     def name(self) -> str:
         """The name in tables, such as `head 1.2 (pascal)`."""
-        return "attention" if self.is_lstm else TreeSource("source", self.variant, self.layer, self.number).name
+        return "attention" if self.is_lstm else head_name(self.layer, self.number, self.variant)
 
     @property
     def label(self) -> str:
@@ -80,7 +80,7 @@ def _owned(model: Seq2Seq, side: Side) -> Iterator[tuple[tuple[int, int], str]]:
     for variant in model.variants[side]:
         place = variant.place
         for head in range(place.first_head, place.first_head + place.heads):
-            yield (place.layer, head + 1), type(variant).__module__.rpartition(".")[2]
+            yield (place.layer, head + 1), variant.recipe_name()
 
 
 def weights_of(captured: Activations, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:

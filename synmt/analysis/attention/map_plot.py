@@ -46,26 +46,26 @@ _LONGEST = 16
 class _Sheet:
     """The layout of a figure, in inches."""
 
-    shown: AttentionMap
+    heat_map: AttentionMap
 
     @property
     def several(self) -> bool:
-        return len(self.shown.panels) > 1
+        return len(self.heat_map.panels) > 1
 
     @cached_property
     def layers(self) -> list[int]:
-        return sorted({head.layer for head in self.shown.panels})
+        return sorted({head.layer for head in self.heat_map.panels})
 
     @cached_property
     def numbers(self) -> list[int]:
-        return sorted({head.number for head in self.shown.panels})
+        return sorted({head.number for head in self.heat_map.panels})
 
     @cached_property
     def cell(self) -> float:
-        columns = len(self.shown.columns)
+        columns = len(self.heat_map.columns)
         if self.several:
             return max(_SMALLEST, min(0.25, 1.5 / columns))
-        return 0.36 if max(columns, len(self.shown.rows)) <= _MOST_NUMBERED else 0.16
+        return 0.36 if max(columns, len(self.heat_map.rows)) <= _MOST_NUMBERED else 0.16
 
     @property
     def font(self) -> float:
@@ -74,15 +74,15 @@ class _Sheet:
 
     @property
     def panel(self) -> tuple[float, float]:
-        return len(self.shown.columns) * self.cell, len(self.shown.rows) * self.cell
+        return len(self.heat_map.columns) * self.cell, len(self.heat_map.rows) * self.cell
 
     @property
     def left(self) -> float:
-        return 0.4 + _longest(self.shown.rows) * self.font / 72
+        return 0.4 + _longest(self.heat_map.rows) * self.font / 72
 
     @property
     def bottom(self) -> float:
-        return 0.4 + _longest(self.shown.columns) * self.font / 72
+        return 0.4 + _longest(self.heat_map.columns) * self.font / 72
 
     @property
     def size(self) -> tuple[float, float]:
@@ -125,35 +125,35 @@ def _short(label: str) -> str:
     return label if len(label) <= _LONGEST else label[: _LONGEST - 1] + "…"
 
 
-def is_legible(shown: AttentionMap) -> bool:
+def is_legible(heat_map: AttentionMap) -> bool:
     """Tell whether a figure of reasonable size is large enough to read the pieces."""
-    sheet = _Sheet(shown)
+    sheet = _Sheet(heat_map)
     return max(sheet.size) <= (_WIDEST_GRID if sheet.several else _WIDEST_HEAD)
 
 
-def check_legible(shown: AttentionMap) -> None:
+def check_legible(heat_map: AttentionMap) -> None:
     """Refuse a figure whose pieces would be too small to read."""
-    if is_legible(shown):
+    if is_legible(heat_map):
         return
-    pieces, panels = max(len(shown.rows), len(shown.columns)), len(shown.panels)
+    pieces, panels = max(len(heat_map.rows), len(heat_map.columns)), len(heat_map.panels)
     several = panels > 1
     raise UsageError(
         f"{pieces} pieces are too many for " + (f"{panels} heat maps side by side" if several else "a heat map"),
-        where=f"--sentence {shown.sentence}",
+        where=f"--sentence {heat_map.sentence}",
         do="Choose a shorter sentence" + ", or one head with `--head LAYER.HEAD`" * several,
     )
 
 
-def draw_maps(shown: AttentionMap, *, system: str) -> Figure:
+def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     """Draw the matrix of each head, several heads in a grid of layers and heads."""
     from matplotlib.figure import Figure
 
-    sheet = _Sheet(shown)
+    sheet = _Sheet(heat_map)
     figure = Figure(figsize=sheet.size)
-    low, high = limits(shown)
+    low, high = limits(heat_map)
     options: dict[str, Any] = {"cmap": colour_map(), "vmin": low, "vmax": high, "interpolation": "nearest"}
     drawn = None
-    for head, panel in shown.panels.items():
+    for head, panel in heat_map.panels.items():
         axes = figure.add_axes(sheet.place(head))
         drawn = axes.imshow(panel, aspect="auto", **options)
         frame(axes)
@@ -165,23 +165,23 @@ def draw_maps(shown: AttentionMap, *, system: str) -> Figure:
     return figure
 
 
-def limits(shown: AttentionMap) -> tuple[float, float]:
+def limits(heat_map: AttentionMap) -> tuple[float, float]:
     """Find the ends of the colour scale that all panels share."""
-    low = min(float(panel.min()) for panel in shown.panels.values())
-    high = max(float(panel.max()) for panel in shown.panels.values())
-    low = max(low, LEAST_BIAS) if shown.content == "bias" else min(low, 0.0)
+    low = min(float(panel.min()) for panel in heat_map.panels.values())
+    high = max(float(panel.max()) for panel in heat_map.panels.values())
+    low = max(low, LEAST_BIAS) if heat_map.content == "bias" else min(low, 0.0)
     return low, high if high > low else low + 1.0
 
 
 def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
     """Label a panel, and the pieces at the left and lower edges of the grid."""
-    shown = sheet.shown
+    heat_map = sheet.heat_map
     axes.set_xticks([])
     axes.set_yticks([])
-    if not any(other.layer == head.layer and other.number < head.number for other in shown.panels):
-        axes.set_yticks(range(len(shown.rows)), spell(shown.rows), fontsize=sheet.font)
-    if not any(other.number == head.number and other.layer > head.layer for other in shown.panels):
-        labels = spell(shown.columns)
+    if not any(other.layer == head.layer and other.number < head.number for other in heat_map.panels):
+        axes.set_yticks(range(len(heat_map.rows)), spell(heat_map.rows), fontsize=sheet.font)
+    if not any(other.number == head.number and other.layer > head.layer for other in heat_map.panels):
+        labels = spell(heat_map.columns)
         axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font)
     axes.tick_params(pad=1.5)
     if sheet.several:
@@ -189,19 +189,19 @@ def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
 
 
 def _describe(figure: Figure, sheet: _Sheet, system: str) -> None:
-    shown, (width, height) = sheet.shown, sheet.size
-    first = next(iter(shown.panels))
+    heat_map, (width, height) = sheet.heat_map, sheet.size
+    first = next(iter(heat_map.panels))
     only = f", {first.name}" if not first.is_lstm and not sheet.several else ""
-    what = "attention to the source" if shown.kind == "cross" else f"self-attention of the {shown.kind}"
-    edited = f"{shown.content} of " if shown.content in ("factor", "bias") else ""
-    note = f"sentence {shown.sentence}, {shown.text}"
+    what = "attention to the source" if heat_map.kind == "cross" else f"self-attention of the {heat_map.kind}"
+    edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
+    note = f"sentence {heat_map.sentence}, {heat_map.text}"
     figure.text(
         0.1 / width, 1 - 0.1 / height, f"{system}{only}: {edited}{what}\n{note}", fontsize=8, va="top", linespacing=1.35
     )
     middle = (sheet.left + (width - _BAR)) / 2
     figure.text(middle / width, 0.08 / height, "piece attended to", fontsize=8, ha="center", va="bottom")
     upright = (sheet.bottom + height - _TOP) / 2
-    rows = "piece to be generated" if shown.kind == "cross" else "piece that attends"
+    rows = "piece to be generated" if heat_map.kind == "cross" else "piece that attends"
     figure.text(0.1 / width, upright / height, rows, fontsize=8, va="center", rotation=90)
 
 
@@ -209,8 +209,8 @@ def _colour_bar(figure: Figure, sheet: _Sheet, drawn: Any) -> None:
     width, height = sheet.size
     tall = min(2.5, height - _TOP - 0.3)
     axes = figure.add_axes(((width - _BAR + 0.2) / width, (height - _TOP - tall) / height, 0.12 / width, tall / height))
-    cut = sheet.shown.content == "bias" and min(panel.min() for panel in sheet.shown.panels.values()) < LEAST_BIAS
+    cut = sheet.heat_map.content == "bias" and min(panel.min() for panel in sheet.heat_map.panels.values()) < LEAST_BIAS
     bar = figure.colorbar(drawn, cax=axes, extend="min" if cut else "neither")
-    bar.set_label(_UNITS[sheet.shown.content], fontsize=8)
+    bar.set_label(_UNITS[sheet.heat_map.content], fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(visible=False)

@@ -70,15 +70,15 @@ def read_map(
 ) -> AttentionMap:
     """Run the model over sentence `number`; its own parser makes the trees that it reads."""
     line, written = _choose_sentence(text, number)
-    [passed] = run_forward(translator, [line], None if written is None else [written], what=CAPTURED[text.kind])
-    if passed.sentences[0].dropped:
+    [forward] = run_forward(translator, [line], None if written is None else [written], what=CAPTURED[text.kind])
+    if forward.sentences[0].dropped:
         raise UsageError(
             f"this sentence has more pieces than the model takes, {translator.max_pieces}",
             where=f"--sentence {number}",
             do="Choose another sentence",
         )
     rows, columns = _axes(translator, text.kind, line, written or "")
-    panels = _panels(translator, passed, heads, text.kind, content)
+    panels = _panels(translator, forward, heads, text.kind, content)
     return AttentionMap(content, text.kind, text.name, number, rows, columns, panels)
 
 
@@ -107,25 +107,25 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
 
 
 def _panels(
-    translator: Translator, passed: ForwardPass, heads: Sequence[Head], kind: AttentionKind, content: MapContent
+    translator: Translator, forward: ForwardPass, heads: Sequence[Head], kind: AttentionKind, content: MapContent
 ) -> dict[Head, DoubleArray]:
     if content == "factor" or content == "bias":
         assert kind != "cross"
-        edits = edits_of(passed.captured, kind, content, heads)
+        edits = edits_of(forward.captured, kind, content, heads)
         if not edits:
-            raise _no_edit(passed, heads, heads_of(translator.model, kind), kind, content)
+            raise _no_edit(forward, heads, heads_of(translator.model, kind), kind, content)
         return {head: edit[0].double().cpu().numpy() for head, edit in edits.items()}
-    weights = weights_of(passed.captured, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
+    weights = weights_of(forward.captured, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
     return dict(zip(heads, weights, strict=True))
 
 
 def _no_edit(
-    passed: ForwardPass, heads: Sequence[Head], all_heads: Sequence[Head], side: Side, content: MapContent
+    forward: ForwardPass, heads: Sequence[Head], all_heads: Sequence[Head], side: Side, content: MapContent
 ) -> UsageError:
     """Make the error for heads without a factor or bias, which names the heads that have one."""
     allowed = ["weights and cross: all heads"]
     for kind in ("factor", "bias"):
-        labels = [head.label for head in edits_of(passed.captured, side, kind, all_heads)]
+        labels = [head.label for head in edits_of(forward.captured, side, kind, all_heads)]
         allowed.append(f"{kind}: {', '.join(labels) or 'none'}")
     what = f"{heads[0].name} of the {side} has no" if len(heads) == 1 else f"no head of the {side} has a"
     return UsageError(f"{what} {content} to show", where=f"--what {content}", allowed="; ".join(allowed))

@@ -39,17 +39,17 @@ def analyze_attention(options: AttentionOptions) -> AnalysisReport:
     kind, content = _choose_attention(translator, options.side, options.what)
     source = _Source(run, outputs, translator, _text_of(outputs, kind), heads_of(translator.model, kind, options.head))
     inputs.check_recorded(translator, run.folder)
-    shown = read_map(translator, source.heads, source.text, content, options.sentence)
+    heat_map = read_map(translator, source.heads, source.text, content, options.sentence)
     if options.plot:
-        check_legible(shown)
-        inputs.save_plot(options.plot, lambda: draw_maps(shown, system=outputs.system))
+        check_legible(heat_map)
+        inputs.save_plot(options.plot, lambda: draw_maps(heat_map, system=outputs.system))
     summary = _summarize(source, options.parser)
     inputs.say_left_out(too_long=summary.too_long, empty=summary.empty)
     return AnalysisReport(
         outputs.system,
-        to_json=lambda: _to_json(summary, shown),
+        to_json=lambda: _to_json(summary, heat_map),
         to_text=lambda: summary_as_text(summary),
-        to_html=lambda: [summary_as_html(summary, shown)],
+        to_html=lambda: [summary_as_html(summary, heat_map)],
         runs=(run.folder,),
     )
 
@@ -110,7 +110,7 @@ def _parse(source: _Source, model: str | None) -> tuple[ParsedText, str]:
     return parsed, inputs.name_parser(parser) + note
 
 
-def _to_json(summary: AttentionSummary, shown: AttentionMap) -> dict[str, Any]:
+def _to_json(summary: AttentionSummary, heat_map: AttentionMap) -> dict[str, Any]:
     """Convert a summary and the map of one sentence; shares are from 0 to 1, and missing values None."""
     context, best = summary.context, summary.best
     return {
@@ -129,7 +129,7 @@ def _to_json(summary: AttentionSummary, shown: AttentionMap) -> dict[str, Any]:
         "heads": [_row_as_json(row) for row in summary.rows],
         "baselines": [asdict(one) for one in summary.baselines],
         "relations": [_relation_as_json(row, summary) for row in summary.relations],
-        "map": _map_as_json(shown),
+        "map": _map_as_json(heat_map),
     }
 
 
@@ -159,12 +159,12 @@ def _relation_as_json(row: RelationRow, summary: AttentionSummary) -> dict[str, 
     }
 
 
-def _map_as_json(shown: AttentionMap) -> dict[str, Any]:
+def _map_as_json(heat_map: AttentionMap) -> dict[str, Any]:
     return {
-        "what": shown.content,
-        "of": shown.text,
-        "sentence": shown.sentence,
-        "rows": shown.rows,
-        "columns": shown.columns,
-        "heads": {head.name: panel.round(6).tolist() for head, panel in shown.panels.items()},
+        "what": heat_map.content,
+        "of": heat_map.text,
+        "sentence": heat_map.sentence,
+        "rows": heat_map.rows,
+        "columns": heat_map.columns,
+        "heads": {head.name: panel.round(6).tolist() for head, panel in heat_map.panels.items()},
     }

@@ -83,9 +83,9 @@ def measure_heads(
     found: dict[int, HeadStatistics] = {}
     too_long = 0
     read = replace(text, target=None) if kind == "source" else text
-    for passed in run_with_progress(translator, read, "reading attention", what=what):
-        weights = weights_of(passed.captured, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
-        for row, sentence in enumerate(passed.sentences):
+    for forward in run_with_progress(translator, read, "reading attention", what=what):
+        weights = weights_of(forward.captured, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
+        for row, sentence in enumerate(forward.sentences):
             too_long += sentence.dropped > 0
             inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
             if sentence.dropped:

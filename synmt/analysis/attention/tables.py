@@ -29,7 +29,7 @@ def summary_as_text(summary: AttentionSummary) -> Iterator[str | TextTable]:
     yield _head_table(summary, summary.ranked()[:_BEST_HEADS] if many else summary.rows)
     if many:
         order = "with the highest agreement" if summary.relations else "with the lowest entropy"
-        yield f"\nthe {_BEST_HEADS} heads {order}, of {heads}; all with --json or --html"
+        yield f"\n{_BEST_HEADS} of {heads} heads, those {order}; all with --json or --html"
     yield from ("", *_legend(summary))
     if summary.relations:
         relations = _relation_table(summary)
@@ -40,7 +40,7 @@ def summary_as_text(summary: AttentionSummary) -> Iterator[str | TextTable]:
             yield f"the {_MOST_RELATIONS} most frequent of {len(relations.rows)} relations; all with --json or --html"
 
 
-def summary_as_html(summary: AttentionSummary, shown: AttentionMap) -> Section:
+def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Section:
     """Write all tables and figures as a section of a page."""
     heads = _head_table(summary, summary.rows)
     parts = [
@@ -55,7 +55,7 @@ def summary_as_html(summary: AttentionSummary, shown: AttentionMap) -> Section:
         caption = "Agreement with parents by relation, in percent"
         parts.append(table(relations.columns, relations.rows, caption=caption))
         parts += [paragraph(line, faint=True) for line in _relation_legend(summary)]
-    parts.append(_map_figure(summary, shown))
+    parts.append(_map_figure(summary, heat_map))
     return Section(_attention_name(summary).capitalize(), "".join(parts))
 
 
@@ -66,22 +66,22 @@ def _agreement_figure(summary: AttentionSummary) -> str:
     return figure(lambda: draw_agreement(summary), caption=caption)
 
 
-def _map_figure(summary: AttentionSummary, shown: AttentionMap) -> str:
+def _map_figure(summary: AttentionSummary, heat_map: AttentionMap) -> str:
     """Draw the heat maps of all heads; of the best head alone if the sentence is too long for all."""
-    title = f"Sentence {shown.sentence} ({shown.text})"
-    if not is_legible(shown) and len(shown.panels) > 1:
+    title = f"Sentence {heat_map.sentence} ({heat_map.text})"
+    if not is_legible(heat_map) and len(heat_map.panels) > 1:
         best = summary.ranked()[0].head
-        head = best if best in shown.panels else next(iter(shown.panels))
-        shown = replace(shown, panels={head: shown.panels[head]})
+        head = best if best in heat_map.panels else next(iter(heat_map.panels))
+        heat_map = replace(heat_map, panels={head: heat_map.panels[head]})
         title += f", {head.name} only, because the sentence is long"
-    if not is_legible(shown):
+    if not is_legible(heat_map):
         return paragraph(f"{title} is too long for a heat map; choose another one with --sentence.", faint=True)
-    rows = "to be generated" if shown.kind == "cross" else "that attend"
+    rows = "to be generated" if heat_map.kind == "cross" else "that attend"
     caption = (
         f"{title}. Rows: pieces {rows}; columns: pieces attended to; a dot marks a piece inside a word. "
         "All heads share one scale."
     )
-    return figure(lambda: draw_maps(shown, system=summary.context.system), caption=caption, shrinks=False)
+    return figure(lambda: draw_maps(heat_map, system=summary.context.system), caption=caption, shrinks=False)
 
 
 def _attention_name(summary: AttentionSummary) -> str:

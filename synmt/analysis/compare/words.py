@@ -164,10 +164,10 @@ def word_attention(
     The model's own parser makes the trees that it reads. The result for an empty line is None.
     """
     found: list[DoubleArray | None] = [None] * len(sources)
-    for passed in run_forward(translator, sources, targets, what=("cross",)):
-        cross = cross_by_head(passed.captured)  # (B, T, S) each
+    for forward in run_forward(translator, sources, targets, what=("cross",)):
+        cross = cross_by_head(forward.captured)  # (B, T, S) each
         weights = default_head_weights(cross, max(layer for layer, _ in cross))  # (B, T, S)
-        for one, row in zip(passed.sentences, weights, strict=True):
+        for one, row in zip(forward.sentences, weights, strict=True):
             words = source_words[one.index], target_words[one.index]
             found[one.index] = word_weights(row, one.target, one.source, *words)
     return found

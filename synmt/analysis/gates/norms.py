@@ -86,10 +86,10 @@ def read_gates(
     found: dict[int, GatedSentence] = {}
     too_long = 0
     text = ParsedText("target", sources, targets, parses)
-    for passed in run_with_progress(translator, text, "reading gates"):
-        assert passed.captured.gates is not None
-        rows = gate_norms(passed.captured.gates).double().cpu().numpy()  # (B, T)
-        for row, sentence in zip(rows, passed.sentences, strict=True):
+    for forward in run_with_progress(translator, text, "reading gates"):
+        assert forward.captured.gates is not None
+        rows = gate_norms(forward.captured.gates).double().cpu().numpy()  # (B, T)
+        for row, sentence in zip(rows, forward.sentences, strict=True):
             index, spans = sentence.index, sentence.target
             too_long += sentence.dropped > 0
             if len(parses[index]) and not sentence.dropped:

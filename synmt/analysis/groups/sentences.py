@@ -93,7 +93,7 @@ def check_options(options: GroupOptions) -> None:
     if not any((options.by_length, options.by_depth, options.by_distance, options.by_relation, options.by_label)):
         raise UsageError("no groups are chosen", do="Choose at least one, such as `--by-length`")
     if not options.by_label and (options.label or (options.labels and not options.where)):
-        raise UsageError("the labels have no use here", do="Add `--by-label`")
+        raise UsageError("no chosen analysis uses the labels", do="Add `--by-label`")
     check_name(options.unit, UNITS, "unit")
     check_name(options.side or "source", SIDES, "side")
     if options.buckets is not None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from synmt.decode.translator import Translator
+from synmt.decode.tree_provider import unknown_parser
 from synmt.errors import UsageError
 from synmt.syntax.controls import Control, ControlKind, certain_arcs
 from synmt.syntax.parse import Parse, flat_parse
@@ -38,25 +39,20 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class ReadTrees:
+class ModelTrees:
     """The trees that a model reads for the lines of a text.
 
     trees: without words that have no pieces, and under the control of the recipe.
     keys: the piece ids of each line as bytes; together with the seed they determine random trees.
+    before_control: the same trees without the control.
     control: the control of the recipe.
-    parsed: the trees without the control; None if these are `trees`.
     """
 
     lines: Sequence[str]
     trees: list[Parse]
     keys: list[bytes]
+    before_control: list[Parse]
     control: Control = field(default_factory=Control)
-    parsed: list[Parse] | None = None
-
-    @property
-    def uncontrolled(self) -> list[Parse]:
-        """The trees without the control of the recipe."""
-        return self.trees if self.parsed is None else self.parsed
 
     @property
     def with_arcs(self) -> bool:
@@ -74,11 +70,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             do="See which trees its weights have learnt with `synmt analyze --trees`",
         )
     if translator.parser_identity is None and not has_trees:
-        raise UsageError(
-            "the model reads trees, and its run does not record their parser",
-            where=where,
-            do="Give the trees of the test set with `--parses FILE.conllu`",
-        )
+        raise unknown_parser(where=where, do="Give the trees of the test set with `--parses FILE.conllu`")
 
 
 def parse_shares(text: str) -> list[float]:
@@ -97,21 +89,21 @@ def parse_shares(text: str) -> list[float]:
     return shares
 
 
-def read_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> ReadTrees:
+def find_model_trees(translator: Translator, lines: Sequence[str], parses: Sequence[Parse]) -> ModelTrees:
     """Convert parses of lines to the trees that the model reads."""
     control, keys = translator.reading.control, [b""] * len(lines)
-    trees, parsed = list(parses), list(parses)
+    trees, before_control = list(parses), list(parses)
     for sources in translator.source_batches(lines, parses):
         for one in sources:
             # the same key as in `collate`
             keys[one.index] = one.example.source.tobytes()
-            parsed[one.index] = tree = one.example.trees["source"].parse
+            before_control[one.index] = tree = one.example.trees["source"].parse
             trees[one.index] = control.apply(tree, keys[one.index])
-    return ReadTrees(lines, trees, keys, control, None if control.idle else parsed)
+    return ModelTrees(lines, trees, keys, before_control, control)
 
 
 def make_conditions(
-    own: ReadTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
+    own: ModelTrees, shares: Sequence[float], *, seed: int, others: Sequence[tuple[str, list[Parse]]] = ()
 ) -> Iterator[Condition]:
     """Make rewired trees for each share, controls, flat trees, and conditions for `others`, trees with their names.
 
@@ -160,5 +152,5 @@ def _certain(trees: Sequence[Parse]) -> list[Parse]:
     return [replace(tree, arcs=certain_arcs(tree)) for tree in trees]
 
 
-def _controlled(own: ReadTrees, control: Control) -> list[Parse]:
+def _controlled(own: ModelTrees, control: Control) -> list[Parse]:
     return [control.apply(tree, key) for tree, key in zip(own.trees, own.keys, strict=True)]

@@ -13,7 +13,13 @@ from synmt.analysis.inputs import find_parser, name_parser, parse_lines, read_te
 from synmt.analysis.options import RobustnessOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.robustness.conditions import ReadTrees, check_translator, make_conditions, parse_shares, read_trees
+from synmt.analysis.robustness.conditions import (
+    ModelTrees,
+    check_translator,
+    find_model_trees,
+    make_conditions,
+    parse_shares,
+)
 from synmt.analysis.robustness.plot import draw_robustness
 from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
@@ -34,7 +40,7 @@ class _Results:
 
     parser: name of the parser, or of the file, of the own trees.
     control: name of the recipe's control; empty without one.
-    differing: number of translations under the own trees that differ from those stored in the run.
+    differing: number of translations with the own trees that differ from those stored in the run.
     """
 
     outputs: Outputs
@@ -87,26 +93,28 @@ def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
     )
 
 
-def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ReadTrees, str]:
+def _read_own_trees(translator: Translator, outputs: Outputs, parses: Path | None) -> tuple[ModelTrees, str]:
     """Parse the test set, or read its trees from a file, and name the parser or the file."""
     lines = outputs.as_read().source
     if parses is None:
-        return read_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(translator.parser)
+        return find_model_trees(translator, lines, parse_lines(translator.parser, lines)), name_parser(
+            translator.parser
+        )
     trees = list(read_parses(parses, lines))
     # raises an error for trees without the arc probabilities that the model reads
     translator.trees(lines, trees)
-    return read_trees(translator, lines, trees), parses.name
+    return find_model_trees(translator, lines, trees), parses.name
 
 
 def _other_trees(
-    translator: Translator, own: ReadTrees, name: str, parser: StanzaParser | None
+    translator: Translator, own: ModelTrees, name: str, parser: StanzaParser | None
 ) -> list[tuple[str, list[Parse]]]:
     """Name the trees without the control of the recipe, and the trees of another parser, if there are any."""
-    others = [] if own.control.idle else [(_without_control(name), own.uncontrolled)]
+    others = [] if own.control.idle else [(_without_control(name), own.before_control)]
     if parser is not None:
         parses = parse_lines(parser.with_arcs() if own.with_arcs else parser, own.lines)
         # a control would replace the trees of every parser by the same random trees
-        others.append((name_parser(parser), read_trees(translator, own.lines, parses).uncontrolled))
+        others.append((name_parser(parser), find_model_trees(translator, own.lines, parses).before_control))
     return others
 
 
@@ -147,8 +155,8 @@ def _score_cells(one: Outcome) -> list[str]:
 
 def _notes(results: _Results) -> Iterator[str]:
     if results.control:
-        instead = f"{results.control} trees instead of those by {results.parser}"
-        yield f"own: trees that the model reads, {instead}; the row '{_without_control(results.parser)}' has the latter"
+        made = f"{results.control} trees made from those of {results.parser}"
+        yield f"own: trees that the model reads ({made}); row '{_without_control(results.parser)}': the parser's own"
     else:
         yield f"own: trees that the model reads, by {results.parser}"
     yield "rewired: this percentage of words, sampled at random without the root, has a different parent"

@@ -1,11 +1,11 @@
-"""Translations of one text by one model under its own trees and under other trees."""
+"""Translations of one text by one model with its own trees and with other trees."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from synmt.analysis.robustness.conditions import Condition, ConditionKind, ReadTrees, attachment_score
+from synmt.analysis.robustness.conditions import Condition, ConditionKind, ModelTrees, attachment_score
 from synmt.decode.inputs import windows
 from synmt.decode.translation import joined
 from synmt.decode.translator import Translator
@@ -21,8 +21,8 @@ class Outcome:
 
     uas: share of words with the same parent as in the own trees, 0 to 1.
     score: score of the test set.
-    against_own: this score minus the score under the own trees; None for the own trees.
-    changed: share of translations that differ from those under the own trees, 0 to 1.
+    against_own: this score minus the score with the own trees; None for the own trees.
+    changed: share of translations that differ from those with the own trees, 0 to 1.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Outcome:
 
 def measure(
     translator: Translator,
-    own: ReadTrees,
+    own: ModelTrees,
     conditions: Iterable[Condition],
     metric: Metric,
     references: Sequence[str],
     advance: Callable[[float], None] = lambda lines: None,
 ) -> Iterator[Outcome]:
-    """Translate under the own trees, then under each condition, and yield the outcomes."""
+    """Translate with the own trees, then with each condition, and yield the outcomes."""
     # the control of the recipe has already been applied to the trees
     plain = translator.with_control(Control())
 

@@ -54,9 +54,9 @@ def induce_trees(translator: Translator, sources: Sequence[TreeSource], text: Pa
     """Run the model over a text and induce the trees of every source, with progress."""
     found: dict[int, list[tuple[IntArray, IntArray]]] = {}
     too_long = 0
-    for passed in run_with_progress(translator, text, "inducing trees"):
-        weights_of_sources = [source.weights(passed).double().cpu().numpy() for source in sources]  # S of (B, T, T)
-        for row, sentence in enumerate(passed.sentences):
+    for forward in run_with_progress(translator, text, "inducing trees"):
+        weights_of_sources = [source.weights(forward).double().cpu().numpy() for source in sources]  # S of (B, T, T)
+        for row, sentence in enumerate(forward.sentences):
             words = len(text.gold[sentence.index])
             too_long += sentence.dropped > 0
             if words and not sentence.dropped:

@@ -38,7 +38,7 @@ class TreeSource:
         """The name in tables, such as `head 4.1 (dbsa)`."""
         if not self.layer:
             return f"{'flat attention' if self.flat else 'latent trees'} ({self.variant})"
-        return f"head {self.layer}.{self.head}" + (f" ({self.variant})" if self.variant else "")
+        return head_name(self.layer, self.head, self.variant)
 
     @property
     def file_name(self) -> str:
@@ -46,17 +46,22 @@ class TreeSource:
         part = f"head-{self.layer}.{self.head}" if self.layer else "flat" if self.flat else "latent"
         return part if self.side == "source" else f"{self.side}-{part}"
 
-    def weights(self, passed: ForwardPass) -> Tensor:
+    def weights(self, forward: ForwardPass) -> Tensor:
         """Return its attention weights in a forward pass: (B, T, T), without BOS on the target."""
         if self.layer:
-            weights = passed.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
+            weights = forward.captured.attention[self.side, self.layer][:, self.head - 1]  # (B, T, T)
             return weights if self.side == "source" else weights[:, 1:, 1:]
-        if passed.memory.weights is None:
+        if forward.memory.weights is None:
             raise UsageError(
                 f"{self.variant} annotates the source without giving the weights of its annotations",
                 do="Give them to its memory, `memory.edit(annotations=…, weights=…)`",
             )
-        return passed.memory.weights
+        return forward.memory.weights
+
+
+def head_name(layer: int, head: int, variant: str = "") -> str:
+    """Name a head in tables, with the variant that owns it, such as `head 4.1 (dbsa)`."""
+    return f"head {layer}.{head}" + (f" ({variant})" if variant else "")
 
 
 def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: str = "") -> list[TreeSource]:
@@ -67,7 +72,9 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
     learnt = list(_learnt(model, side))
     heads = [layer.heads for layer in self_attention(model, side)]
     if head is None:
-        return learnt or _refuse_untrained(model, side, heads, where)
+        if not learnt:
+            raise _no_trees_learnt(model, side, heads, where)
+        return learnt
     if not heads:
         raise UsageError(
             "an LSTM has no attention heads",
@@ -82,7 +89,7 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
 
 def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
-        name, place = type(variant).__module__.rpartition(".")[2], variant.place
+        name, place = variant.recipe_name(), variant.place
         if variant.annotates_memory():
             yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
@@ -94,7 +101,7 @@ def _has_tree_heads(variant: Variant | type[Variant]) -> bool:
     return variant.edits_attention() and (variant.induces_trees or len(variant.learns) > 0)
 
 
-def _refuse_untrained(model: Seq2Seq, side: Side, heads: list[int], where: str) -> list[TreeSource]:
+def _no_trees_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -> UsageError:
     other: Side = "target" if side == "source" else "source"
     advice = {
         f"see the trees of its {other} with `--side {other}`": any(_learnt(model, other)),
@@ -102,7 +109,7 @@ def _refuse_untrained(model: Seq2Seq, side: Side, heads: list[int], where: str) 
         "train a model with latent_tree (`synmt train multi30k-sa`)": not heads and side == "source",
         "choose a run of a Transformer and read its heads with `--head`": not heads,
     }
-    raise UsageError(
+    return UsageError(
         f"nothing in this model has learnt trees of the {side}",
         where=where,
         allowed=f"Variants that learn them: {', '.join(_tree_learners(side))}",

@@ -201,6 +201,4 @@ CONJUNCTIONS = {
 }
 ADVERBS = {"then": "dann", "sometimes": "manchmal"}
 
-NOUN = {noun.english: noun for noun in NOUNS}
-VERB = {verb.name: verb for verb in VERBS}
 PREPOSITION = {preposition.english: preposition for preposition in PREPOSITIONS}

@@ -22,7 +22,7 @@ from synmt.evaluation.contrast.accuracy import (
     total,
 )
 from synmt.evaluation.contrast.sets import ContrastSet, read_contrasts
-from synmt.evaluation.model_scores import ModelOptions, load_model
+from synmt.evaluation.model_scores import ModelOptions, load_translator
 from synmt.evaluation.report import Rows, format_p_value
 from synmt.evaluation.significance import Comparison
 from synmt.run import find_run
@@ -84,7 +84,8 @@ class ContrastReport:
         yield "accuracy: pairs whose right translation has the higher log-probability, in percent, [95 %, Wilson]"
         results = list(zip(self.models, self.total.results, strict=True))
         by_piece = ", ".join(f"{name} {100 * one.accuracy_by_piece:.1f}" for name, one in results)
-        yield f"by piece: the same by the mean of the pieces, which does not favour the shorter: {by_piece}"
+        why = "which does not favour shorter translations"
+        yield f"by piece: accuracy by mean log-probability per piece, {why}: {by_piece}"
         if ties := [f"{name} {one.ties:,}" for name, one in results if one.ties]:
             yield f"ties, which count as lost: {', '.join(ties)}"
         if len(self.models) > 1:
@@ -165,7 +166,7 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
     decisions = []
     for model in options.models:
         _check_languages(model, contrast_set)
-        translator = load_model(model, options)
+        translator = load_translator(model, options)
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
         if cut := sum(one.cut for one in decisions[-1]):

@@ -14,5 +14,5 @@
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
 | `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 
-Multi-task training (Currey & Heafield, 2019) is not a variant: see `synmt/data/tasks.py`.
+Multi-task training (Currey & Heafield, 2019) is not a variant: see `synmt/data/task_corpus.py`.
 """
