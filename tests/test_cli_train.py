@@ -35,9 +35,9 @@ def play(*scenes):
     return json.loads(done.stdout)
 
 
-def scene(place, name, *overrides, **trap):
+def scene(place, name, *overrides, data="data", **trap):
     """Train the tiny recipe into runs/NAME."""
-    folders = ["--runs", place / "runs", "--data", place / "data"]
+    folders = ["--runs", place / "runs", "--data", place / data]
     arguments = ["train", place / "tiny.yaml", f"name={name}", *folders, *overrides]
     return {"arguments": [*map(str, arguments)], **trap}
 
@@ -113,8 +113,9 @@ def test_a_kill_while_parsing_or_preparing_is_made_good(place):
     moments = {"trees": ".conllu.gz", "corpus": "corpus.json"}
     scenes = [scene(place, "parsed", *parsed)]
     for name, pattern in moments.items():
-        own = (f"killed-{name}", *parsed, "--data", place / f"data-{name}")
-        scenes += [scene(place, *own, rename=pattern), scene(place, *own)]
+        own = {"data": f"data-{name}"}
+        names = (f"killed-{name}", *parsed)
+        scenes += [scene(place, *names, rename=pattern, **own), scene(place, *names, **own)]
     whole, *played = play(*scenes)
     assert whole["code"] == 0, whole["errors"]
     for name, first, again in zip(moments, played[::2], played[1::2], strict=True):
