@@ -69,7 +69,7 @@ def test_targets_are_shifted_by_one_and_padded():
     assert batch.source.mask.tolist() == [[True] * 4, [True, True, False, False]]
     assert batch.target_input.tolist() == [[BOS, 8, 9, PAD], [BOS, 4, 5, 6]]
     assert batch.target_output.tolist() == [[8, 9, EOS, PAD], [4, 5, 6, EOS]]
-    assert batch.target_tokens == 7
+    assert len(batch.target_positions) == 7
     assert batch.lines == (7, 3)
     assert (batch.source_signals, batch.target_signals) == ({}, {})
 

@@ -9,7 +9,7 @@ import tiny
 from small_run import PASCAL, make_run
 from test_words import corpus, cut
 
-from synmt.data.controlled import corpus as controlled
+from synmt.corpora.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.files import read_lines
 from synmt.run import Run

@@ -4,12 +4,13 @@ import re
 import sys
 
 import pytest
-from synmt.data.corpora import Corpus
 from tiny import write_lines
 
+from synmt.corpora.corpus import Corpus
 from synmt.data.encoding import Progress
 from synmt.errors import SynmtError, UsageError
-from synmt.recipe.data import ParserRecipe, SplitFiles, TextRecipe
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
 from synmt.words import corpus as words_corpus
@@ -131,7 +132,7 @@ def test_lower_case_needs_no_tokenizer():
         ({"text": {"already_cut": True}}, r"text: `already_cut` needs a tokenizer"),
         ({"text": {"tokenizer": "char", "truecase": True, "lowercase": True}}, r"either `truecase` or `lowercase`"),
         ({"target_text": {"split_hyphens": True}}, r"target_text: `split_hyphens` needs"),
-        ({"evaluation": {"on": "tokens"}}, r"evaluation: `on: tokens` needs `tokenize: none`"),
+        ({"evaluation": {"on": "tokens"}}, r"`evaluation.on: tokens` needs `evaluation.tokenize: none`"),
     ],
 )
 def test_a_recipe_with_words_that_do_not_fit_is_refused(section, said):

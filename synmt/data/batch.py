@@ -52,11 +52,6 @@ class Batch:
     target_signals: dict[str, Tensor]
     lines: tuple[int, ...] = ()
 
-    @property
-    def target_tokens(self) -> int:
-        """Count the pieces to predict, EOS included."""
-        return len(self.target_positions)
-
     def to(self, device: torch.device) -> Batch:
         """Copy every tensor to a device."""
         return replace(self, **{f.name: _move(getattr(self, f.name), device) for f in fields(self)})

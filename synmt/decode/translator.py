@@ -49,8 +49,8 @@ class Translator:
         for translation in translator.translate(["The monkey eats a banana."]):
             print(translation.text)
 
-    models: they have the same vocabularies; their probabilities are averaged at every step.
-    options: how to search; by default as the recipe of the first model says.
+    models: with the same vocabularies; their probabilities are averaged at every step.
+    options: how to search; by default as in the recipe of the first model.
     alignment: add a word alignment to each translation.
     parse_cache: store the trees that are parsed here for later runs.
     """
@@ -113,9 +113,8 @@ class Translator:
     def refuse_ensemble(self, what: str) -> None:
         """Raise UsageError if there are several models; what: the thing that needs a single one."""
         if len(self.models) > 1:
-            raise UsageError(
-                f"{what} needs one model, and this is an ensemble of {len(self.models)}", do="Load each run separately"
-            )
+            what = f"{what} needs one model, and this is an ensemble of {len(self.models)}"
+            raise UsageError(what, do="Load each run separately")
 
     @property
     def reading(self) -> Reading:
@@ -145,8 +144,7 @@ class Translator:
     def translate(self, lines: Iterable[str], parses: Iterable[Parse] | None = None) -> Iterator[Translation]:
         """Translate raw lines: one translation each, in their order.
 
-        parses: a tree for each line, of its words if the run cuts text; without them, lines are parsed if a model
-            reads trees.
+        parses: a tree for each line, of its words if the run cuts text; by default, lines are parsed where needed.
         """
         for translations in self.translate_windows(windows(lines, self.window), parses):
             yield from translations
@@ -232,9 +230,8 @@ class Translator:
     def _prefix(self, text: str, line: int) -> list[int]:
         pieces = self.target.encode_ids(text) if without_whitespace(text) else []
         if UNK in pieces:
-            raise SynmtError(
-                f"the target vocabulary has no piece for a part of the prefix '{text}'", where=f"line {line}"
-            )
+            what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
+            raise SynmtError(what, where=f"line {line}")
         return pieces
 
 

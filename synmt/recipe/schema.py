@@ -150,12 +150,6 @@ class EvaluationRecipe(StrictModel):
     """text: score joined translations against the raw reference. tokens: score the words that the model writes against
     the reference cut in the same way (needs `tokenize: none`); such scores are said to be `on tokens`."""
 
-    @model_validator(mode="after")
-    def _tokens_are_counted_as_they_are(self) -> EvaluationRecipe:
-        if self.on == "tokens" and self.tokenize != "none":
-            raise ValueError("`on: tokens` needs `tokenize: none`: tokens are counted as they are")
-        return self
-
 
 class Recipe(StrictModel):
     """One experiment."""
@@ -203,4 +197,8 @@ class Recipe(StrictModel):
             raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
         if self.training.compile and self.model.architecture == "lstm":
             raise ValueError("`training.compile` does not work for an lstm, whose steps are a loop: leave it out")
+        if self.evaluation.on == "tokens" and self.evaluation.tokenize != "none":
+            raise ValueError(
+                "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as they are"
+            )
         return self

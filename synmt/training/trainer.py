@@ -116,7 +116,7 @@ class Trainer:
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
-        mine = sum(batch.target_tokens for batch in batches)
+        mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches]
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
@@ -132,7 +132,7 @@ class Trainer:
                 with _reporting_full_memory(batch):
                     moved = batch.to(self.device)
                     total = total + self._losses(self.model(moved).states, moved)["nll"]
-                tokens += batch.target_tokens
+                tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
     def _sum_tokens(self, mine: int) -> int:
