@@ -14,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 JOURNEYS = re.compile(
     # files with commands, training runs and Stanza's pipeline
-    r"/test_(cli_|known_corpora|corpus_items|download|console|journey|systems|old_formats|chosen_run|way_through|one_"
+    r"/test_(cli_|every_recipe|known_corpora|corpus_items|download|console|journey|systems|old_formats|chosen_run|way_through|one_"
     r"|training|pipeline|tasks|target_trees|variant_page|api_page|official|readme|analyze_from_python"
     r"|pars(ers|ing|e_cache)\b|arcs\b|translator|forced|robustness)"
     # tests that start processes, train, compile models, or enumerate or sample much

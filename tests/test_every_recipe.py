@@ -6,7 +6,7 @@ import shutil
 import pytest
 import torch
 from public_archives import aspec, standing_in
-from tiny import MODEL
+from tiny import MODEL, write_corpus
 
 from synmt.parsing.models import COMPACT
 from synmt.recipe.catalogue import shipped_recipes
@@ -27,8 +27,11 @@ def _servers(tmp_path_factory):
     for path, content in aspec().items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content)
+    # a few sentences in place of the generated corpus
+    write_corpus(folder / "own" / "controlled")
     with pytest.MonkeyPatch.context() as patch, standing_in(patch, folder / "cache"):
         patch.setenv("SYNMT_ASPEC", str(folder))
+        patch.setenv("SYNMT_DATA", str(folder / "own"))
         yield
 
 
@@ -81,13 +84,14 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, data, tmp_pa
     assert all(torch.isfinite(weight).all() for weight in trainer.model.parameters())
     assert any(not torch.equal(weight, untrained[name]) for name, weight in trainer.model.named_parameters())
     write_final_weights(run, recipe)
-    test, files = next(iter(prepared.corpus.test.items()))
-    *_, progress = translate_tests(run, recipe, {test: files})
+    # one of several is enough; the Tanaka corpus has none
+    for test, files in list(prepared.corpus.test.items())[:1]:
+        *_, progress = translate_tests(run, recipe, {test: files})
+        scores = json.loads((run.test_folder(test) / "scores.json").read_text())
+        assert list(scores) == list(recipe.evaluation.metrics)
+        hypotheses = (run.test_folder(test) / "hypothesis.txt").read_text(encoding="utf-8")
+        assert hypotheses.count("\n") == progress.done == progress.total
     finish_run(run, 2)
-    scores = json.loads((run.test_folder(test) / "scores.json").read_text())
-    assert list(scores) == list(recipe.evaluation.metrics)
-    hypotheses = (run.test_folder(test) / "hypothesis.txt").read_text(encoding="utf-8")
-    assert hypotheses.count("\n") == progress.done == progress.total
 
 
 def _without_kytea(recipe):
