@@ -148,6 +148,14 @@ def test_given_trees_need_no_parser(project, server):
 def test_the_parsing_task_fetches_its_parser(project, server):
     succeed("prepare", "system.yaml", "syntax={}", "tasks.parsing=dependencies", cwd=project)
     assert server.requests[LIST] == 1
+
+
+def test_the_tokenizer_of_a_side_without_trees_is_fetched(project, server):
+    target = "target_parser={model: official, workers: 1, device: cpu}"
+    words = ("target_text={tokenizer: stanza}", target, "evaluation.metrics=[bleu]")
+    succeed("prepare", "system.yaml", "syntax={}", "text={tokenizer: stanza}", *words, cwd=project)
+    assert {server.requests[of(part)] for part in PARTS} == {1}
+    assert {server.requests[of(part, "en", "combined")] for part in PARTS} == {1}
     assert is_complete("en", "default")
 
 

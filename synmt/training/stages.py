@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from synmt.arrays import Side
+from synmt.arrays import SIDES, Side
 from synmt.corpora.download import BuildProgress
 from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
@@ -91,6 +91,9 @@ def prepare_data(
         if not all_given_trees(recipe, corpus, side, requirements[side]):
             yield from as_progress(fetch_parser(recipe, side))
         sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
+    for side in SIDES:
+        if recipe.text_of(side).tokenizer == "stanza":
+            yield from as_progress(fetch_parser(recipe, side))
     raw = corpus
     corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
     prepared_by = recipe
