@@ -227,6 +227,14 @@ def test_without_a_network_all_that_is_missing_is_one_message(place):
     assert not snapshot(place)
 
 
+def test_training_and_its_dry_run_miss_the_same_without_a_network(place):
+    planned = synmt("train", "nc11-pascal", "--dry-run").stderr.decode()
+    said = fail(1, "train", "nc11-pascal")
+    for part in ("training-parallel-nc-v11.tgz", "statmt.org/wmt15/test.tgz", "Stanza models for 'en' not found"):
+        assert part in said
+        assert part in planned
+
+
 def test_a_corpus_with_a_licence_is_asked_for(place):
     done = synmt("train", "wat-enja-base", "--dry-run")
     assert (done.returncode, states(done)["build the text"]) == (1, "missing")

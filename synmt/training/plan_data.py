@@ -13,9 +13,8 @@ from synmt.data.prepare import prepared_folder
 from synmt.data.task_corpus import task_corpus, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError
-from synmt.files import count_lines, offline
+from synmt.files import count_lines
 from synmt.parsing.bulk import read_summary
-from synmt.parsing.models import folder_of, missing
 from synmt.parsing.official import check_language
 from synmt.parsing.official import is_complete as is_downloaded
 from synmt.parsing.parser import StanzaParser
@@ -28,6 +27,7 @@ from synmt.training.tree_requirements import (
     all_given_trees,
     given_trees,
     make_parser,
+    missing_parser,
     parser_recipe,
     sides_with_trees,
     trees_path,
@@ -121,8 +121,8 @@ def _plan_parser(recipe: Recipe, side: Side) -> PlannedStep | None:
         return None
     check_language(language)
     what = f"download the parser: Stanza's official model for '{language}', package {settings.package}"
-    if offline():
-        return PlannedStep(what, "missing", problem=missing("official", folder_of("official"), language))
+    if problem := missing_parser(recipe, side):
+        return PlannedStep(what, "missing", problem=problem)
     return PlannedStep(what, "to do", "size unknown", "the list of Stanza's models has no sizes")
 
 

@@ -18,7 +18,7 @@ from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
-from synmt.errors import UsageError
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import count_lines
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
@@ -32,6 +32,7 @@ from synmt.training.tree_requirements import (
     fetch_parser,
     given_trees,
     make_parser,
+    missing_parser,
     parser_recipe,
     relation_warnings,
     sides_with_trees,
@@ -84,16 +85,14 @@ def prepare_data(
         raise UsageError(
             "--trees cannot be combined with tasks.parsing: the source text contains task tags", do="Leave out --trees"
         )
-    corpus = yield from find_text(recipe)
+    sides = sides_with_trees(requirements, source_trees=source_trees)
+    try:
+        corpus = yield from find_text(recipe)
+    except SynmtError as error:
+        # offline, one message names all that has to be copied from elsewhere
+        raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in sides))]) from error
     # a missing parser or tree file is reported before any long work
-    sources: dict[Side, ParseSource] = {}
-    for side in sides_with_trees(requirements, source_trees=source_trees):
-        if not all_given_trees(recipe, corpus, side, requirements[side]):
-            yield from as_progress(fetch_parser(recipe, side))
-        sources[side] = find_parse_source(recipe, corpus, side, requirements[side])
-    for side in SIDES:
-        if recipe.text_of(side).tokenizer == "stanza":
-            yield from as_progress(fetch_parser(recipe, side))
+    sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
     corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
     prepared_by = recipe
@@ -117,6 +116,21 @@ def prepare_data(
     for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
         _logger.warning("%s", text)
     return prepared
+
+
+def _find_sources(
+    recipe: Recipe, corpus: Corpus, requirements: Mapping[Side, TreeRequirements]
+) -> Generator[Progress, None, dict[Side, ParseSource]]:
+    """Find the trees or the parser of each side that needs trees; Stanza's missing models are downloaded."""
+    sources: dict[Side, ParseSource] = {}
+    for side, needs in requirements.items():
+        if not all_given_trees(recipe, corpus, side, needs):
+            yield from as_progress(fetch_parser(recipe, side))
+        sources[side] = find_parse_source(recipe, corpus, side, needs)
+    for side in SIDES:
+        if recipe.text_of(side).tokenizer == "stanza":
+            yield from as_progress(fetch_parser(recipe, side))
+    return sources
 
 
 def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:

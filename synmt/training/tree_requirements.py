@@ -12,10 +12,11 @@ from synmt.corpora.download import BuildProgress
 from synmt.corpora.resolve import Corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
-from synmt.files import fingerprint, stored_sha256
+from synmt.files import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.official import fetching
+from synmt.parsing.models import folder_of, missing
+from synmt.parsing.official import fetching, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
@@ -143,6 +144,14 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
             where=str(path),
             do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by parser.control=gold",
         )
+
+
+def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
+    """Make the error for an official model that SYNMT_OFFLINE keeps from being downloaded; None if there is none."""
+    settings, language = parser_recipe(recipe, side), _language(recipe, side)
+    if settings.model != "official" or not offline() or is_complete(language, settings.package):
+        return None
+    return missing("official", folder_of("official"), language)
 
 
 def fetch_parser(recipe: Recipe, side: Side) -> Generator[BuildProgress, None, None]:
