@@ -88,11 +88,11 @@ def test_the_table_is_for_people(run, tmp_path):
     assert "choose with --test" not in said
 
 
-@pytest.mark.parametrize("arguments", [["--html", "gates.txt"], ["--plot", "gates.txt"]])
-def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, arguments):
-    printed, said = output(tmp_path / "no-run", *arguments, code=2)
+@pytest.mark.parametrize(("option", "what"), [("--html", "not an HTML file name"), ("--plot", "unsupported picture")])
+def test_a_wrong_file_ending_is_refused_before_anything_is_read(tmp_path, option, what):
+    printed, said = output(tmp_path / "no-run", option, "gates.txt", code=2)
     assert printed == ""
-    assert "gates.txt: not a file name of a" in said
+    assert f"gates.txt: {what}" in said
 
 
 def test_an_unknown_test_set_and_a_run_without_translations_are_errors(run, tmp_path):

@@ -206,6 +206,11 @@ def test_a_language_that_cannot_be_told_is_refused():
         list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
 
 
+# rows
+
+
+@pytest.mark.parametrize("kind", ["unigram", "word"])
+@pytest.mark.parametrize("joint", [True, False])
 def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joint):
     data = prepared(tmp_path, vocabulary={"size": 600, "kind": kind, "joint": joint})
     source, target = data.vocabularies
