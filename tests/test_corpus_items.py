@@ -17,8 +17,9 @@ from sentences import lines
 from synmt.corpora import build, index, resolve
 from synmt.corpora.draw import drawn
 from synmt.corpora.items import named_tests
+from synmt.corpora.needs import corpus_needs
 from synmt.corpora.parts import CorpusPart
-from synmt.corpora.resolve import files_to_download, resolve_corpus, resolving
+from synmt.corpora.resolve import resolve_corpus, resolving
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
 from synmt.recipe.corpus import CorpusItem
@@ -157,9 +158,9 @@ def test_without_a_network_one_message_lists_everything(server, monkeypatch):
 
 def test_what_would_be_downloaded_is_known_before(server):
     text = recipe(train=[COMMENTARY, CRAWL, {"id": COMMENTARY, "lines": 3}], valid=NEWSTEST, test=["wmt17"])
-    assert len(files_to_download(text, "en", "de")) == 4
+    assert len(corpus_needs(text, "en", "de").downloads) == 4
     resolve_corpus(text, "en", "de")
-    assert files_to_download(text, "en", "de") == []
+    assert corpus_needs(text, "en", "de").downloads == ()
     assert build.files_of_id(CRAWL, "de", "en") == []
 
 

@@ -59,7 +59,7 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
     try:
         return make_analysis_parser(recipe, side, model=model)
     except SynmtError as error:
-        language = recipe.source if side == "source" else recipe.target
+        language = recipe.language_of(side)
         why = f"{error.where}: {error.what}" if error.where else error.what
         raise type(error)(
             f"no Stanza model for '{language}' to {to} the {side} ({why})",

@@ -45,7 +45,7 @@ def known_folders(name: str) -> list[Path]:
 
 def files_of_items(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
     """List what the public corpora among the items are built from, as far as they are not built; each file once."""
-    ids = dict.fromkeys(item.id for item in _items(recipe).values() if item.id is not None)
+    ids = dict.fromkeys(item.id for item in items_of(recipe).values() if item.id is not None)
     files = (file for name in ids for file in _files_of(name, source, target))
     return list(dict.fromkeys(files))
 
@@ -57,7 +57,7 @@ def _files_of(name: str, source: str, target: str) -> list[RemoteFile]:
     return files_of(name, (source, target), known_folders(name))
 
 
-def _items(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
+def items_of(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     """Return all items by the key of the recipe."""
     train = {f"train.{place}": item for place, item in enumerate(recipe.train)}
     if len(recipe.train) == 1:
@@ -75,7 +75,7 @@ def resolving_items(
     build: False raises NotBuilt in place of downloading and building.
     """
     finder = _Finder((source, target), known, build)
-    _check_files(_items(recipe))
+    _check_files(items_of(recipe))
     _check_names(recipe)
     if build:
         yield from downloading(files_of_items(recipe, source, target), "this recipe's corpus")

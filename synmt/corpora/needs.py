@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,12 +10,12 @@ from synmt.corpora.assemble import check_own_files, files_of, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, result_of
-from synmt.corpora.items import files_of_items, known_corpus
+from synmt.corpora.items import files_of_items, items_of, known_corpus
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.resolve import corpus_folders, resolving
 from synmt.errors import SynmtError
 from synmt.files import cache_folder
-from synmt.recipe.corpus import CorpusItem, CorpusRecipe
+from synmt.recipe.corpus import CorpusRecipe
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,9 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 
 def corpus_needs(recipe: CorpusRecipe, source: str, target: str) -> CorpusNeeds:
     """Find what a text needs that `find_corpus` does not find."""
-    names = [recipe.name] if recipe.name else [item.id for item in _items(recipe) if item.id in KNOWN_CORPORA]
+    names = (
+        [recipe.name] if recipe.name else [item.id for item in items_of(recipe).values() if item.id in KNOWN_CORPORA]
+    )
     files, problems = list[RemoteFile](), list[SynmtError]()
     for name in dict.fromkeys(filter(None, names)):
         try:
@@ -74,10 +76,6 @@ def stated_pairs(recipe: CorpusRecipe) -> int | None:
     """Return the number of training pairs that the paper of a known corpus states; None if there is none."""
     known = KNOWN_CORPORA.get(recipe.name or "")
     return known.counts.get("train") if known else None
-
-
-def _items(recipe: CorpusRecipe) -> Iterable[CorpusItem]:
-    return (*recipe.train, *filter(None, [recipe.valid]), *recipe.test.values())
 
 
 def _files_of_known(name: str, source: str, target: str) -> list[RemoteFile]:

@@ -7,11 +7,11 @@ from collections.abc import Generator
 from functools import partial
 from pathlib import Path
 
-from synmt.corpora.assemble import building_known, files_of, in_any, missing_texts
+from synmt.corpora.assemble import building_known, in_any, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import BuildProgress, RemoteFile, result_of
-from synmt.corpora.items import files_of_items, known_corpus, known_folders, names_of_tests, resolving_items
+from synmt.corpora.download import BuildProgress, result_of
+from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
@@ -38,14 +38,6 @@ def resolving(
     if recipe.folder is not None:
         return _resolve_folder(recipe.folder, source, target)
     return (yield from resolving_items(recipe, source, target, known, build=build))
-
-
-def files_to_download(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
-    """List what the missing files of a corpus are built from, each file once; `bytes_to_fetch` knows what is there."""
-    if recipe.name is not None:
-        known_corpus(recipe.name, source, target)
-        return files_of(recipe.name, (source, target), known_folders(recipe.name))
-    return [] if recipe.folder is not None else files_of_items(recipe, source, target)
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:

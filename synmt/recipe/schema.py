@@ -191,6 +191,14 @@ class Recipe(StrictModel):
         """Return how the text of a side is cut."""
         return self.text if side == "source" or self.target_text is None else self.target_text
 
+    def parser_of(self, side: Literal["source", "target"]) -> ParserRecipe:
+        """Return the section for the parser of a side."""
+        return self.parser if side == "source" else self.target_parser
+
+    def language_of(self, side: Literal["source", "target"]) -> str:
+        """Return the language of a side."""
+        return self.source if side == "source" else self.target
+
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:
         if self.model.embeddings == "shared" and not self.vocabulary.joint:

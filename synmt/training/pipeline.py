@@ -35,7 +35,7 @@ from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord,
 from synmt.training.stages import Prepared, prepare_data
 from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
-from synmt.training.tree_requirements import TreeRequirements, parser_recipe, tree_requirements
+from synmt.training.tree_requirements import TreeRequirements, tree_requirements
 from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
@@ -196,7 +196,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
             run.write_info(init=origin)
     freeze(model, recipe)
     reading: dict[Side, Reading] = {
-        side: reading_of(model.reads(side) + model.learns(side), parser_recipe(recipe, side)) for side in SIDES
+        side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side)) for side in SIDES
     }
     valid = Reader(data.split("valid", prepared.trees), recipe.training, reading)
     train = Reader(

@@ -28,7 +28,6 @@ from synmt.training.tree_requirements import (
     given_trees,
     make_parser,
     missing_parser,
-    parser_recipe,
     sides_with_trees,
     trees_path,
 )
@@ -90,7 +89,7 @@ def _plan_trees(
     recipe: Recipe, text: PlannedText, data: Path, side: Side, needs: TreeRequirements, folder: Path | None
 ) -> Iterator[PlannedStep]:
     """Plan the trees of one side: parse what is not parsed, and add it to the prepared corpus."""
-    corpus, add, gold = text.corpus, f"add trees to the {side}", parser_recipe(recipe, side).control == "gold"
+    corpus, add, gold = text.corpus, f"add trees to the {side}", recipe.parser_of(side).control == "gold"
     given: bool = gold
     try:
         given = gold or bool(corpus and all_given_trees(recipe, corpus, side, needs))
@@ -115,7 +114,7 @@ def _plan_trees(
 
 def _plan_parser(recipe: Recipe, side: Side) -> PlannedStep | None:
     """Plan the download of an official parser; None if it is there. Raises SynmtError if the parser cannot be had."""
-    settings, language = parser_recipe(recipe, side), recipe.source if side == "source" else recipe.target
+    settings, language = recipe.parser_of(side), recipe.language_of(side)
     if settings.model != "official" or is_downloaded(language, settings.package):
         make_parser(recipe, side)
         return None
@@ -129,16 +128,16 @@ def _plan_parser(recipe: Recipe, side: Side) -> PlannedStep | None:
 def _plan_parse(
     recipe: Recipe, text: PlannedText, data: Path, side: Side, split: str, parser: StanzaParser | None
 ) -> PlannedStep:
-    language = recipe.source if side == "source" else recipe.target
+    language = recipe.language_of(side)
     if text.corpus is None:
         name = text.valid if split == "valid" else split
         size = TextSize(text.counts.get(name))
-        return parsing_step(f"parse {name}.{language}", size, parser, parser_recipe(recipe, side))
+        return parsing_step(f"parse {name}.{language}", size, parser, recipe.parser_of(side))
     path = getattr(text.corpus.splits()[split], side)
     target = trees_path(data, text.corpus, path, parser) if parser else None
     if target and read_summary(target):
         return PlannedStep(f"parse {path.name}: {target}", "there")
-    return parsing_step(f"parse {path.name}", TextSize.of(path), parser, parser_recipe(recipe, side))
+    return parsing_step(f"parse {path.name}", TextSize.of(path), parser, recipe.parser_of(side))
 
 
 def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Corpus | None]:
@@ -148,7 +147,7 @@ def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Plan
         given = _bracketings(corpus) if recipe.tasks.parsing == "bracketings" else None
         if recipe.tasks.parsing == "dependencies":
             given = given_trees(recipe, corpus.train, "source") if corpus else None
-            if given is None and parser_recipe(recipe, "source").control != "gold":
+            if given is None and recipe.parser.control != "gold":
                 steps, given = _plan_trees_of_task(recipe, text, data)
     except SynmtError as error:
         return [PlannedStep("find the trees of the source", "missing", problem=error)], None

@@ -33,7 +33,6 @@ from synmt.training.tree_requirements import (
     given_trees,
     make_parser,
     missing_parser,
-    parser_recipe,
     relation_warnings,
     sides_with_trees,
     trees_path,
@@ -179,7 +178,7 @@ def _parse(
 ) -> Generator[Progress, None, Path]:
     target = trees_path(data, corpus, text, parser)
     stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
-    workers = parser_recipe(recipe, side).workers or None
+    workers = recipe.parser_of(side).workers or None
     yield Progress(stage, done, lines)
     with closing(parse_file(text, target, parser, workers=workers)) as steps:
         for step in steps:

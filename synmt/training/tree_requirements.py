@@ -49,7 +49,7 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     """
     placed = place_variants(recipe.model, recipe.syntax)
     requirements: dict[Side, TreeRequirements] = {
-        side: _requirements(_flat(placed[side]), parser_recipe(recipe, side)) for side in SIDES
+        side: _requirements(_flat(placed[side]), recipe.parser_of(side)) for side in SIDES
     }
     readers = [variant.kind.recipe_name() for side in SIDES for variant in _flat(placed[side]) if variant.signals]
     if recipe.tasks.parsing != "none" and readers:
@@ -83,7 +83,7 @@ def _needs_arcs(variant: PlacedVariant) -> bool:
 
 
 def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:
-    parser, section = parser_recipe(recipe, side), parser_section(side)
+    parser, section = recipe.parser_of(side), parser_section(side)
     read_by_task = side == "source" and recipe.tasks.parsing == "dependencies"
     if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
         return
@@ -98,15 +98,10 @@ def parser_section(side: Side) -> str:
     return "parser" if side == "source" else "target_parser"
 
 
-def parser_recipe(recipe: Recipe, side: Side) -> ParserRecipe:
-    """Return the section of a recipe for the parser of a side."""
-    return recipe.parser if side == "source" else recipe.target_parser
-
-
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
     path = files.source_parses if side == "source" else files.target_parses
-    gold = parser_recipe(recipe, side).control == "gold"
+    gold = recipe.parser_of(side).control == "gold"
     if gold and path is None:
         raise UsageError(
             f"{parser_section(side)}.control is gold, but this text comes without trees",
@@ -148,7 +143,7 @@ def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
 
 def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
     """Make the error for an official model that SYNMT_OFFLINE keeps from being downloaded; None if there is none."""
-    settings, language = parser_recipe(recipe, side), _language(recipe, side)
+    settings, language = recipe.parser_of(side), recipe.language_of(side)
     if settings.model != "official" or not offline() or is_complete(language, settings.package):
         return None
     return missing("official", folder_of("official"), language)
@@ -156,21 +151,17 @@ def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
 
 def fetch_parser(recipe: Recipe, side: Side) -> Generator[BuildProgress, None, None]:
     """Download the official model of one side, if the recipe uses it and it is missing."""
-    settings = parser_recipe(recipe, side)
+    settings = recipe.parser_of(side)
     if settings.model == "official":
-        yield from fetching(_language(recipe, side), settings.package)
-
-
-def _language(recipe: Recipe, side: Side) -> str:
-    return recipe.source if side == "source" else recipe.target
+        yield from fetching(recipe.language_of(side), settings.package)
 
 
 def make_parser(recipe: Recipe, side: Side, *, arcs: bool = False, download: bool = False) -> StanzaParser:
     """Make the parser of one side; it loads its model when it first parses."""
-    settings = parser_recipe(recipe, side)
+    settings = recipe.parser_of(side)
     try:
         return StanzaParser(
-            _language(recipe, side),
+            recipe.language_of(side),
             model=settings.model,
             package=settings.package,
             device=settings.device,
@@ -188,8 +179,8 @@ def make_analysis_parser(recipe: Recipe, side: Side, *, model: str | None = None
 
     If the recipe has a compact model and there is none for the language, Stanza's official model is used.
     """
-    settings = parser_recipe(recipe, side)
-    language, cuts = _language(recipe, side), recipe.text_of(side).cuts
+    settings = recipe.parser_of(side)
+    language, cuts = recipe.language_of(side), recipe.text_of(side).cuts
     how: dict[str, Any] = {"device": settings.device, "download": True, "pretokenized": cuts}
     if model is not None:
         # the recipe's package belongs to the recipe's model

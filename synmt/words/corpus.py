@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,6 +15,7 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.encoding import Progress
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_atomically
+from synmt.parsing.parser import default_processes
 from synmt.parsing.workers import in_processes
 from synmt.recipe.schema import Recipe
 from synmt.words.casing import Truecaser, learn_truecase
@@ -162,5 +162,4 @@ def _cut_shard(cut: Callable[[list[str]], list[str]], shard: _Shard) -> None:
 
 def _processes(shards: int) -> int:
     # to load a tokenizer in more processes takes longer than to cut two shards
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, shards) if shards > 2 else 1
+    return min(default_processes("cpu"), shards) if shards > 2 else 1

@@ -86,8 +86,7 @@ RAW = Cutter(TextRecipe(), "", ParserRecipe())
 
 def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None) -> Cutter:
     """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded."""
-    language, parser = (recipe.source, recipe.parser) if side == "source" else (recipe.target, recipe.target_parser)
-    cutter = Cutter(recipe.text_of(side), language, parser, truecaser)
+    cutter = Cutter(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser)
     if cutter.recipe.cuts:
         cutter.tokenizer.check()
     return cutter
