@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,31 +11,17 @@ import pytest
 # before torch is loaded, here and in the commands that tests start: two test processes share two cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-JOURNEYS = re.compile(
-    # files with commands, training runs and Stanza's pipeline
-    r"/test_(cli_|every_recipe|recipe_list|known_corpora|corpus_items|download|console|journey|systems|old_formats"
-    r"|chosen_run|way_through|one_|bpe_dropout"
-    r"|training|pipeline|tasks|target_trees|variant_page|api_page|official|readme|analyze_from_python"
-    r"|pars(ers|ing|e_cache)\b|arcs\b|translator|forced|robustness)"
-    # tests that start processes, train, compile models, or enumerate or sample much
-    r"|::test_help_imports|_killed_|compile|equation_on_random_trees|wide_enough_finds"
-    r"|for_all_functions_of_the_word_vocabulary|_plain_python"
-    r"|_schedule\.py::test_(the_rate_falls|a_run_|a_checkpoint|patience|the_loss)|_controlled\.py|_contrast\.py"
-    r"|_sampling\.py::test_(rounding|sentences_with|a_sentence_gets)|_beam\.py::test_a_(sentence_gets|log_prob)|rejects_five_percent|enumeration_of_all_exchanges"
-    r"|_keep_the_rules_of_torch|_pass_the_check_with_padding"
-)
-"""What the names of journeys contain; tests that read real corpora are journeys too."""
-
 CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
 """Folders with the real corpora that tests read, inside `SYNMT_DATA`."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test as `unit` or `journey`."""
+    """Mark tests that read real corpora as journeys, and all that are none as unit tests."""
     for item in items:
-        reads_corpora = "data_folder" in getattr(item, "fixturenames", ())
-        is_journey = reads_corpora or JOURNEYS.search(item.nodeid)
-        item.add_marker("journey" if is_journey else "unit")
+        if "data_folder" in getattr(item, "fixturenames", ()):
+            item.add_marker("journey")
+        if item.get_closest_marker("journey") is None:
+            item.add_marker("unit")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,8 @@ from synmt.analysis.report import TextTable
 from synmt.analysis.robustness.report import analyze_robustness
 from synmt.analysis.trees.report import analyze_trees
 
+pytestmark = pytest.mark.journey
+
 ENGLISH, GERMAN = TEXT[:3], TEXT[3:]
 
 

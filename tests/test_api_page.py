@@ -9,6 +9,8 @@ import pytest
 from shipped import ROOT
 from tiny import TRAINING, write_recipe
 
+pytestmark = pytest.mark.journey
+
 PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMPACT = {"workers": 1, "device": "cpu"}

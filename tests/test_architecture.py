@@ -66,7 +66,27 @@ def is_command(path, function):
     return path.parts[0] == "cli" and function.name == path.stem
 
 
-@pytest.mark.parametrize("path", INSIDE, ids=str)
+def of_each(paths):
+    """Make one test of a check of one file: a test for each of 250 files takes longer to report than to run."""
+
+    def as_test(check):
+        def test():
+            faults = {str(path): fault for path in paths if (fault := fault_in(path))}
+            assert not faults
+
+        def fault_in(path):
+            try:
+                check(path)
+            except AssertionError as error:
+                return str(error)
+            return None
+
+        return test
+
+    return as_test
+
+
+@of_each(INSIDE)
 def test_imports_run_one_way(path):
     own = Path(path.parts[0]).stem
     for name in imports_of(path):
@@ -102,7 +122,7 @@ def test_few_doors_at_the_entrance():
     assert len(list((PACKAGE / "cli").rglob("*.py"))) <= 12
 
 
-@pytest.mark.parametrize("path", [path for path in INSIDE if path.name == "__init__.py"], ids=str)
+@of_each([path for path in INSIDE if path.name == "__init__.py"])
 def test_a_package_says_in_one_sentence_what_lives_there(path):
     body = tree_of(path).body
     docstring = ast.get_docstring(tree_of(path)) or ""
@@ -114,26 +134,26 @@ def test_a_package_says_in_one_sentence_what_lives_there(path):
     assert path.parts[0] == "cli" or len(body) == 1, "a package's __init__ holds its sentence and nothing else"
 
 
-@pytest.mark.parametrize("path", INSIDE, ids=str)
+@of_each(INSIDE)
 def test_only_parsing_knows_stanza_and_syntax_needs_no_torch(path):
     roots = {name.split(".")[0] for name in imports_of(path)}
     assert path.parts[0] == "parsing" or "stanza" not in roots
     assert path.parts[0] not in ("syntax", "recipe") or "torch" not in roots
 
 
-@pytest.mark.parametrize("path", [p for p in INSIDE if p.parent.name == "model" and p.name != "build.py"], ids=str)
+@of_each([p for p in INSIDE if p.parent.name == "model" and p.name != "build.py"])
 def test_the_plain_model_knows_no_variant(path):
     assert not [name for name in imports_of(path) if name.startswith("synmt.model.variants")]
 
 
-@pytest.mark.parametrize("path", [path for path in INSIDE if path.parts[0] != "cli"], ids=str)
+@of_each([path for path in INSIDE if path.parts[0] != "cli"])
 def test_only_the_command_line_prints(path):
     assert not {name.split(".")[0] for name in imports_of(path)} & {"typer", "rich"}
     calls = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
     assert not [call.lineno for call in calls if getattr(call.func, "id", "") == "print"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
+@of_each(FILES)
 def test_files_and_functions_stay_short(path):
     assert (PACKAGE / path).read_text(encoding="utf-8").count("\n") <= LONGEST_FILE, "split the file"
     for function in functions_of(path):
@@ -142,7 +162,7 @@ def test_files_and_functions_stay_short(path):
         assert lines <= LONGEST_FUNCTION, f"{function.name} has {lines} lines"
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
+@of_each(FILES)
 def test_functions_take_few_parameters_and_name_them(path):
     for function in functions_of(path):
         given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
@@ -153,7 +173,7 @@ def test_functions_take_few_parameters_and_name_them(path):
     assert not [name.lineno for name in called if getattr(name, "id", "") == "locals"]
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
+@of_each(FILES)
 def test_a_private_name_stays_in_its_file(path):
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("synmt"):
@@ -167,6 +187,7 @@ def test_no_two_public_classes_have_one_name():
     assert not [name for name, count in counts.items() if count > 1]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("command", ["", "parse", "prepare", "train", "translate", "score", "analyze"])
 def test_help_imports_nothing_heavy(command):
     heavy = {"torch", "stanza", "numpy", "scipy", "sacrebleu", "pyarrow", "yaml"}

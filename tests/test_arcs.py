@@ -18,6 +18,8 @@ from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs
 
+pytestmark = pytest.mark.journey
+
 LINES = [
     "The monkey eats a banana.",
     "Stop",

@@ -219,6 +219,7 @@ def translator(tmp_path_factory):
     return Translator.load(make_run(folder, PASCAL, {"name": "localness", "layers": [2], "heads": 1}))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("place", ["source", "target", "cross"])
 def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
     sources, targets = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
@@ -277,6 +278,7 @@ def read(translator, place, what, number=1, head=None, source=TEXT[:3], target=T
     return read_map(translator, heads, AttentionText(place, "source", source, given), what, number)
 
 
+@pytest.mark.journey
 def test_maps_of_weights_have_a_row_for_each_piece_and_bos_or_eos(translator):
     for place in ("source", "target", "cross"):
         shown = read(translator, place, "cross" if place == "cross" else "weights")
@@ -372,6 +374,7 @@ def test_many_heads_limit_the_length_of_a_sentence():
         check_legible(shown_map(120, 1))
 
 
+@pytest.mark.journey
 def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     *panels, _ = draw_maps(shown_map(20, 3), system="system").axes
     assert [len(axes.get_yticks()) for axes in panels] == [20, 0, 0]

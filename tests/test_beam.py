@@ -51,6 +51,7 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
     assert length_limits(torch.tensor([1]), ratio=0.1, extra=0).tolist() == [2]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
@@ -71,6 +72,7 @@ SYSTEMS = {
 }
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
@@ -89,6 +91,7 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
         assert [one.score for one in single] == pytest.approx([one.score for one in together[row]], abs=1e-4)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("system", ["pascal", "latent trees"])
 def test_a_log_probability_found_step_by_step_is_that_of_the_whole_at_once(system, seed):
@@ -111,6 +114,7 @@ def test_a_beam_of_one_takes_the_most_probable_piece_each_time():
         assert best.ids == [piece for piece in pieces if piece != EOS]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("system", ["post", "latent trees"])
 def test_a_narrow_beam_finds_what_a_search_in_plain_python_finds(system):
     variants, options = SYSTEMS[system]

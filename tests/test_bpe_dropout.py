@@ -34,6 +34,8 @@ from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import WORD, Parse
 from synmt.syntax.signals import DISTANCE
 
+pytestmark = pytest.mark.journey
+
 MASK = 2**64 - 1
 
 KINDS = {

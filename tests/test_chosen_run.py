@@ -7,6 +7,8 @@ from tiny import fail, succeed, synmt
 from synmt.decode.records import format_number
 from synmt.recipe.data import ParserRecipe
 
+pytestmark = pytest.mark.journey
+
 INPUT = f"{TEXT[0]}\n"
 NEEDED = ("translate", "--no-parse-cache", "--run")
 

@@ -14,7 +14,7 @@ from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
 from synmt.run import Run
 
-pytestmark = pytest.mark.usefixtures("show_remarks")
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
 APP = typer.Typer()
 APP.command()(analyze)

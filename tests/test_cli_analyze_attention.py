@@ -7,6 +7,8 @@ import pytest
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run, write_tests
 from tiny import analyze
 
+pytestmark = pytest.mark.journey
+
 SOURCE, REFERENCE = [*TEXT[:3], ""], [*TEXT[3:], "Ja."]
 
 

@@ -17,6 +17,8 @@ from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.controls import Control
 
+pytestmark = pytest.mark.journey
+
 ENGLISH = [*TEXT[:3], ""]
 GERMAN = [*TEXT[3:], ""]
 UDD = {"name": "dependency_distribution", "kind": "udd", "layers": [1]}

@@ -13,6 +13,8 @@ from synmt.parsing.models import COMPACT
 from synmt.run import Run
 from synmt.training.tree_requirements import make_analysis_parser, make_parser
 
+pytestmark = pytest.mark.journey
+
 LONG, LANG = " ".join(TEXT[:3]), " ".join(TEXT[3:])
 ENGLISH = [*TEXT[:3], "", "Yes!", LONG, "A dog."]
 GERMAN = [*TEXT[3:], "Ja.", "", "Ein Hund.", LANG]

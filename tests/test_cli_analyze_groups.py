@@ -20,7 +20,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.data import VocabularyRecipe
 from synmt.run import Run
 
-pytestmark = pytest.mark.usefixtures("show_remarks")
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
 SOURCE = ["Go !", "The monkey eats a banana ."] * 6
 REFERENCES = ["Geh !", "Der Affe isst eine Banane ."] * 6

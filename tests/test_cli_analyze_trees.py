@@ -11,6 +11,8 @@ from tiny import analyze, chain_of
 from synmt.parsing.models import COMPACT
 from synmt.syntax.conllu import format_conllu
 
+pytestmark = pytest.mark.journey
+
 SOURCE, REFERENCE = TEXT[:3], TEXT[3:]
 
 

@@ -14,6 +14,8 @@ from tiny import environment, synmt
 
 from synmt.syntax.conllu import read_parses
 
+pytestmark = pytest.mark.journey
+
 TEXT = "The monkey eats a banana.\n\nDon't stop.\n"
 LINES = TEXT.split("\n")[:-1]
 

@@ -18,6 +18,8 @@ from synmt.cli.prepare import draw_progress
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.encoding import Progress
 
+pytestmark = pytest.mark.journey
+
 
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):

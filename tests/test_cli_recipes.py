@@ -22,7 +22,7 @@ from synmt.training import plan
 from synmt.training.plan import count_weights, plan_training
 from synmt.training.planned import TextSize, parsing_step
 
-pytestmark = pytest.mark.usefixtures("offline")
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]
 
 

@@ -23,6 +23,8 @@ from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
 from synmt.files import read_lines
 
+pytestmark = pytest.mark.journey
+
 APP = typer.Typer()
 APP.command(cls=StrictCommand)(score)
 

@@ -19,6 +19,8 @@ from synmt.run import Run
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 APP = typer.Typer()
 APP.command()(score)
 SOURCES, TARGETS = [TEXT[0], "", TEXT[1]], [TEXT[3], "Ein Hund", TEXT[4]]

@@ -13,7 +13,7 @@ from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_co
 
 from synmt.files import locked
 
-pytestmark = pytest.mark.usefixtures("offline")
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]
 
 

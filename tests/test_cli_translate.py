@@ -15,6 +15,8 @@ import tiny
 from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import environment, fail, lines_of, succeed
 
+pytestmark = pytest.mark.journey
+
 LINES = [TEXT[0], "", "  ", "A dog \u2028 sees.", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)
 

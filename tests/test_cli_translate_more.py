@@ -11,6 +11,8 @@ from tiny import fail, lines_of, succeed
 
 from synmt.data.vocabulary import SPECIALS, Words
 
+pytestmark = pytest.mark.journey
+
 LINES = [TEXT[0], "", TEXT[1]]
 INPUT = "".join(f"{line}\n" for line in LINES)
 

@@ -18,6 +18,8 @@ from synmt.words import corpus as words_corpus
 
 pytest.importorskip("sacremoses")
 
+pytestmark = pytest.mark.journey
+
 TEXT = {"tokenizer": "moses", "truecase": True}
 TOKENS = {"on": "tokens", "tokenize": "none", "metrics": ["bleu", "chrf"]}
 HARD = ['He said, "Don\'t!"', "AT&T &amp; Co. | [1] <b>", "😀👍🏽 3,000.5 и 今日", "", "...", "See http://a.b/c?d=1."]

@@ -66,6 +66,7 @@ def test_missing_gains_are_replaced_by_losses_and_vice_versa():
     assert compared(b=A).sentences == []
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(10))
 def test_the_largest_gains_and_losses_are_shown(seed):
     random = np.random.default_rng(seed)

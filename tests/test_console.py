@@ -17,6 +17,8 @@ from synmt import __version__
 from synmt.cli import app, command, console
 from synmt.errors import SynmtError, UsageError
 
+pytestmark = pytest.mark.journey
+
 COMMANDS = ["parse", "prepare", "train", "translate", "score", "analyze"]
 ROOT = Path(__file__).parents[1]
 

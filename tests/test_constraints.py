@@ -16,6 +16,7 @@ from synmt.decode.options import Sampling, SearchOptions
 PREFIXES = [[], [9], [7, 7, 7], [5, 30, 12, 6, 21, 8, 9, 10, 11, 12]]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("prefix", [[], [5], [6, 4], [4, 4]])
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
 def test_after_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, prefix):
@@ -28,6 +29,7 @@ def test_after_a_prefix_a_wide_beam_finds_what_enumeration_finds(architecture, p
         assert_found(hypotheses, enumerate_all(logs, prefix=prefix))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("system", ["transformer", "lstm", "both", "pascal"])
 @pytest.mark.parametrize("no_repeat", [0, 1, 2])
 def test_prefixes_no_repeat_and_ensembles_together_are_those_of_plain_python(system, no_repeat):
@@ -58,6 +60,7 @@ def test_a_prefix_longer_than_the_limit_leaves_room_for_one_more_piece(sampling)
     assert limits_beyond(padded, torch.tensor([3, 3, 9, 3])).tolist() == [3, 3, 9, 12]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=8)], ids=["beam", "samples"])
 def test_a_sentence_with_a_prefix_gets_the_same_translations_in_any_batch(sampling):
     model = sharp({"name": "pascal", "layers": [1], "heads": 2}, seed=1)

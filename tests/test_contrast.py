@@ -36,6 +36,8 @@ from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabu
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 NOUN = {noun.english: noun for noun in NOUNS}
 VERB = {verb.name: verb for verb in VERBS}
 TEXTS = {"source": "The dog runs.\n", "correct": "Der Hund rennt.\n", "incorrect": "Der Hund rennen.\n"}

@@ -26,6 +26,8 @@ from synmt.corpora.controlled.meaning import (
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu
 
+pytestmark = pytest.mark.journey
+
 NOUN = {noun.english: noun for noun in lexicon.NOUNS}
 VERB = {verb.name: verb for verb in lexicon.VERBS}
 NOUN_OF_FORM = {

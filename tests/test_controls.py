@@ -123,6 +123,7 @@ def test_trees_are_the_same_in_another_process_and_another_year():
     assert Control(rewire=0.5, seed=3).apply(MONKEY, b"key").parents.tolist() == [4, 3, 2, 4, 2]
 
 
+@pytest.mark.journey
 def test_random_trees_of_many_keys_are_uniform():
     parse, draws = parse_of(3), 3600
     found = Counter(tuple(Control("random").apply(parse, key(number)).parents) for number in range(draws))

@@ -25,6 +25,8 @@ from synmt.files import read_lines
 from synmt.recipe.corpus import CorpusItem
 from synmt.recipe.load import check_recipe, recipe_values
 
+pytestmark = pytest.mark.journey
+
 COMMENTARY = "Statmt-news_commentary-16-deu-eng"
 CRAWL = "Statmt-commoncrawl_wmt13-1-deu-eng"
 NEWSTEST = "Statmt-newstest_ende-2016-eng-deu"

@@ -80,6 +80,7 @@ def slow_dbsa(signals, terms, weight, key_bias):
     return slow_attend(terms, lambda *place: scores[place]), loss
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize("side", SIDES)
 def test_dbsa_equals_loops_over_the_equation_on_random_trees_gradients_too(side, heads):
@@ -135,6 +136,7 @@ def attention_with(side, heads=1):
     return SelfAttention(16, 2, variants=[variant]), variant
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("side", SIDES)
 def test_a_head_learns_the_parents_of_the_monkey(side):
     word_of = with_special(side, MONKEY_WORD_OF)

@@ -97,6 +97,7 @@ def slow_output(terms, trees, kind, split, softmax):
     return slow_attend(terms, score, lengths=lengths, normalized=kind != "lda" or softmax)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize(("kind", "softmax"), [*((kind, False) for kind in KINDS), ("lda", True)])
 def test_every_kind_equals_loops_over_the_equation_on_random_trees(kind, softmax, split):
@@ -241,6 +242,7 @@ def test_scores_of_half_precision_are_computed_in_float32(kind):
     torch.testing.assert_close(attend(edited).double(), expected, rtol=0.05, atol=0.05)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("options", [{"kind": "lda"}, {"kind": "lda", "softmax": True}, {"kind": "udp"}])
 def test_other_kinds_compile_as_one_graph_too(options):
     variant = made(**options)

@@ -15,6 +15,7 @@ from synmt.decode.hypotheses import Finished, Live, length_penalty
 from synmt.decode.options import SearchOptions
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("beam_size", "groups", "diversity", "no_repeat"), [(6, 2, 0.5, 0), (6, 3, 2.0, 2), (4, 4, 1.0, 0), (6, 2, 0.0, 0)]
 )

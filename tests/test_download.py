@@ -13,6 +13,8 @@ from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, downloa
 from synmt.errors import SynmtError
 from synmt.files import fingerprint
 
+pytestmark = pytest.mark.journey
+
 CONTENT = bytes(range(256)) * 4000
 """A million bytes, of which every part is different enough to notice a wrong order."""
 

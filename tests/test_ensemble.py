@@ -18,6 +18,7 @@ ALL = [
 ]
 
 
+@pytest.mark.journey
 def test_a_wide_beam_finds_what_enumeration_of_the_mean_finds():
     models = [make() for make in ALL]
     for model in models:
@@ -29,6 +30,7 @@ def test_a_wide_beam_finds_what_enumeration_of_the_mean_finds():
         assert_found(hypotheses, enumerate_all(logs))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=4)], ids=["beam", "samples"])
 @pytest.mark.parametrize("number", range(3))
 def test_a_model_and_itself_are_the_model_alone(number, sampling):
@@ -41,6 +43,7 @@ def test_a_model_and_itself_are_the_model_alone(number, sampling):
         assert [each.score for each in one] == pytest.approx([each.score for each in two], abs=1e-5)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=4)], ids=["beam", "samples"])
 def test_the_order_of_the_members_does_not_matter(sampling):
     models = [make() for make in ALL]

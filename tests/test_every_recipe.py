@@ -17,6 +17,8 @@ from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.test_sets import translate_tests
 
+pytestmark = pytest.mark.journey
+
 LANGUAGES = ("ar", "de", "it", "ja", "ru", "tr", "zh")
 
 

@@ -18,6 +18,8 @@ from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 SOURCES = [[4, 5, 6], [7, 8, 9, 10, 11], [5]]
 TARGETS = [[6, 5], [9, 4, 8], []]
 
@@ -86,11 +88,6 @@ LINES = [TEXT[0], "", "A dog", " \u2028", TEXT[1], TEXT[2]]
 TRANSLATIONS = [TEXT[3], "Ein Hund", "", "Ein Hund", "Ein 🙈 Hund", TEXT[5]]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("runs")
-
-
 RUNS = {
     "transformer": lambda place: make_run(place, parser=False),
     "lstm": lambda place: make_run(place, {"name": "latent_tree"}, parser=False, model=LSTM),
@@ -100,8 +97,9 @@ RUNS = {
 
 
 @pytest.fixture(scope="module", params=RUNS)
-def run(request, folder):
-    return RUNS[request.param](folder / request.param)
+def run(request, tmp_path_factory):
+    # a new folder each time: a process that takes tests over from another may come here twice
+    return RUNS[request.param](tmp_path_factory.mktemp("runs") / request.param)
 
 
 def slowly(translator, source, target):
@@ -166,8 +164,8 @@ def test_alternatives_get_the_scores_that_they_get_as_pairs(run):
         np.testing.assert_allclose(one.log_probabilities, other.log_probabilities, atol=1e-4)
 
 
-def test_a_pair_that_is_too_long_is_scored_in_part(folder):
-    translator = Translator.load(make_run(folder / "short", parser=False, max_pieces=6))
+def test_a_pair_that_is_too_long_is_scored_in_part(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "short", parser=False, max_pieces=6))
     for score in score_pairs(translator, ["A dog", TEXT[1]], [TEXT[4], "Ein Hund"]):
         pieces = [len(translator.source.encode_ids(text)) for text in (score.source, score.target)]
         assert [score.source_dropped, score.target_dropped] == [max(0, count - 6) for count in pieces]
@@ -177,8 +175,8 @@ def test_a_pair_that_is_too_long_is_scored_in_part(folder):
     assert TEXT[4].startswith("".join(token.text for token in cut.tokens))
 
 
-def test_windows_are_scored_before_more_is_read(folder):
-    translator = Translator.load(make_run(folder / "plain", parser=False), batch_size=1)
+def test_windows_are_scored_before_more_is_read(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "plain", parser=False), batch_size=1)
     read = []
 
     def lines():
@@ -191,8 +189,8 @@ def test_windows_are_scored_before_more_is_read(folder):
     assert len(read) == translator.window
 
 
-def test_trees_are_given_or_parsed(folder):
-    translator = Translator.load(make_run(folder / "pascal", PASCAL))
+def test_trees_are_given_or_parsed(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "pascal", PASCAL))
     parsed = list(score_pairs(translator, TEXT[:3], TEXT[3:]))
     given = list(score_pairs(translator, TEXT[:3], TEXT[3:], translator.parser.parse(TEXT[:3])))
     flat = list(score_pairs(translator, TEXT[:3], TEXT[3:], map(flat_parse, TEXT[:3])))
@@ -202,21 +200,21 @@ def test_trees_are_given_or_parsed(folder):
 
 
 @pytest.mark.parametrize(("trees", "message"), [(2, "there are only 2 trees"), (4, "more trees than lines, 3")])
-def test_there_must_be_one_tree_per_pair(folder, trees, message):
-    translator = Translator.load(make_run(folder / f"uneven{trees}", PASCAL, parser=False))
+def test_there_must_be_one_tree_per_pair(tmp_path, trees, message):
+    translator = Translator.load(make_run(tmp_path / f"uneven{trees}", PASCAL, parser=False))
     with pytest.raises(SynmtError, match=message):
         list(score_pairs(translator, TEXT[:3], TEXT[3:], map(flat_parse, TEXT[:trees])))
 
 
 @pytest.mark.parametrize(("sources", "targets"), [(2, 3), (3, 2)])
-def test_there_must_be_one_target_per_source(folder, sources, targets):
-    translator = Translator.load(make_run(folder / f"lines{sources}", parser=False))
+def test_there_must_be_one_target_per_source(tmp_path, sources, targets):
+    translator = Translator.load(make_run(tmp_path / f"lines{sources}", parser=False))
     with pytest.raises(SynmtError, match="one has no line 3"):
         list(score_pairs(translator, TEXT[:sources], TEXT[:targets]))
 
 
-def test_broken_weights_are_an_error(folder):
-    translator = Translator.load(make_run(folder / "broken", parser=False))
+def test_broken_weights_are_an_error(tmp_path):
+    translator = Translator.load(make_run(tmp_path / "broken", parser=False))
     with torch.no_grad():
         translator.model.output_weight.fill_(float("nan"))
     with pytest.raises(SynmtError, match="its weights are broken"):

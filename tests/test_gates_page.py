@@ -24,6 +24,8 @@ from synmt.analysis.html import make_page
 from synmt.analysis.plots import save_figure
 from synmt.syntax.parse import Parse, flat_parse
 
+pytestmark = pytest.mark.journey
+
 CONTEXT = GateContext("sa", "test", "en", "de", "Stanza, de")
 
 

@@ -12,6 +12,8 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.significance import Comparison
 
+pytestmark = pytest.mark.journey
+
 EMPTY = GroupRow("41-50", 0, 0.0, 0.0, None)
 
 

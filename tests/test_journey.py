@@ -8,7 +8,7 @@ from tiny import TRAINING, fail, lines_of, snapshot, succeed, synmt, write_corpu
 
 from synmt.run import Run
 
-pytestmark = pytest.mark.usefixtures("offline")
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ODD_LINES = [
     "The boy next to the girls orders a book.",
     "",

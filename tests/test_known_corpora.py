@@ -43,6 +43,8 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import CorpusRecipe
 
+pytestmark = pytest.mark.journey
+
 BUILT = [name for name, known in KNOWN_CORPORA.items() if known.plans]
 NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
 

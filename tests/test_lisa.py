@@ -72,6 +72,7 @@ def slow_lisa(signals, terms, weight, bias, bilinear, key_bias):
     return slow_attend(terms, lambda *place: scores[place]), loss
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("heads", [1, 2])
 def test_lisa_equals_loops_over_the_equation_on_random_trees_gradients_too(heads):
     sentences = random_sentences(seed=heads)
@@ -117,6 +118,7 @@ def monkey_signals():
     return padded([(MONKEY, np.append(MONKEY_WORD_OF, -1))])
 
 
+@pytest.mark.journey
 def test_a_head_learns_the_parents_of_the_monkey():
     torch.manual_seed(1)
     lisa = Lisa(Place("source", layer=1, heads=1, model_dim=16, head_dim=8))

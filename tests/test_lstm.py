@@ -94,6 +94,7 @@ def slow_decoder(model, states, ends, annotations, target):
     return torch.stack(found)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("annotation", ANNOTATIONS)
 def test_equals_the_slow_model(annotation, shape):
@@ -126,6 +127,7 @@ def test_step_by_step_equals_all_at_once_with_input_feeding(annotation):
     torch.testing.assert_close(torch.cat(steps, 1), model(batch).states)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("annotation", ANNOTATIONS)
 def test_beams_carry_their_state_where_they_go(annotation):
     model = lstm(annotation)
@@ -325,6 +327,7 @@ def test_a_variant_that_does_not_fit_the_architecture_is_refused(variant, option
         small_model(variant, **{"architecture": "lstm", **options})
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("training", "message"),
     [

@@ -94,6 +94,7 @@ def test_trees_written_down_are_as_many_as_cayley_counts():
     assert [len(all_trees(words)) for words in range(1, 6)] == [1, 2, 9, 64, 625]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("scale", [1.0, 10.0, HARD])
 @pytest.mark.parametrize("words", [1, 2, 3, 4, 5])
 def test_marginals_and_log_partition_are_those_of_all_trees_written_down(words, scale):
@@ -106,6 +107,7 @@ def test_marginals_and_log_partition_are_those_of_all_trees_written_down(words, 
         assert close(tree_log_partition(scores, roots, mask), log_partition)
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("words", [2, 3, 4, 5])
 @pytest.mark.parametrize("scale", [1.0, HARD])
 def test_gradients_are_those_of_all_trees_written_down(words, scale):
@@ -278,6 +280,7 @@ def test_constant_for_all_parents_of_a_child_changes_nothing(seed):
     assert close(before, tree_marginals(scores + constant[:, None], roots + constant, mask))
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(2))
 def test_gradients_pass_the_check_with_padding_and_punctuation(seed):
     scores, roots, _ = problem(seed, 5, 2)
@@ -403,6 +406,7 @@ def test_autocast_and_inference_change_nothing():
             assert torch.equal(tree_marginals(scores, roots, mask), expected)
 
 
+@pytest.mark.journey
 def test_model_around_it_compiles():
     def model(x, roots, mask):
         marginals = tree_marginals(x @ x.mT, roots, mask[:, None])
@@ -416,6 +420,7 @@ def test_model_around_it_compiles():
         assert close(torch.autograd.grad(found, x)[0], torch.autograd.grad(expected, x)[0])
 
 
+@pytest.mark.journey
 def test_operators_keep_the_rules_of_torch():
     scores, _, mask = problem(0, 4, 2)
     arguments = scores.requires_grad_(), mask, mask

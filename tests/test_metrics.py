@@ -189,6 +189,7 @@ def test_exchanging_the_systems_changes_only_the_sign():
     assert 0.01 < there.p_value < 1
 
 
+@pytest.mark.journey
 def test_the_bootstrap_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
     pairs = [[with_counts(random.normal(0, 1, 100)) for _ in range(2)] for _ in range(300)]

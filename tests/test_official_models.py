@@ -18,6 +18,8 @@ from synmt.parsing.official import fetching, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 
+pytestmark = pytest.mark.journey
+
 LIST = "raw.githubusercontent.com/stanfordnlp/stanza-resources/main/resources_1.15.0.json"
 MODELS = "huggingface.co/stanfordnlp/stanza-{}/resolve/v1.15.0/models"
 PARTS = ("tokenize", "pos", "depparse")

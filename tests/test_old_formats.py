@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tiny import synmt
 
+pytestmark = pytest.mark.journey
+
 OLD = Path(__file__).parent / "format1"
 
 

@@ -17,6 +17,8 @@ from synmt.recipe.data import ParserRecipe
 from synmt.run import Run
 from synmt.training.trainer import Trainer
 
+pytestmark = pytest.mark.journey
+
 WAITS = ("aten._local_scalar_dense", "aten.nonzero", "aten.masked_select", "aten.equal", "aten.is_nonzero")
 
 

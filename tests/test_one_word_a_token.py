@@ -12,6 +12,8 @@ from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.syntax.trees import depths
 from synmt.words.cutter import Cutter
 
+pytestmark = pytest.mark.journey
+
 LINES = [
     "He said , &quot; Do n't stop ! &quot; ( twice ) .",
     "A well @-@ known e-mail of AT&amp;T costs 3,000.5 dollars .",

@@ -15,6 +15,8 @@ from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import load_yaml
 from synmt.training.schedule import learning_rate
 
+pytestmark = pytest.mark.journey
+
 WITHOUT_PAPER = {"quickstart", "controlled-base", "controlled-pascal", "multi30k-tiny", "tanaka-enja-base"}
 LDD_KINDS = ("ldd", "lda", "ldp", "udp", "uldd", "uudd")
 

@@ -12,6 +12,8 @@ import torch
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, SyntaxRecipe
 
+pytestmark = pytest.mark.journey
+
 PUBLISHED = {
     "plain": ([], 74.85),
     "pascal": ([{"name": "pascal"}], 74.85),

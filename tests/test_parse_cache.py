@@ -16,6 +16,8 @@ from synmt.parsing.cache import CachedParser, decode_parse, encode_parse
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 
+pytestmark = pytest.mark.journey
+
 LINES = ["The monkey eats a banana.", "", "A dog \u2028 sees 🙈 שלום. It can't.", "\t", "The monkey eats a banana."]
 
 

@@ -17,6 +17,8 @@ from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.stanza_internals import cheapest_first, greedy_tree
 
+pytestmark = pytest.mark.journey
+
 LINES = [
     "The monkey eats a banana.",
     "The boy next to the girls orders a long book that nobody in the old house has read.",

@@ -20,6 +20,8 @@ from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 ROOT = Path(__file__).parents[1]
 
 

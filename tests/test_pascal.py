@@ -64,6 +64,7 @@ def test_parent_only_takes_both_pieces_around_a_middle():
     assert rows[1].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("variance", [1, 4, 25])
 @pytest.mark.parametrize(
     ("combine", "shape"), [("multiply", "gaussian"), ("add", "gaussian"), ("multiply", "parent_only")]

@@ -3,6 +3,8 @@
 import pytest
 from shipped import ABLATIONS, comment, differences, recipe, variants
 
+pytestmark = pytest.mark.journey
+
 FIRST = ("nc11", "nc11-deen", "wmt18-entr", "wmt16-ende", "wmt17-ende", "wat-enja")
 RATES = {  # learning rate and Adam's second beta, in the order of FIRST
     "base": [(1e-3, 0.997)] * 6,

@@ -135,6 +135,7 @@ def test_a_special_spelt_in_a_text_is_no_special(any_vocabulary):
     assert not {PAD, BOS, EOS} & set(ids)
 
 
+@pytest.mark.journey
 def test_blanks_are_the_same_for_all_functions_of_the_word_vocabulary():
     words = Words(["a", "b"])
     every = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]

@@ -13,6 +13,8 @@ from synmt.training.pipeline import check_values, prepare, train
 from synmt.training.records import EndRecord, RunRecord, ScoreRecord, StartRecord, StepRecord, ValidationRecord
 from synmt.training.stages import Prepared
 
+pytestmark = pytest.mark.journey
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):

@@ -393,6 +393,7 @@ own.annotated(Path(sys.argv[1]))
 """
 
 
+@pytest.mark.journey
 def test_a_run_that_is_killed_before_any_file_takes_its_name_ends_as_one_that_is_not(tmp_path, small_shards):
     whole = snapshot(annotated(tmp_path / "whole")[0].folder)
     names = [name for name in whole if not name.endswith("lock")]

@@ -15,6 +15,8 @@ from synmt.model.variants.pascal import gaussian
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.signals import parent_middle
 
+pytestmark = pytest.mark.journey
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

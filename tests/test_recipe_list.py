@@ -7,6 +7,8 @@ from shipped import PATHS, ROOT
 
 from synmt.training.recipe_list import COLUMNS, list_recipes
 
+pytestmark = pytest.mark.journey
+
 
 @pytest.fixture(autouse=True)
 def _empty_cache(tmp_path, monkeypatch):

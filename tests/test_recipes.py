@@ -20,6 +20,7 @@ def write(folder, name, text):
     return path
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_shipped_recipe_is_valid_and_survives_being_written(path, tmp_path):
     recipe = load_recipe(path)

@@ -9,6 +9,8 @@ import pytest
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.ribes import align, sentence_ribes
 
+pytestmark = pytest.mark.journey
+
 
 def ribes_of(hypothesis, reference):
     return score_system([hypothesis], [reference], ["ribes"])["ribes"].value

@@ -24,6 +24,8 @@ from synmt.evaluation.metrics import make_metric, score_system
 from synmt.syntax.controls import Control, certain_arcs
 from synmt.syntax.parse import Arcs, Parse, flat_parse
 
+pytestmark = pytest.mark.journey
+
 MONKEY = "The monkey eats a banana."
 TREE = with_full_stop(WITHOUT_STOP)
 LINES = [MONKEY, "", "A dog sees the cats.", " \t"]

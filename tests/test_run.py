@@ -140,6 +140,7 @@ def test_a_state_of_another_version_is_refused(tmp_path):
         trainer.resume()
 
 
+@pytest.mark.journey
 def test_what_a_killed_process_left_is_removed_and_nothing_else(saved, tmp_path):
     kept = [*tmp_path.rglob("*")]
     killed = tmp_path / "checkpoints" / ".step-00000004.k2_x8abc"
@@ -193,6 +194,7 @@ def test_a_strange_folder_beside_the_runs_is_passed_over(tmp_path):
     assert find_run(None, tmp_path).name == "good"
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("left", ["lock", ".recipe.yaml.abcdefgh"])
 def test_a_start_that_was_killed_before_the_run_had_a_name_is_no_obstacle(tmp_path, recipe, left):
     run = Run(tmp_path / "one")

@@ -6,6 +6,8 @@ from shipped import PATHS, comment, differences, recipe, variants
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.training.schedule import learning_rate
 
+pytestmark = pytest.mark.journey
+
 SYSTEMS = {  # table 2: De-En on newstest2016 and newstest2017, Ru-En, En-De on both, En-Ru, Ru-Ar
     "lstm": (None, ("33.16", "28.94", "30.17", "29.92", "23.44", "26.41", "37.04")),
     "fa": ({"normalize": "flat"}, ("33.55", "29.43", "30.22", "30.09", "24.03", "26.91", "37.41")),

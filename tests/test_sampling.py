@@ -16,6 +16,8 @@ from synmt.decode.hypotheses import length_penalty
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.sampling import draw, first_of, masses, uniform
 
+pytestmark = pytest.mark.journey
+
 MASK = (1 << 64) - 1
 
 

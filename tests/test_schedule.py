@@ -65,6 +65,7 @@ def expected_run(scores, recipe):
     return rates, EndRecord(len(rates), "max_steps")
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(6))
 def test_the_rate_falls_after_each_validation_that_is_no_better(tmp_path, seed):
     draw = random.Random(seed)
@@ -77,6 +78,7 @@ def test_the_rate_falls_after_each_validation_that_is_no_better(tmp_path, seed):
     assert records[-1] == end
 
 
+@pytest.mark.journey
 def test_the_loss_is_what_the_plateau_looks_at_where_it_is_what_is_best(tmp_path):
     recipe = make_recipe(**PLATEAU | {"best": "loss"}, max_steps=100, max_decays=1)
     trainer = make_trainer(tmp_path, recipe, score=lambda _: float(trainer.state.step))
@@ -87,11 +89,13 @@ def test_the_loss_is_what_the_plateau_looks_at_where_it_is_what_is_best(tmp_path
     assert records[-1] == EndRecord(10, "decays")
 
 
+@pytest.mark.journey
 def test_patience_may_end_training_before_the_last_decay(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, patience=2)
     assert train(tmp_path, recipe, never_better)[-1] == EndRecord(6, "patience")
 
 
+@pytest.mark.journey
 def test_a_run_resumed_after_a_decay_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=2)
     whole = train(tmp_path / "whole", recipe, never_better)
@@ -108,6 +112,7 @@ def test_a_run_resumed_after_a_decay_ends_bit_for_bit_like_an_uninterrupted_one(
     assert state_of(tmp_path / "whole", 8) == state_of(tmp_path / "stopped", 8)
 
 
+@pytest.mark.journey
 def test_a_run_that_its_decays_have_ended_goes_on_with_more_of_them(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=1)
     assert train(tmp_path / "a", recipe, never_better)[-1] == EndRecord(6, "decays")
@@ -120,6 +125,7 @@ def test_a_run_that_its_decays_have_ended_goes_on_with_more_of_them(tmp_path):
     assert_same_weights(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.journey
 def test_a_checkpoint_from_before_decays_were_counted_is_read(tmp_path):
     train(tmp_path, make_recipe(max_steps=4))
     state = state_of(tmp_path, 4)

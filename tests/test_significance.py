@@ -59,6 +59,7 @@ def texts(nc11):
     return [list(read_lines(nc11(name)))[:300] for name in ("truth", "transformer.preds", "transformer_pascal.preds")]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("seeds", [(1, 1), (2, 1), (2, 3)])
 def test_randomization_equals_the_enumeration_of_all_exchanges(seed, seeds):
@@ -95,6 +96,7 @@ def test_sacrebleus_randomization_follows_from_the_same_trials(texts):
     assert p == pytest.approx(results["BLEU"][1].p_value, abs=2 / 2001)
 
 
+@pytest.mark.journey
 def test_trials_tossed_in_parts_equal_those_tossed_at_once():
     # 4,000,000 at once: 9,000 segments are tossed in parts of 416 trials
     random = np.random.default_rng(3)
@@ -105,6 +107,7 @@ def test_trials_tossed_in_parts_equal_those_tossed_at_once():
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
+@pytest.mark.journey
 def test_randomization_rejects_five_percent_of_equal_systems():
     random = np.random.default_rng(7)
     pairs = [[[drawn(random, 40)], [drawn(random, 40)]] for _ in range(200)]

@@ -29,10 +29,12 @@ DRAWN = {
 }
 
 
+@pytest.mark.journey
 def test_there_are_as_many_trees_as_cayley_says():
     assert [len(all_trees(words)) for words in range(1, 7)] == [words ** (words - 1) for words in range(1, 7)]
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("kind", DRAWN)
 def test_no_tree_with_one_root_has_a_greater_sum(kind):
     for seed in range(200):
@@ -55,6 +57,7 @@ def test_where_every_tree_is_forbidden_the_fewest_arcs_are():
         assert total(forbidden, maximum_spanning_tree(scores)) == fewest
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("words", [10, 25, 60])
 def test_longer_sentences_agree_with_the_search_of_stanza(words):
     from stanza.models.common.chuliu_edmonds import chuliu_edmonds_one_root

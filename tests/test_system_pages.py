@@ -32,6 +32,8 @@ from synmt.syntax.signals import distance, parent_chain, parent_first, parent_mi
 from synmt.syntax.trees import linearise
 from synmt.training.tree_requirements import tree_requirements
 
+pytestmark = pytest.mark.journey
+
 ROOT = Path(__file__).parents[1]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]}
 SYSTEMS = ROOT / "docs" / "systems"

@@ -7,6 +7,8 @@ from tiny import MODEL, synmt, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
 
+pytestmark = pytest.mark.journey
+
 PARSED = {"workers": 1, "device": "cpu"}
 LDD = {"name": "dependency_distribution", "groups": [["nsubj"], ["obj", "iobj"], ["det"], ["odd"]]}
 GOLD = {"control": "gold", **PARSED}

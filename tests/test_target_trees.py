@@ -13,6 +13,8 @@ from synmt.data.vocabulary import BOS
 from synmt.run import Run
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 
+pytestmark = pytest.mark.journey
+
 DECODER = {"variants": [{"name": "dbsa", "side": "target", "layers": [1]}]}
 BOTH = {"variants": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")]}
 GOLD = {"control": "gold", "workers": 1, "device": "cpu"}

@@ -19,6 +19,8 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import load_recipe
 from synmt.training.tree_requirements import tree_requirements
 
+pytestmark = pytest.mark.journey
+
 PAIRS = [("the boy sleeps", "der Junge schläft"), ("he eats", "er isst"), ("a b c d e f", "x")]
 TREES = """\
 1\tthe\t_\t_\t_\t_\t2\tdet\t_\t_

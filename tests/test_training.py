@@ -25,6 +25,8 @@ from synmt.training.records import EndRecord, StepRecord, ValidationRecord, peak
 from synmt.training.schedule import learning_rate
 from synmt.training.trainer import Trainer
 
+pytestmark = pytest.mark.journey
+
 
 class CopyTask:
     """Sentences that are their own translations, in memory."""

@@ -18,6 +18,8 @@ from synmt.run import Run
 from synmt.training.distributed import Processes
 from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
 
+pytestmark = pytest.mark.journey
+
 LISA = {"name": "lisa", "layers": [2], "heads": 1}
 TAGS = {"name": "tag_embedding", "layers": [1]}
 

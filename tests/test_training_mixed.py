@@ -16,6 +16,8 @@ from synmt.training.distributed import Processes
 from synmt.training.records import StepRecord
 from synmt.training.stages import Prepared
 
+pytestmark = pytest.mark.journey
+
 BPE = {"size": 340, "dropout": 0.2}
 STEPS = {**TRAINING, "max_steps": 14, "validation_beam_size": 0, "validate_every": 7}
 

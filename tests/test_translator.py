@@ -20,6 +20,8 @@ from synmt.run import Run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 LINES = [*TEXT[:3], "", "   ", "A dog.", "\u2028", "The monkey \x07 sees 🙈 שלום.", "\t", TEXT[1]]
 
 

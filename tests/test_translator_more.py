@@ -22,6 +22,8 @@ from synmt.parsing.parser import StanzaParser
 from synmt.run import Run
 from synmt.syntax.parse import flat_parse
 
+pytestmark = pytest.mark.journey
+
 LINES = [*TEXT[:3], "", "A dog."]
 LABELLED = {"name": "dependency_distribution", "layers": [1], "heads": 2, "groups": [["nsubj"], ["obj"]]}
 

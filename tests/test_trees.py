@@ -134,6 +134,7 @@ def test_every_tree_comes_from_as_many_maps(words):
     assert set(found.values()) == {words}
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("words", [3, 4])
 def test_random_trees_are_uniform(words):
     random, draws, trees = np.random.default_rng(words), 6400, words ** (words - 1)

@@ -18,6 +18,8 @@ from tiny import synmt, write_corpus, write_recipe
 from synmt.recipe.load import load_yaml
 from synmt.syntax.trees import tree_distances
 
+pytestmark = pytest.mark.journey
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "variant.md").read_text(encoding="utf-8")
 

@@ -239,6 +239,7 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("recipe", DEFAULTS)
 def test_compiles_as_one_graph(recipe):
     if sizes(recipe).get("architecture") == "lstm":
@@ -252,6 +253,7 @@ def test_compiles_as_one_graph(recipe):
     torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.journey
 def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
     mixture = [
         {"name": "pascal", "layers": [1], "heads": 1},

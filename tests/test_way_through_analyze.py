@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import typer
 from entered import files_entered
 from small_run import make_run
 from typer.testing import CliRunner
 
 from synmt.cli.analyze import analyze
+
+pytestmark = pytest.mark.journey
 
 APP = typer.Typer()
 APP.command()(analyze)

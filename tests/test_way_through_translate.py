@@ -6,6 +6,8 @@ from small_run import PASCAL, TEXT, make_run
 
 from synmt.decode.translator import Translator
 
+pytestmark = pytest.mark.journey
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):

@@ -43,6 +43,7 @@ def cutter(tokenizer, language=None, **options):
     return Cutter(recipe, language or LANGUAGES.get(tokenizer, "en"), ParserRecipe())
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize("tokenizer", ["moses", "spacy", "mecab", "jieba", "char"])
 def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
     one = cutter(tokenizer)
@@ -53,6 +54,7 @@ def test_words_have_one_space_between_two_and_lose_no_character(tokenizer):
         assert one.join(words) == " ".join(one.join(words).split())
 
 
+@pytest.mark.journey
 @pytest.mark.parametrize(
     ("tokenizer", "language", "line", "words"),
     [
