@@ -15,8 +15,8 @@ from tiny import environment, fail, lines_of, succeed
 
 from synmt.cli import console
 from synmt.cli.prepare import draw_progress
+from synmt.corpora.progress import Progress
 from synmt.data.corpus import PreparedCorpus, is_complete
-from synmt.data.encoding import Progress
 
 pytestmark = pytest.mark.journey
 

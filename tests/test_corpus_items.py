@@ -232,7 +232,7 @@ def test_one_part_is_not_copied_and_its_weight_is_kept(own):
 
 def test_the_text_is_built_with_progress(server):
     steps = list(resolving(recipe(train=[COMMENTARY, CRAWL], valid=NEWSTEST), "en", "de"))
-    assert {(step.what, step.unit) for step in steps} == {
+    assert {(step.stage, step.unit) for step in steps} == {
         (f"download {Path(name).name}", "bytes") for name in public_files() if name != WMT17
     }
 

@@ -101,7 +101,7 @@ def test_a_file_is_downloaded_once_into_a_folder_of_its_server(server, tmp_path)
 def test_progress_is_reported_in_bytes(server):
     steps = list(downloading([RemoteFile(server.address())]))
     assert (steps[0].done, steps[-1].done) == (0, len(CONTENT))
-    assert {(step.what, step.total, step.unit) for step in steps} == {("download file.tgz", len(CONTENT), "bytes")}
+    assert {(step.stage, step.total, step.unit) for step in steps} == {("download file.tgz", len(CONTENT), "bytes")}
 
 
 def test_a_download_that_breaks_off_continues_where_it_was(server):

@@ -5,7 +5,7 @@ import threading
 import pytest
 from tiny import TRAINING, write_corpus, write_recipe
 
-from synmt.data.encoding import Progress
+from synmt.corpora.progress import Progress
 from synmt.errors import UsageError
 from synmt.recipe.load import load_recipe
 from synmt.run import find_run

@@ -7,7 +7,7 @@ import pytest
 from tiny import write_lines
 
 from synmt.corpora.corpus import Corpus
-from synmt.data.encoding import Progress
+from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe

@@ -105,10 +105,9 @@ def _default_model(language: str) -> str:
 def _fetch(language: str, model: str, package: str) -> None:
     """Download an official model that is missing."""
     from synmt.parsing.official import fetching
-    from synmt.training.stages import as_progress
 
     if model == "official":
-        deque(draw_progress(as_progress(fetching(language, package))), maxlen=0)
+        deque(draw_progress(fetching(language, package)), maxlen=0)
 
 
 def _to_stdout(source: str, parser: StanzaParser) -> None:

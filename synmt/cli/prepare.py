@@ -15,7 +15,7 @@ from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeFile
 from synmt.errors import all_in_one
 
 if TYPE_CHECKING:
-    from synmt.data.encoding import Progress
+    from synmt.corpora.progress import Progress
     from synmt.evaluation.progress import Advance
     from synmt.training.planned import PlannedStep
     from synmt.training.stages import Prepared
@@ -63,7 +63,7 @@ def show_plan(steps: Sequence[PlannedStep]) -> None:
 
 def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:
     """Draw a bar for each stage and the table of the prepared corpus; pass on all other records."""
-    from synmt.data.encoding import Progress
+    from synmt.corpora.progress import Progress
     from synmt.training.stages import Prepared
 
     with ExitStack() as bar:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import IO
 
 from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
-from synmt.corpora.download import BuildProgress, RemoteFile, alone, downloading, is_there, local_path
+from synmt.corpora.download import RemoteFile, alone, downloading, is_there, local_path
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
+from synmt.corpora.progress import Progress
 from synmt.corpora.sources import FromOwners
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
@@ -24,7 +25,7 @@ _logger = logging.getLogger(__name__)
 _PAIRS_PER_STEP = 20_000
 
 
-def building_known(name: str, languages: Pair, folders: list[Path]) -> Generator[BuildProgress, None, None]:
+def building_known(name: str, languages: Pair, folders: list[Path]) -> Generator[Progress, None, None]:
     """Build the files of a known corpus that none of the folders has; they get into the last folder.
 
     What is missing on this machine is downloaded first. Raises SynmtError, before anything is downloaded, if a text can
@@ -99,7 +100,7 @@ def check_own_files(name: str, missing: list[tuple[str, str]], folders: list[Pat
 
 def _download(
     name: str, languages: Pair, plans: list[Plan], missing: list[tuple[str, str]], folders: list[Path]
-) -> Generator[BuildProgress, None, None]:
+) -> Generator[Progress, None, None]:
     files = _remote_files(plans, languages)
     try:
         yield from downloading(files, f"the corpus {name}")
@@ -126,7 +127,7 @@ def _either(folders: list[Path]) -> str:
 
 def _build(
     name: str, plan: Plan, languages: Pair, missing: list[tuple[str, str]], folder: Path
-) -> Generator[BuildProgress, None, None]:
+) -> Generator[Progress, None, None]:
     """Write the missing files of a plan; they get their names when all of them are complete."""
     known, counts = KNOWN_CORPORA[name], Counter[str]()
     expected = sum(known.counts.get(split, 0) for split in plan.splits)
@@ -140,7 +141,7 @@ def _build(
                 if stream := streams.get((split, language)):
                     stream.write(f"{text}\n")
             if number % _PAIRS_PER_STEP == 0:
-                yield BuildProgress(f"build {name}/{plan.splits[0]}", number, expected or None, "lines")
+                yield Progress(f"build {name}/{plan.splits[0]}", number, expected or None)
         if not all(counts[split] for split in plan.splits):
             raise SynmtError(
                 f"the text of {name}/{' and '.join(plan.splits)} has no sentence",

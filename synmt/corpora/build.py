@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 
-from synmt.corpora.download import BuildProgress, RemoteFile, alone, local_path
+from synmt.corpora.download import RemoteFile, alone, local_path
 from synmt.corpora.draw import drawn
 from synmt.corpora.formats import read_pairs
 from synmt.corpora.index import find_entry, looks_like_id, same_language
 from synmt.corpora.parts import CorpusPart
+from synmt.corpora.progress import Progress
 from synmt.corpora.sacrebleu_sets import files_of_test_set, pairs_of_test_set, test_sets
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import (
@@ -52,9 +53,7 @@ def files_of_id(name: str, source: str, target: str) -> list[RemoteFile]:
     return [] if _folder(name).is_dir() else list(find_entry(name).files)
 
 
-def building_id(
-    name: str, source: str, target: str, *, build: bool = True
-) -> Generator[BuildProgress, None, SplitFiles]:
+def building_id(name: str, source: str, target: str, *, build: bool = True) -> Generator[Progress, None, SplitFiles]:
     """Build the text of a corpus from its downloaded files, unless the cache has it; returns its two sides.
 
     build: False raises NotBuilt in place of building.
@@ -105,7 +104,7 @@ def _unknown(name: str) -> UsageError:
     )
 
 
-def _build(name: str, folder: Path, stem: str, sides: tuple[str, str]) -> Generator[BuildProgress, None, None]:
+def _build(name: str, folder: Path, stem: str, sides: tuple[str, str]) -> Generator[Progress, None, None]:
     with tempfile.TemporaryDirectory() as work, write_folder_atomically(folder) as unfinished:
         if name in test_sets():
             names, files = sides, files_of_test_set(name, *sides)
@@ -121,7 +120,7 @@ def _build(name: str, folder: Path, stem: str, sides: tuple[str, str]) -> Genera
     _logger.info("built %s: %s sentence pairs, in %s", name, f"{lines:,}", folder)
 
 
-def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Generator[BuildProgress, None, int]:
+def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Generator[Progress, None, int]:
     """Write both sides; returns the number of pairs."""
     number = replaced = 0
     with (
@@ -133,7 +132,7 @@ def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Ge
             second.write(f"{other}\n")
             replaced += "\ufffd" in one or "\ufffd" in other
             if number % _PAIRS_PER_STEP == 0:
-                yield BuildProgress(what, number, None, "lines")
+                yield Progress(what, number, None)
     if not number:
         raise SynmtError("the corpus has no sentence", where=what.removeprefix("build "))
     if replaced:
@@ -163,7 +162,7 @@ def building_mixture(
     languages: tuple[str, str],
     *,
     build: bool = True,
-) -> Generator[BuildProgress, None, BuiltText]:
+) -> Generator[Progress, None, BuiltText]:
     """Write parts of several texts one after the other, or find them in the cache.
 
     texts: the files of each item.
@@ -201,7 +200,7 @@ def label(item: CorpusItem) -> str:
 
 def _mix(
     items: Sequence[CorpusItem], texts: Sequence[SplitFiles], folder: Path, names: list[str]
-) -> Generator[BuildProgress, None, None]:
+) -> Generator[Progress, None, None]:
     sizes = [_size(item, text) for item, text in zip(items, texts, strict=True)]
     wanted = [_wanted(item, size) for item, size in zip(items, sizes, strict=True)]
     with write_folder_atomically(folder) as unfinished:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synmt.corpora.progress import Progress
 from synmt.corpora.transfer import Gone, Refused, forget, head, read_into
 from synmt.errors import SynmtError
 from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, stored_sha256
@@ -38,34 +39,19 @@ class RemoteFile:
     name: str = ""
 
 
-@dataclass(frozen=True)
-class BuildProgress:
-    """The progress of a long task.
-
-    what: the task, such as `download dev.tgz`.
-    total: None if nobody knows.
-    unit: what is counted, `bytes` or `lines`.
-    """
-
-    what: str
-    done: int
-    total: int | None
-    unit: str
-
-
 def download(file: RemoteFile) -> Path:
     """Return the local copy of a file, downloaded if it is missing; `downloading` also reports progress."""
     return result_of(downloading([file]))[0]
 
 
-def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[BuildProgress, None, list[Path]]:
+def downloading(files: Iterable[RemoteFile], what: str = "") -> Generator[Progress, None, list[Path]]:
     """Download the files that are missing; returns their local paths.
 
     what: the name of what they belong to, for the error that lists all that is missing if there is no network.
     """
     files = list(files)
     if offline() and (missing := [file for file in files if not is_there(file)]):
-        raise _missing("SYNMT_OFFLINE is set", missing, what, do=", or unset SYNMT_OFFLINE")
+        raise no_network(missing, what)
     paths = []
     for file in files:
         try:
@@ -118,7 +104,7 @@ def where_to_put(files: Iterable[RemoteFile]) -> str:
     return "\n".join(f"  {_request_address(file.address)}\n    -> {local_path(file)}" for file in files)
 
 
-def _one(file: RemoteFile) -> Generator[BuildProgress, None, Path]:
+def _one(file: RemoteFile) -> Generator[Progress, None, Path]:
     path = local_path(file)
     if path.is_file():
         _check(file, path, stored_sha256)
@@ -151,12 +137,12 @@ def alone(path: Path, doing: str) -> Iterator[None]:
         lock.release()
 
 
-def _fetch(file: RemoteFile, path: Path) -> Generator[BuildProgress, None, None]:
+def _fetch(file: RemoteFile, path: Path) -> Generator[Progress, None, None]:
     address, partial = _request_address(file.address), _partial(path)
     what = f"download {path.name}"
     try:
         for done, total in read_into(partial, address, size=file.size):
-            yield BuildProgress(what, done, total, "bytes")
+            yield Progress(what, done, total, "bytes")
     except Refused as error:
         raise SynmtError(str(error), where=address, do=f"Put the file at {path}") from None
     try:
@@ -210,6 +196,11 @@ def _request_address(address: str) -> str:
     if "://" not in mirror:
         mirror = Path(mirror).expanduser().resolve().as_uri()
     return f"{mirror.rstrip('/')}/{address.partition('://')[2]}"
+
+
+def no_network(missing: list[RemoteFile], what: str = "") -> SynmtError:
+    """Make the error for files that are missing while the network is off."""
+    return _missing("SYNMT_OFFLINE is set", missing, what, do=", or unset SYNMT_OFFLINE")
 
 
 def _missing(reason: str, files: list[RemoteFile], what: str, *, do: str) -> SynmtError:

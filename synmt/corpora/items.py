@@ -10,14 +10,15 @@ from pathlib import Path
 from synmt.corpora.assemble import files_of
 from synmt.corpora.build import BuiltText, building_id, building_mixture, files_of_id, parts_of, test_name
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import BuildProgress, RemoteFile, downloading
+from synmt.corpora.download import RemoteFile, downloading
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus
+from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.files import cache_folder, count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
-KnownFinder = Callable[[str, str, str], Generator[BuildProgress, None, Corpus]]
+KnownFinder = Callable[[str, str, str], Generator[Progress, None, Corpus]]
 
 
 def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
@@ -68,7 +69,7 @@ def items_of(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
 
 def resolving_items(
     recipe: CorpusRecipe, source: str, target: str, known: KnownFinder, *, build: bool = True
-) -> Generator[BuildProgress, None, Corpus]:
+) -> Generator[Progress, None, Corpus]:
     """Find the text of every item; public corpora are downloaded and built in the cache.
 
     known: finds a known corpus by its name, source and target.
@@ -135,7 +136,7 @@ class _Finder:
     known: KnownFinder
     build: bool = True
 
-    def train(self, items: tuple[CorpusItem, ...]) -> Generator[BuildProgress, None, BuiltText]:
+    def train(self, items: tuple[CorpusItem, ...]) -> Generator[Progress, None, BuiltText]:
         """Find the training text; nothing is copied if it is all of one corpus."""
         texts: list[BuiltText] = []
         for item in items:
@@ -152,14 +153,14 @@ class _Finder:
             return text
         return replace(text, parts=parts_of(items, [count_lines(text.files.source)]))
 
-    def text(self, item: CorpusItem, split: str) -> Generator[BuildProgress, None, SplitFiles]:
+    def text(self, item: CorpusItem, split: str) -> Generator[Progress, None, SplitFiles]:
         """Find the text of valid or of a test set, or the pairs that are drawn from it."""
         text = yield from self._whole(item, split)
         if not item.is_drawn:
             return text.files
         return (yield from building_mixture([item], [text.files], split, self.languages, build=self.build)).files
 
-    def _whole(self, item: CorpusItem, split: str) -> Generator[BuildProgress, None, BuiltText]:
+    def _whole(self, item: CorpusItem, split: str) -> Generator[Progress, None, BuiltText]:
         if (files := item.files()) is not None:
             return BuiltText("files", files)
         assert item.id is not None

@@ -10,9 +10,10 @@ from pathlib import Path
 from synmt.corpora.assemble import building_known, in_any, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import BuildProgress, result_of
+from synmt.corpora.download import result_of
 from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
 from synmt.corpora.known import KNOWN_CORPORA
+from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
@@ -27,7 +28,7 @@ def resolve_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus:
 
 def resolving(
     recipe: CorpusRecipe, source: str, target: str, *, build: bool = True
-) -> Generator[BuildProgress, None, Corpus]:
+) -> Generator[Progress, None, Corpus]:
     """Find every file of a corpus; public corpora are downloaded and built in the cache.
 
     build: False raises NotBuilt in place of downloading and building.
@@ -79,7 +80,7 @@ def corpus_folders(name: str, source: str) -> list[Path]:
     return folders
 
 
-def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Generator[BuildProgress, None, Corpus]:
+def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Generator[Progress, None, Corpus]:
     known, folders = known_corpus(name, source, target), corpus_folders(name, source)
     if not build and missing_texts(name, (source, target), folders):
         raise NotBuilt

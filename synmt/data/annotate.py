@@ -16,11 +16,12 @@ from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.parts import tags_of_lines
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import SHARD_LINES, Progress, missing_shards, remove_unfinished
+from synmt.data.encoding import SHARD_LINES, missing_shards, remove_unfinished
 from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import read_parses

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.corpus import shard_name
@@ -26,21 +27,6 @@ Row = TypeVar("Row")
 
 KEPT_FILE = "kept.arrow"
 SHARD_LINES = 50_000
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The progress of a stage.
-
-    stage: its name, such as `filter` or `trees of train`.
-    total: None if nobody knows.
-    unit: what is counted, lines or bytes.
-    """
-
-    stage: str
-    done: int
-    total: int | None
-    unit: str = "lines"
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.parts import check_parts, part_tags
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.encoding import KEPT_FILE, Encoder, Progress, read_pairs, remove_unfinished, summarize
+from synmt.data.encoding import KEPT_FILE, Encoder, read_pairs, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary

@@ -18,7 +18,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from synmt.corpora.download import BuildProgress, RemoteFile, alone, bytes_to_fetch, downloading
+from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
+from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import offline, write_atomically, write_json
 from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing
@@ -38,7 +39,7 @@ def is_complete(language: str, package: str) -> bool:
     return any("/depparse/" in name for name in files) and all(path.is_file() for path in files.values())
 
 
-def fetching(language: str, package: str) -> Generator[BuildProgress, None, None]:
+def fetching(language: str, package: str) -> Generator[Progress, None, None]:
     """Download the official models of a language that are missing; raises SynmtError where that is not possible."""
     folder = folder_of("official")
     if is_complete(language, package):
@@ -59,7 +60,7 @@ def listed_version(folder: Path) -> str:
         return ""
 
 
-def _fetch(folder: Path, language: str, package: str) -> Generator[BuildProgress, None, None]:
+def _fetch(folder: Path, language: str, package: str) -> Generator[Progress, None, None]:
     from stanza.resources import common
 
     resources = yield from _read_list(folder, language)
@@ -81,7 +82,7 @@ def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> 
     return f"the Stanza model for '{language}' (package {package}): {count}, {size},"
 
 
-def _read_list(folder: Path, language: str) -> Generator[BuildProgress, None, dict[str, Any]]:
+def _read_list(folder: Path, language: str) -> Generator[Progress, None, dict[str, Any]]:
     """Download the list of all models; it is kept only together with a model."""
     from stanza.resources import common
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.progress import Progress
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
-from synmt.data.encoding import Progress
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.translator import translate_batches

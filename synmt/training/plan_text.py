@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from synmt.corpora.corpus import Corpus
-from synmt.corpora.download import RemoteFile, bytes_to_fetch, is_there, local_path, where_to_put
+from synmt.corpora.download import bytes_to_fetch, is_there, local_path, no_network
 from synmt.corpora.needs import CorpusNeeds, corpus_needs, find_corpus
 from synmt.errors import SynmtError, all_in_one
 from synmt.files import offline
@@ -49,25 +49,18 @@ def plan_text(recipe: Recipe) -> PlannedText:
 
 def _downloads(needs: CorpusNeeds) -> Iterator[PlannedStep]:
     silent = set[str]()
+    missing = [file for file in needs.downloads if not is_there(file)]
     for file in needs.downloads:
         what, host = f"download {file.address}", urlsplit(file.address).netloc
         if is_there(file):
             yield PlannedStep(what, "there", _bytes(local_path(file).stat().st_size))
         elif offline():
-            yield PlannedStep(what, "missing", _bytes(file.size or None), problem=_no_network(needs))
+            yield PlannedStep(what, "missing", _bytes(file.size or None), problem=no_network(missing))
         else:
             # a server that did not answer once is not asked again
             size = bytes_to_fetch(file) if file.size or host not in silent else None
             silent |= {host} if size is None else set()
             yield PlannedStep(what, "to do", _bytes(size))
-
-
-def _no_network(needs: CorpusNeeds) -> SynmtError:
-    missing: list[RemoteFile] = [file for file in needs.downloads if not is_there(file)]
-    return SynmtError(
-        f"SYNMT_OFFLINE is set, and {len(missing)} file{'s' * (len(missing) > 1)} cannot be downloaded:\n"
-        f"{where_to_put(missing)}\nPut {'them' if len(missing) > 1 else 'it'} there by hand, or unset SYNMT_OFFLINE"
-    )
 
 
 def _bytes(size: int | None) -> str:

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.download import BuildProgress
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
-from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
@@ -124,28 +123,17 @@ def _find_sources(
     sources: dict[Side, ParseSource] = {}
     for side, needs in requirements.items():
         if not all_given_trees(recipe, corpus, side, needs):
-            yield from as_progress(fetch_parser(recipe, side))
+            yield from fetch_parser(recipe, side)
         sources[side] = find_parse_source(recipe, corpus, side, needs)
     for side in SIDES:
         if recipe.text_of(side).tokenizer == "stanza":
-            yield from as_progress(fetch_parser(recipe, side))
+            yield from fetch_parser(recipe, side)
     return sources
 
 
 def find_text(recipe: Recipe) -> Generator[Progress, None, Corpus]:
     """Find the files of a recipe's corpus; what is public and missing is downloaded and built."""
-    return (yield from as_progress(resolving(recipe.corpus, recipe.source, recipe.target)))
-
-
-def as_progress(steps: Generator[BuildProgress, None, _Result]) -> Generator[Progress, None, _Result]:
-    """Pass on the progress of downloads and builds, and return their result."""
-    with closing(steps):
-        while True:
-            try:
-                step = next(steps)
-            except StopIteration as end:
-                return end.value
-            yield Progress(step.what, step.done, step.total, step.unit)
+    return (yield from resolving(recipe.corpus, recipe.source, recipe.target))
 
 
 def _annotated(
@@ -202,7 +190,7 @@ def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[
         return with_bracketings(recipe, corpus, data / "tasks")
     trees = given_trees(recipe, corpus.train, "source")
     if trees is None:
-        yield from as_progress(fetch_parser(recipe, "source"))
+        yield from fetch_parser(recipe, "source")
         parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
         trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
     return with_trees(recipe, corpus, trees, data / "tasks")

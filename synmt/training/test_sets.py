@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.items import named_tests
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import resolve_corpus, test_names
-from synmt.data.encoding import Progress
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.download import BuildProgress
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
@@ -149,7 +149,7 @@ def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:
     return missing("official", folder_of("official"), language)
 
 
-def fetch_parser(recipe: Recipe, side: Side) -> Generator[BuildProgress, None, None]:
+def fetch_parser(recipe: Recipe, side: Side) -> Generator[Progress, None, None]:
     """Download the official model of one side, if the recipe uses it and it is missing."""
     settings = recipe.parser_of(side)
     if settings.model == "official":

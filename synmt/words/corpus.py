@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.data.encoding import Progress
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_atomically
 from synmt.parsing.parser import default_processes
 from synmt.parsing.workers import in_processes
