@@ -15,6 +15,18 @@ CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
 """Folders with the real corpora that tests read, inside `SYNMT_DATA`."""
 
 
+JOURNEYS_ONLY = ("\npytestmark = pytest.mark.journey", "\npytestmark = [pytest.mark.journey")
+"""How a file says that all of its tests are journeys."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files of journeys when only unit tests are wanted: to import them takes as long as many tests."""
+    if config.option.markexpr != "unit" or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return True if any(mark in text for mark in JOURNEYS_ONLY) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests that read real corpora as journeys, and all that are none as unit tests."""
     for item in items:
