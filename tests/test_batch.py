@@ -7,59 +7,13 @@ import pytest
 import torch
 from small import MONKEY, MONKEY_WORD_OF, random_example
 
-from synmt.data.batch import Reading, collate, collate_signals, collate_source, token_batches
+from synmt.data.batch import Reading, collate, collate_signals, collate_source
 from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
 from synmt.syntax.signals import PARENT_MIDDLE, Signal
 
 MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), {"source": Tree(MONKEY, MONKEY_WORD_OF)})
-
-
-def lengths(sentences=200, seed=0):
-    return np.random.default_rng(seed).integers(2, 30, (sentences, 2))
-
-
-@pytest.mark.parametrize("batch_tokens", [1, 30, 100, 10_000])
-@pytest.mark.parametrize("batch_sentences", [0, 1, 7])
-@pytest.mark.parametrize("seed", [None, (3, 4)])
-def test_every_sentence_comes_once_and_limits_hold(batch_tokens, batch_sentences, seed):
-    sizes = lengths()
-    batches = token_batches(sizes, batch_tokens=batch_tokens, batch_sentences=batch_sentences, seed=seed)
-    assert sorted(np.concatenate(batches)) == list(range(200))
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * sizes[batch].max() <= batch_tokens
-        assert not batch_sentences or len(batch) <= batch_sentences
-
-
-def test_a_batch_is_as_full_as_its_limit_allows():
-    sizes = np.full((10, 2), 5)
-    assert [len(batch) for batch in token_batches(sizes, batch_tokens=20)] == [4, 4, 2]
-
-
-def test_a_sentence_longer_than_the_limit_is_a_batch_of_its_own():
-    sizes = np.array([[3, 3], [50, 2], [3, 3]])
-    assert [batch.tolist() for batch in token_batches(sizes, batch_tokens=10)] == [[2, 0], [1]]
-
-
-def test_an_empty_corpus_has_no_batches():
-    assert token_batches(np.zeros((0, 2), int), batch_tokens=10) == []
-    assert token_batches(np.zeros((0, 2), int), batch_tokens=10, seed=(1,)) == []
-
-
-def test_a_seed_fixes_the_order_and_another_one_changes_it():
-    def order(seed):
-        return [batch.tolist() for batch in token_batches(lengths(), batch_tokens=100, seed=seed)]
-
-    assert order((1, 0)) == order((1, 0))
-    assert order((1, 0)) != order((1, 1))
-    assert order((1, 0)) != order((2, 0))
-
-
-def test_without_a_seed_the_longest_come_first():
-    sizes = lengths()
-    longest = [sizes[batch, 1].max() for batch in token_batches(sizes, batch_tokens=100)]
-    assert longest == sorted(longest, reverse=True)
 
 
 def test_targets_are_shifted_by_one_and_padded():

@@ -34,10 +34,12 @@ class CopyTask:
     def __init__(self, sentences=60, seed=0):
         random = np.random.default_rng(seed)
         self.texts = [random.integers(4, PIECES, random.integers(1, 9)) for _ in range(sentences)]
-        self.source_lengths = self.target_lengths = np.array([len(text) for text in self.texts])
 
     def __len__(self):
         return len(self.texts)
+
+    def lengths(self):
+        yield np.array([[len(text) + 1] * 2 for text in self.texts])
 
     def rows(self, indices):
         return [Example(int(i), self.texts[i], self.texts[i]) for i in indices]

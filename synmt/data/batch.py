@@ -143,33 +143,6 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
 
 
-def token_batches(
-    lengths: IntArray, *, batch_tokens: int, batch_sentences: int = 0, seed: tuple[int, ...] | None = None
-) -> list[IntArray]:
-    """Split a corpus into batches of similar length: (N, 2) lengths, EOS included -> sentence numbers of each batch.
-
-    A batch contains at most `batch_tokens`, counted as sentences times the longest side, and at least one sentence.
-    With a seed, sentences of equal length and the batches themselves are shuffled; otherwise the longest come first.
-    """
-    random = np.random.default_rng(seed) if seed is not None else None
-    ties = random.permutation(len(lengths)) if random else np.arange(len(lengths))
-    order = np.lexsort((ties, lengths[:, 0], lengths[:, 1]))[::-1]  # (N,)
-    longest = lengths.max(1)[order]  # (N,)
-    batches, first, widest = [], 0, 0
-    for position, length in enumerate(longest.tolist()):
-        size = position - first
-        full = batch_sentences and size == batch_sentences
-        if size and (full or max(widest, length) * (size + 1) > batch_tokens):
-            batches.append(order[first:position])
-            first, widest = position, 0
-        widest = max(widest, length)
-    if first < len(order):
-        batches.append(order[first:])
-    if random:
-        batches = [batches[index] for index in random.permutation(len(batches))]
-    return batches
-
-
 def _pad(arrays: Sequence[Array], value: float = PAD) -> Tensor:
     # every axis of length T is padded: the only one, or the last two
     dims = min(arrays[0].ndim, 2)

@@ -14,7 +14,7 @@ parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, i
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from synmt.arrays import IntArray, Side
+from synmt.arrays import SIDES, IntArray, Side
 from synmt.data.arrow import ArrowTable
 from synmt.data.stored_trees import StoredTrees, Tree, WholeTree, open_trees
 from synmt.data.vocabulary import IdArray, Vocabulary
@@ -98,7 +98,8 @@ class Split:
 
     def __init__(self, folder: Path, name: str, shards: int, annotations: dict[Side, str]) -> None:
         self._place = (folder, name, shards, annotations)
-        tables = [ArrowTable(folder / shard_name(name, shard)) for shard in range(shards)]
+        self._paths = [folder / shard_name(name, shard) for shard in range(shards)]
+        tables = [ArrowTable(path) for path in self._paths]
         self._starts = np.cumsum([0, *map(len, tables)])  # (shards + 1,)
         self._columns = [(t.numbers("line"), t.lists("source"), t.lists("target")) for t in tables]
         self._trees: dict[Side, list[StoredTrees]] = {
@@ -118,15 +119,12 @@ class Split:
         """The line of each row in the text, ascending, counted from 0: (N,)."""
         return np.concatenate([lines for lines, _, _ in self._columns])
 
-    @cached_property
-    def source_lengths(self) -> npt.NDArray[np.int32]:
-        """Number of pieces of each source, without EOS: (N,)."""
-        return np.concatenate([source.lengths for _, source, _ in self._columns])
-
-    @cached_property
-    def target_lengths(self) -> npt.NDArray[np.int32]:
-        """Number of pieces of each target, without EOS: (N,)."""
-        return np.concatenate([target.lengths for _, _, target in self._columns])
+    def lengths(self) -> Iterator[IntArray]:
+        """Yield the numbers of pieces of source and target with EOS, shard by shard: (n, 2)."""
+        for path in self._paths:
+            # the file is mapped anew, so that what is read here does not stay in memory
+            table = ArrowTable(path)
+            yield np.stack([table.lists(side).lengths + 1 for side in SIDES], 1).astype(np.int64)
 
     def rows(self, indices: IntArray | Sequence[int]) -> list[Example]:
         """Read the rows with these numbers, in this order."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from synmt.arrays import IntArray
+
+_CHUNK = 1 << 20
+"""Rows whose lengths are looked up at once."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +23,21 @@ class EpochRows:
     copies: (M,) how often each row has occurred before in the epoch.
     """
 
-    rows: IntArray
-    copies: IntArray
+    rows: npt.NDArray[np.uint32]
+    copies: npt.NDArray[np.uint16]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def select(self, places: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the rows at these places, and their copies: (B,) both."""
+        return self.rows[places].astype(np.int64), self.copies[places].astype(np.int64)
+
+    def lengths(self, lengths: Iterable[IntArray]) -> Iterator[IntArray]:
+        """Turn the lengths of all rows, in chunks of (n, 2), into those of these rows."""
+        every = np.concatenate([chunk.astype(np.uint16) for chunk in lengths])  # (N, 2)
+        for first in range(0, len(self), _CHUNK):
+            yield every[self.rows[first : first + _CHUNK]].astype(np.int64)
 
 
 def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, epoch: int) -> EpochRows:
@@ -33,13 +50,13 @@ def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, e
     for number, (part, weight) in enumerate(zip(parts, weights, strict=True)):
         for copy, chosen in enumerate(_rows(part, weight, (seed, epoch, number))):
             rows.append(chosen)
-            copies.append(np.full_like(chosen, copy))
+            copies.append(np.full(len(chosen), copy, dtype=np.uint16))
     return EpochRows(np.concatenate(rows), np.concatenate(copies))
 
 
-def _rows(part: range, weight: float, seed: tuple[int, int, int]) -> Iterator[IntArray]:
+def _rows(part: range, weight: float, seed: tuple[int, int, int]) -> Iterator[npt.NDArray[np.uint32]]:
     """Yield the rows of each copy of a part."""
-    every = np.arange(part.start, part.stop)
+    every = np.arange(part.start, part.stop, dtype=np.uint32)
     for _ in range(int(weight)):
         yield every
     # as it was written: 0.1 of 30 rows are 3

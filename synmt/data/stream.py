@@ -12,7 +12,8 @@ import numpy as np
 
 from synmt.arrays import IntArray, Side
 from synmt.corpora.parts import CorpusPart, rows_of_parts
-from synmt.data.batch import Batch, Reading, collate, token_batches
+from synmt.data.batch import Batch, Reading, collate
+from synmt.data.batch_plan import BatchPlan, plan_batches
 from synmt.data.corpus import Split
 from synmt.data.dropout import BpeDropout, Draw
 from synmt.data.epoch import EpochRows, epoch_rows
@@ -60,43 +61,44 @@ class Reader:
 
     def once(self) -> Iterator[Batch]:
         """Yield all batches once, the longest first."""
-        for rows in token_batches(pair_lengths(self.split), batch_tokens=self.recipe.batch_tokens):
-            yield self.batch(rows)
+        plan = plan_batches(self.split.lengths(), len(self.split), batch_tokens=self.recipe.batch_tokens)
+        return map(self.batch, plan)
 
     def forever(self, position: Position) -> Iterator[tuple[Batch, Position]]:
         """Yield batches from a position, each with the position after it; every epoch has its own order."""
-        lengths = pair_lengths(self.split)
         while True:
-            epoch = self._rows(position.epoch)
-            plan = token_batches(
-                lengths[epoch.rows],
-                batch_tokens=self.recipe.batch_tokens,
-                batch_sentences=self.recipe.batch_sentences,
-                seed=(self.recipe.seed, position.epoch),
-            )
+            epoch = self._epoch(position.epoch)
+            plan = self._plan(epoch, position.epoch)
             # all processes read the same number of batches; the rest of the epoch is skipped
             batches = max(1, len(plan) // self.processes) if plan else 0
             for index in range(position.batch // self.processes, batches):
                 mine = plan[(index * self.processes + self.rank) % len(plan)]
-                draw = Draw(position.epoch, epoch.rows[mine], epoch.copies[mine])
-                yield self.drawn(draw), Position(position.epoch, (index + 1) * self.processes)
+                rows, copies = epoch.select(mine) if epoch else (mine, np.zeros_like(mine))
+                yield (
+                    self.drawn(Draw(position.epoch, rows, copies)),
+                    Position(position.epoch, (index + 1) * self.processes),
+                )
             position = Position(position.epoch + 1)
 
-    def _rows(self, epoch: int) -> EpochRows:
-        """Choose the rows of an epoch by the weights of the parts."""
+    def _epoch(self, number: int) -> EpochRows | None:
+        """Choose the rows of an epoch by the weights of the parts; None for all rows, once each."""
         if all(part.weight == 1 for part in self.parts):
-            every = np.arange(len(self.split))
-            return EpochRows(every, np.zeros_like(every))
+            return None
         rows = rows_of_parts(self.parts, self.split.lines)
         weights = [part.weight for part in self.parts]
         if not any(weight * len(part) for weight, part in zip(weights, rows, strict=True)):
             raise SynmtError("no pair of the training text has a weight above 0", do="Raise a weight in corpus.train")
-        return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=epoch)
+        return epoch_rows(rows, weights, seed=self.recipe.seed, epoch=number)
 
-
-def pair_lengths(split: Split) -> IntArray:
-    """Return the lengths of both sides, including EOS: (N, 2)."""
-    return np.stack((split.source_lengths, split.target_lengths), 1).astype(np.int64) + 1
+    def _plan(self, epoch: EpochRows | None, number: int) -> BatchPlan:
+        lengths = self.split.lengths()
+        return plan_batches(
+            lengths if epoch is None else epoch.lengths(lengths),
+            len(self.split if epoch is None else epoch),
+            batch_tokens=self.recipe.batch_tokens,
+            batch_sentences=self.recipe.batch_sentences,
+            seed=(self.recipe.seed, number),
+        )
 
 
 def prefetch(items: Iterator[T], ahead: int = 4) -> Generator[T, None, None]:

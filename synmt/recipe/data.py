@@ -63,7 +63,7 @@ class FilterRecipe(StrictModel):
 
     max_words: int = Field(default=250, ge=0)
     """Maximum length of either side, in words separated by spaces; 0 sets no limit."""
-    max_pieces: int = Field(default=512, ge=1)
+    max_pieces: int = Field(default=512, ge=1, le=65_000)
     """Maximum length of either side, in subword pieces."""
     max_ratio: float = Field(default=0.0, ge=0)
     """Maximum ratio of the longer to the shorter side, in words; 0 sets no limit."""
