@@ -14,6 +14,7 @@ import pyarrow as pa
 from synmt.arrays import IntArray, Side
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.encoding import SHARD_LINES
+from synmt.data.stored_arcs import shares
 from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
@@ -129,12 +130,12 @@ class _ArcColumns:
 
     names: _Names = field(default_factory=_Names)
     rows: list[Arcs] = field(default_factory=list)
+    words: list[int] = field(default_factory=list)
     missing: bool = False
-    longest: int = 0
 
     def add(self, parse: Parse) -> None:
         """Append the arcs of the next sentence."""
-        self.longest = max(self.longest, len(parse))
+        self.words.append(len(parse))
         if parse.arcs is not None:
             numbers = np.array(self.names.number(list(parse.arcs.names)), dtype=np.int64)
             self.rows.append(replace(parse.arcs, relations=numbers[parse.arcs.relations]))
@@ -155,9 +156,14 @@ class _ArcColumns:
     def stored(self) -> dict[str, Any]:
         if self.missing:
             return {}
-        whole = _smallest(self.longest)
-        kinds = {"words": whole, "parents": whole, "relations": np.int16, "probabilities": np.float32}
-        return {f"arc_{name}": lists([getattr(row, name) for row in self.rows], k) for name, k in kinds.items()}
+        counts = [np.bincount(row.words, minlength=words) for row, words in zip(self.rows, self.words, strict=True)]
+        columns = {
+            "counts": counts,
+            "parents": [row.parents for row in self.rows],
+            "relations": [row.relations for row in self.rows],
+            "probabilities": [shares(row) for row in self.rows],
+        }
+        return {f"arc_{name}": lists(rows, _smallest_unsigned(rows)) for name, rows in columns.items()}
 
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -179,6 +185,11 @@ def _covered(spans: IntArray, length: int) -> np.ndarray[Any, np.dtype[np.bool_]
     opened = np.bincount(spans[:, 0], minlength=length + 1)  # (length + 1,)
     closed = np.bincount(spans[:, 1], minlength=length + 1)  # (length + 1,)
     return np.cumsum(opened - closed)[:length] > 0
+
+
+def _smallest_unsigned(rows: list[IntArray]) -> type[np.unsignedinteger]:
+    largest = max((int(row.max()) for row in rows if len(row)), default=0)
+    return np.uint8 if largest < 2**8 else np.uint16 if largest < 2**16 else np.uint32
 
 
 def _smallest(longest: int) -> type[np.signedinteger]:

@@ -69,6 +69,10 @@ class ArrowTable:
     def __len__(self) -> int:
         return self._batch.num_rows
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a column of this name."""
+        return name in self._batch.schema.names
+
     def numbers(self, name: str) -> Array:
         """Return a column of numbers: (N,)."""
         return self._column(name).to_numpy(zero_copy_only=True)

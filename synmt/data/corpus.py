@@ -7,7 +7,7 @@ train-00000.arrow, valid-00000.arrow, …
 parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, in files of the same names
     annotation.json                 parser, relations, counts; written last
     train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
-                                    arc_words, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
+                                    arc_counts, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
                                     has starts, ends and before in place of word_of
 """
 

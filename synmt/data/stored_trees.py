@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from synmt.arrays import Array, IntArray
 from synmt.data.arrow import ArrowTable, Lists
+from synmt.data.stored_arcs import StoredArcs, open_arcs
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +50,6 @@ class WholeTree:
         return Tree(*merge_unowned(self.parse, spans, owners))
 
 
-class _ArcLists(NamedTuple):
-    words: Lists
-    parents: Lists
-    relations: Lists
-    probabilities: Lists
-    names: tuple[str, ...]
-
-
 class StoredTrees(NamedTuple):
     """The columns of one shard.
 
@@ -68,7 +61,7 @@ class StoredTrees(NamedTuple):
     tags: Lists
     relation_names: npt.NDArray[np.object_]
     tag_names: npt.NDArray[np.object_]
-    arcs: _ArcLists | None
+    arcs: StoredArcs | None
     word_of: Lists | None
     places: tuple[Lists, Lists, Array] | None
 
@@ -90,7 +83,7 @@ class StoredTrees(NamedTuple):
             parents=parents,
             relations=self.relation_names[self.relations[row]].tolist(),
             tags=self.tag_names[self.tags[row]].tolist(),
-            arcs=_row_of_arcs(self.arcs, row) if self.arcs else None,
+            arcs=self.arcs.row(row) if self.arcs else None,
         )
 
 
@@ -99,22 +92,12 @@ def open_trees(path: Path, rows: int) -> StoredTrees:
     table = ArrowTable(path)
     if len(table) != rows:
         raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")
-    arcs = None
-    if table.facts["arcs"] is not None:
-        arcs = _ArcLists(
-            *(table.lists(f"arc_{name}") for name in _ArcLists._fields[:-1]), names=tuple(table.facts["arcs"])
-        )
     whole = table.facts.get("whole", False)
     return StoredTrees(
         *(table.lists(name) for name in ("parents", "relations", "tags")),
         relation_names=np.array(table.facts["relations"], dtype=object),
         tag_names=np.array(table.facts["tags"], dtype=object),
-        arcs=arcs,
+        arcs=open_arcs(table),
         word_of=None if whole else table.lists("word_of"),
         places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
     )
-
-
-def _row_of_arcs(arcs: _ArcLists, row: int) -> Arcs:
-    words, parents, relations = (column[row].astype(np.int64) for column in arcs[:3])
-    return Arcs(words, parents, relations, arcs.probabilities[row], arcs.names)
