@@ -26,7 +26,7 @@ _CHUNK = 20_000
 def judge_pairs(pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair) -> Iterator[Codes]:
     """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
-    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes. The probability that two
+    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes, and 16 for a moment. The probability that two
     different pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
     """
     seen = _Seen() if filters.duplicates else None
@@ -68,22 +68,38 @@ def _hash(pair: Pair) -> int:
 
 
 class _Seen:
-    """The hashes so far, sorted."""
+    """The hashes so far, in sorted arrays, each at least twice as long as the next one.
+
+    So a hash is moved as often as an array has doubled, and not with every chunk.
+    """
 
     def __init__(self) -> None:
-        self._hashes = np.zeros(0, dtype=np.uint64)
+        self._arrays: list[npt.NDArray[np.uint64]] = []
 
     def again(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Mark the hashes that occurred before, in this call or an earlier one, and remember all."""
-        new, firsts = np.unique(hashes, return_index=True)
-        places = np.searchsorted(self._hashes, new)
-        known = np.zeros(len(new), dtype=bool)
-        inside = places < len(self._hashes)
-        known[inside] = self._hashes[places[inside]] == new[inside]
+        different, firsts = np.unique(hashes, return_index=True)
+        known = np.zeros(len(different), dtype=bool)
+        for array in self._arrays:
+            known |= _contains(array, different)
         again = np.ones(len(hashes), dtype=bool)
         again[firsts[~known]] = False
-        self._hashes = np.insert(self._hashes, places[~known], new[~known])
+        self._add(different[~known])
         return again
+
+    def _add(self, new: npt.NDArray[np.uint64]) -> None:
+        while self._arrays and len(self._arrays[-1]) < 2 * len(new):
+            new = np.concatenate((self._arrays.pop(), new))
+            new.sort()
+        self._arrays.append(new)
+
+
+def _contains(array: npt.NDArray[np.uint64], values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Tell which values are in a sorted array: (n,)."""
+    if not len(array):
+        return np.zeros(len(values), dtype=bool)
+    places = np.searchsorted(array, values).clip(max=len(array) - 1)
+    return array[places] == values
 
 
 def _language_filter(languages: Pair) -> Callable[[Pair], bool]:
