@@ -26,8 +26,8 @@ _CHUNK = 20_000
 def judge_pairs(pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair) -> Iterator[Codes]:
     """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
-    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes, and 16 for a moment. The probability that two
-    different pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
+    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes, and 16 for a moment. The
+    probability that two different pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
     """
     seen = _Seen() if filters.duplicates else None
     is_foreign = _language_filter(languages) if filters.language else None
