@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import logging
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -184,6 +185,9 @@ def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
     assert len(read(corpus.train)[0]) == 4
     assert corpus.valid.source == tmp_path / "nc11" / "newstest2015.en"
     assert {name: len(read(files)[0]) for name, files in corpus.test.items()} == {"newstest2016": 3}
+    named = {name: "nc11" for name in ("newstest2015", "newstest2016", "mine")}
+    corpus = resolve_corpus(recipe(train="nc11", valid="nc11", test=named), "en", "de")
+    assert [len(read(files)[0]) for files in corpus.test.values()] == [2, 3, 3]
 
 
 # several parts
@@ -312,6 +316,11 @@ FILES = {"source": "a.en", "target": "a.de"}
         ),
         ({"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"}, r"corpus\.train has no key 'wieght'.*'weight'\?"),
         ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: input should be an object.*not 5"),
+        *(
+            ({"train": FILES, "valid": FILES, "test": {name: FILES}}, rf"'{re.escape(name)}' cannot be the name of")
+            for name in ("train", "valid", "../x", "a/b", ".", "")
+        ),
+        ({"train": "nc11", "valid": "nc11", "test": {"train": "nc11"}}, r"'train' cannot be the name of a test set"),
         ({"name": "nc11", "train": "nc11", "valid": "wmt17"}, r"here: name, train \(corpus\.name=null removes one\)"),
     ],
 )
@@ -362,7 +371,6 @@ def test_mtdata_leaves_no_trace(tmp_path):
 
 def test_the_modules_of_the_index_are_those_that_mtdata_itself_loads():
     import inspect
-    import re
 
     source = inspect.getsource(index.load_mtdata("mtdata.index").Index.load_all)
     own = {module for modules in index.MODULES.values() for module in modules}

@@ -173,9 +173,10 @@ class _Finder:
 
 
 def _split_of(corpus: Corpus, split: str) -> SplitFiles:
-    """Choose the split of a known corpus: train, valid, a test set by its name, or the only one under another name."""
-    if split in corpus.splits():
-        return corpus.splits()[split]
+    """Choose the split of a known corpus: train, valid, one by its own name, or its only test set under a new name."""
+    named = {**corpus.splits(), KNOWN_CORPORA[corpus.name].valid: corpus.valid}
+    if split in named:
+        return named[split]
     if len(corpus.test) != 1:
         raise UsageError(
             f"the corpus {corpus.name} has several test sets: {', '.join(corpus.test)}",

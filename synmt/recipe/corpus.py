@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from synmt.recipe.data import StrictModel
 
 _TAG = re.compile(r"<[^\s<>]+>")
+_NAME = re.compile(r"\w[\w.+-]*")
 
 
 class _Annotations(StrictModel):
@@ -129,6 +130,12 @@ class CorpusRecipe(StrictModel):
         for name, item in {"valid": self.valid, **{f"test.{name}": item for name, item in self.test.items()}}.items():
             if item is not None and (item.weight != 1 or item.tag):
                 raise ValueError(f"`weight` and `tag` are for train, not for {name}")
+        for name, item in self.test.items():
+            # the name is that of a folder; an id has a name of its own
+            if name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name)):
+                raise ValueError(
+                    f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, not train or valid"
+                )
         return self
 
 
