@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_architecture import MODULES, imports_of
 
+from synmt.corpora.cleaning import unescaped
 from synmt.corpora.controlled import corpus as controlled
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import KNOWN_CORPORA
@@ -120,6 +121,17 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
     for path in public.iterdir():
         path.unlink()
     assert resolve_corpus(CorpusRecipe(name="public"), "de", "en") == corpus
+
+
+def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
+    (public / "dev.en").write_text("a&#10;b &NewLine;c\nd&#13;\n")
+    (public / "dev.de").write_text("A&amp;B\nD\n")
+    plans = [
+        Plan((split,), (texts_at(f"{public.as_uri()}/dev.{{}}", "en de"),), (unescaped,)) for split in ("train", "val")
+    ]
+    monkeypatch.setitem(KNOWN_CORPORA, "told", KnownCorpus(("en", "de"), "a test", tuple(plans), valid="val", test=()))
+    corpus = resolve_corpus(CorpusRecipe(name="told"), "en", "de")
+    assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == ("a b c\nd\n", "A&B\nD\n")
 
 
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):

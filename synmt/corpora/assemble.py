@@ -13,6 +13,7 @@ from typing import IO
 
 from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
 from synmt.corpora.download import RemoteFile, alone, downloading, is_there, local_path
+from synmt.corpora.formats import one_line
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
 from synmt.corpora.progress import Progress
@@ -153,12 +154,13 @@ def _build(
 
 
 def _routed(plan: Plan, languages: Pair) -> Iterator[tuple[str, Pair]]:
-    """Yield every pair of a plan with the split that it belongs to."""
+    """Yield every pair of a plan, a line each, with the split that it belongs to."""
     pairs: Iterator[Pair] = chain.from_iterable(source.pairs(languages) for source in plan.sources)
     for step in plan.steps:
         pairs = step(pairs, languages)
-    for number, pair in enumerate(pairs, start=1):
-        yield plan.splits[1 if plan.every and number % plan.every == 0 else 0], pair
+    for number, (first, second) in enumerate(pairs, start=1):
+        # an entity such as `&#10;` is a line end once it is a character
+        yield plan.splits[1 if plan.every and number % plan.every == 0 else 0], (one_line(first), one_line(second))
 
 
 def _compare(name: str, known: KnownCorpus, split: str, count: int) -> None:
