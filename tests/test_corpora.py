@@ -190,6 +190,16 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     assert corpus.test["test_2"].labels == folder / "test_2.labels.tsv"
 
 
+def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
+    write(tmp_path / "mine", "train.source.en", "train.target.en", "dev.source.en", "dev.target.en", "test.source.en")
+    with pytest.raises(UsageError, match=r"mine: no test\.target\.en and no test\.target\.en\.gz"):
+        resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    write(tmp_path / "mine", "test.target.en")
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    assert list(corpus.test) == ["test"]
+    assert corpus.train.target.name == "train.target.en"
+
+
 def test_a_folder_without_some_files_names_all_of_them(tmp_path):
     write(tmp_path / "mine", "train.en", "test.en")
     with pytest.raises(UsageError) as caught:

@@ -241,6 +241,15 @@ def test_the_text_is_built_with_progress(server):
     }
 
 
+def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    corpus = resolve_corpus(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
+    source, target = read(corpus.train)
+    assert [line.replace("en", "de") for line in source] == target
+    assert len(source) == 15
+    assert corpus.train.target.name == "train.target.en"
+
+
 # drawing
 
 

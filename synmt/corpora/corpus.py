@@ -30,3 +30,10 @@ class Corpus:
     def splits(self) -> dict[str, SplitFiles]:
         """Return train, valid and every test set by name."""
         return {"train": self.train, "valid": self.valid, **self.test}
+
+
+def side_names(stem: str, source: str, target: str) -> tuple[str, str]:
+    """Name the files of both sides: train.en and train.de, or train.source.en and train.target.en in one language."""
+    if source == target:
+        return f"{stem}.source.{source}", f"{stem}.target.{target}"
+    return f"{stem}.{source}", f"{stem}.{target}"

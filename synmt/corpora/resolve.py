@@ -9,7 +9,7 @@ from pathlib import Path
 
 from synmt.corpora.assemble import building_known, in_any, missing_texts
 from synmt.corpora.build import NotBuilt
-from synmt.corpora.corpus import Corpus
+from synmt.corpora.corpus import Corpus, side_names
 from synmt.corpora.download import result_of
 from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
 from synmt.corpora.known import KNOWN_CORPORA
@@ -53,12 +53,12 @@ def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...
 def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
-    valid = next((name for name in _VALID_NAMES if in_any([folder], f"{name}.{source}")), "valid")
+    valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
     tests = _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
         for split in ("train", valid, *tests)
-        for name in (f"{split}.{source}", f"{split}.{target}")
+        for name in side_names(split, source, target)
         if not in_any([folder], name)
     ]
     if missing:
@@ -68,7 +68,7 @@ def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
-    ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
+    ending = re.compile(rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?")
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
 
 
@@ -93,15 +93,16 @@ def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Gen
 
 def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
     def files(split: str) -> SplitFiles:
-        paths = [in_any(folders, f"{split}.{language}") for language in (source, target)]
+        names = side_names(split, source, target)
+        paths = [in_any(folders, name) for name in names]
         assert paths[0] is not None
         assert paths[1] is not None
         return SplitFiles(
             source=paths[0],
             target=paths[1],
-            source_parses=in_any(folders, f"{split}.{source}.conllu"),
-            target_parses=in_any(folders, f"{split}.{target}.conllu"),
-            source_bracketings=in_any(folders, f"{split}.{source}.brackets"),
+            source_parses=in_any(folders, f"{names[0]}.conllu"),
+            target_parses=in_any(folders, f"{names[1]}.conllu"),
+            source_bracketings=in_any(folders, f"{names[0]}.brackets"),
             labels=in_any(folders, f"{split}.labels.tsv"),
         )
 
