@@ -17,6 +17,8 @@ from synmt.corpora.resolve import resolve_corpus
 from synmt.corpora.sums import FILES
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+from synmt.recipe.load import check_recipe
+from synmt.training.tree_requirements import TreeRequirements, all_given_trees
 
 
 @pytest.fixture(autouse=True)
@@ -172,6 +174,24 @@ def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypat
     back = resolve_corpus(CorpusRecipe(name="controlled"), "de", "en")
     assert back.train.source == corpus.train.target
     assert back.train.source_parses is None
+
+
+@pytest.mark.parametrize("train", [None, "controlled", {"id": "controlled", "lines": 5}])
+def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monkeypatch):
+    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
+    monkeypatch.setattr(controlled, "generate", small)
+    text = {"train": train, "valid": "controlled", "test": ["controlled"]} if train else {"name": "controlled"}
+    values = {"name": "r", "source": "en", "target": "de", "corpus": text}
+    recipe = check_recipe(values, where="r.yaml")
+    gold = check_recipe({**values, "parser": {"control": "gold"}}, where="r.yaml")
+    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    needs = TreeRequirements(to_run=True, to_learn=False)
+    assert all_given_trees(recipe, corpus, "source", needs) == {}
+    if isinstance(train, dict):
+        with pytest.raises(UsageError, match=r"mix-.*train\.en: parser\.control is gold, but this text comes without"):
+            all_given_trees(gold, corpus, "source", needs)
+    else:
+        assert set(all_given_trees(gold, corpus, "source", needs)) == {"train", "valid", "test"}
 
 
 # folders and files

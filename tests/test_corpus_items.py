@@ -190,6 +190,52 @@ def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
     assert [len(read(files)[0]) for files in corpus.test.values()] == [2, 3, 3]
 
 
+def nc11_and(folder):
+    for split in ("train", "newstest2015", "newstest2016", "mine"):
+        for language in ("en", "de"):
+            (folder / "nc11").mkdir(exist_ok=True)
+            (folder / "nc11" / f"{split}.{language}").write_text(f"{split} {language}\n")
+    return {"source": str(folder / "nc11" / "mine.en"), "target": str(folder / "nc11" / "mine.de")}
+
+
+def test_valid_and_test_replace_those_of_a_corpus_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    mine = nc11_and(tmp_path)
+    whole, same = recipe(name="nc11"), recipe(train="nc11", valid="nc11", test=["nc11"])
+    assert resolve_corpus(whole, "en", "de") == resolve_corpus(same, "en", "de")
+    assert named_tests(whole) == named_tests(same)
+    for path in tmp_path.glob("nc11/newstest2016.*"):
+        path.unlink()
+    # what is replaced is not built
+    text = recipe(name="nc11", test={"mine": mine})
+    corpus = resolve_corpus(text, "en", "de")
+    assert (corpus.name, read(corpus.train)[0], read(corpus.valid)[0]) == ("nc11", ["train en"], ["newstest2015 en"])
+    assert {name: read(files)[1] for name, files in corpus.test.items()} == {"mine": ["mine de"]}
+    assert resolve.test_names(text, "en", "de") == ("mine",)
+    assert read(resolve_corpus(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[0] == ["mine en"]
+
+
+def test_what_a_corpus_by_name_lacks_and_what_replaces_its_test_are_named_together(server, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    text = recipe(name="nc11", test=["wmt17"])
+    with pytest.raises(SynmtError, match=r"(?s)3 files of this.*nc-v11\.tgz.*wmt15/test\.tgz.*wmt17.*test\.tgz"):
+        resolve_corpus(text, "en", "de")
+    assert len(corpus_needs(text, "en", "de").downloads) == 3
+    assert resolve.test_names(text, "en", "de") == ("wmt17",)
+
+
+def test_valid_and_test_replace_those_of_a_folder(tmp_path):
+    mine = nc11_and(tmp_path)
+    corpus = resolve_corpus(recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de")
+    assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == ("nc11", "mine.en", ["news"])
+
+
+def test_a_corpus_that_a_person_must_provide_is_asked_for_before_any_download(server):
+    with pytest.raises(SynmtError, match="the corpus wat-enja is built from files that are not on this machine"):
+        resolve_corpus(recipe(train=["wat-enja", "OPUS-ecb-v1-deu-eng"], valid="wat-enja"), "en", "ja")
+    assert not server.requests
+
+
 # several parts
 
 

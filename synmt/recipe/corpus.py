@@ -88,7 +88,10 @@ class CorpusItem(_Annotations):
 
 
 class CorpusRecipe(StrictModel):
-    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one."""
+    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one.
+
+    Next to `name` or `folder`, `valid` and `test` replace what the corpus has.
+    """
 
     name: str | None = None
     """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
@@ -100,6 +103,11 @@ class CorpusRecipe(StrictModel):
     """The validation text, which selects the best checkpoint."""
     test: dict[str, CorpusItem] = Field(default_factory=dict)
     """The test sets by name, or a list of public ones; they are translated and scored when training ends."""
+
+    @property
+    def items(self) -> list[CorpusItem]:
+        """All items of train, valid and test."""
+        return [*self.train, *filter(None, [self.valid]), *self.test.values()]
 
     @model_validator(mode="before")
     @classmethod
