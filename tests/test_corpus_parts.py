@@ -209,6 +209,12 @@ def test_a_vocabulary_without_the_tag_is_refused(kind):
         vocabulary.tag_number("<BT>")
 
 
+@pytest.mark.parametrize(("size", "words"), [(40, "b a c d"), (9, "b a c d"), (8, "b a c")])
+def test_a_tag_takes_the_place_of_a_word_only_where_there_is_no_room(size, words):
+    vocabulary = train_vocabulary(["b b b a a c c d"], VocabularyRecipe(size=size, kind="word"), ("<A>",))
+    assert vocabulary.pieces(range(4, len(vocabulary))) == ["<A>", *words.split()]
+
+
 def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):
     tagged, plain = prepared(tmp_path / "a", corpus), prepared(tmp_path / "b", replace(corpus, parts=()))
     reasons = tagged.facts["splits"]["train"]["reasons"]
