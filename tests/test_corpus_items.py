@@ -359,6 +359,7 @@ FILES = {"source": "a.en", "target": "a.de"}
         ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
         ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: .*greater than 0"),
         ({"train": {**FILES, "tag": "BT"}, "valid": "wmt17"}, r"`tag` must be one word in angle brackets"),
+        ({"train": [{"id": "nc11", "weight": 0}] * 2, "valid": "wmt17"}, "`train` needs a `weight` above 0"),
         ({"train": "nc11", "valid": {"id": "wmt17", "weight": 2}}, "`weight` and `tag` are for train, not for valid"),
         ({"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}}, r"for train, not for test\.a"),
         ({"train": {**FILES, "lines": 3, "source_parses": "a.conllu"}, "valid": "wmt17"}, "source_parses need files"),
@@ -382,6 +383,13 @@ FILES = {"source": "a.en", "target": "a.de"}
 def test_a_text_that_makes_no_sense_is_refused(corpus, message):
     with pytest.raises(UsageError, match=message):
         recipe(**corpus)
+
+
+@pytest.mark.parametrize("change", [{"weight": 2}, {"tag": "<BT>"}])
+def test_two_tasks_and_weights_or_tags_are_refused_together(change):
+    values = {"name": "r", "source": "en", "target": "de", "tasks": {"parsing": "bracketings"}}
+    with pytest.raises(UsageError, match=r"`tasks\.parsing` needs a training text without weights and tags"):
+        check_recipe({**values, "corpus": {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}}, where="r")
 
 
 def test_every_form_of_a_recipe_is_read_back_from_its_values():

@@ -17,7 +17,6 @@ from synmt.data.epoch import epoch_rows
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.summary import corpus_table
-from synmt.data.task_corpus import with_bracketings
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.data import VocabularyRecipe
@@ -258,13 +257,3 @@ def test_each_line_has_the_tag_of_its_part():
     assert part_tags((*parts, CorpusPart("d", 1, tag="<B>"))) == ("<N>", "<B>")
     assert tags_of_lines(parts, np.arange(4)) == ["", "", "<B>", ""]
     assert rows_of_parts(parts, np.array([1, 2, 3])) == [range(1), range(1, 1), range(1, 2), range(2, 3)]
-
-
-def test_two_tasks_and_weights_are_refused_together(tmp_path, corpus):
-    brackets = write_lines(tmp_path / "train.brackets", ["(a )"] * len(NEWS + TALKS + BACK))
-    train = corpus.train.model_copy(update={"source_bracketings": brackets})
-    recipe = recipe_of(tasks={"parsing": "bracketings"})
-    with pytest.raises(UsageError, match="the parts of the training text have weights or tags"):
-        with_bracketings(recipe, replace(corpus, train=train), tmp_path / "tasks")
-    even = replace(corpus, train=train, parts=tuple(CorpusPart(part.name, part.lines) for part in PARTS))
-    assert with_bracketings(recipe, even, tmp_path / "tasks").parts == ()

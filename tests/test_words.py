@@ -4,6 +4,7 @@ import re
 import sys
 
 import pytest
+from small import small_recipe
 from tiny import write_lines
 
 from synmt.corpora.corpus import Corpus
@@ -13,6 +14,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
+from synmt.training.pipeline import prepare
 from synmt.words import corpus as words_corpus
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.corpus import cut_corpus, make_cutters
@@ -207,6 +209,15 @@ def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
     (found, cutters), steps = cut(raw, tmp_path / "words")
     assert (found, steps, (tmp_path / "words").exists()) == (raw, [], False)
     assert not cutters["source"].recipe.changes
+
+
+def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
+    files = corpus(tmp_path / "text").train
+    values = {"source": str(files.source), "target": str(write_lines(tmp_path / "text" / "short.de", ["Eins."]))}
+    recipe = small_recipe(corpus={"train": values, "valid": values}, text={"tokenizer": "char"})
+    with pytest.raises(SynmtError, match=r"text/train\.en has 7 lines, .*text/short\.de has 1"):
+        list(prepare(recipe, data=tmp_path / "data"))
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch):

@@ -31,7 +31,6 @@ from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise
 
 _FORMAT = 1
-_NO_WEIGHTS = "Remove them from corpus.train, or set tasks.parsing=none"
 
 
 def without_filters(recipe: Recipe) -> Recipe:
@@ -78,8 +77,6 @@ def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path) -> Corp
 
 
 def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
-    if any(part.weight != 1 or part.tag for part in corpus.parts):
-        raise UsageError("the parts of the training text have weights or tags", where="tasks.parsing", do=_NO_WEIGHTS)
     made = task_corpus(recipe, corpus, given, root)
     folder = made.train.source.parent
     if not folder.is_dir():

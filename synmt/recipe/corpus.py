@@ -133,6 +133,8 @@ class CorpusRecipe(StrictModel):
             raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
         if self.train and self.valid is None:
             raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
+        if self.train and not any(item.weight for item in self.train):
+            raise ValueError("`train` needs a `weight` above 0")
         if len(self.train) > 1 and (several := [name for item in self.train for name in item.annotations()]):
             raise ValueError(f"`train` has several parts, so none can have {several[0]}")
         for name, item in {"valid": self.valid, **{f"test.{name}": item for name, item in self.test.items()}}.items():

@@ -127,13 +127,23 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
 
 
 def _check_tags(recipe: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    missing = [tag for tag in task_tags(recipe) if len(vocabularies["source"].encode_ids(tag)) != 1]
+    tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
+    missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
     if missing:
         raise UsageError(
-            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which tasks.parsing needs",
+            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
             where="model.init",
-            do="Start from a run with the same `tasks`, or learn a new vocabulary: `model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or learn a new vocabulary: "
+            "`model.init_except: [embeddings]`",
         )
+
+
+def _lacks(vocabulary: Vocabulary, tag: str) -> bool:
+    try:
+        vocabulary.tag_number(tag)
+    except SynmtError:
+        return True
+    return False
 
 
 def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued: bool) -> None:

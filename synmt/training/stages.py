@@ -36,7 +36,7 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
-from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
@@ -92,7 +92,10 @@ def prepare_data(
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
-    corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
+    cutters = make_cutters(recipe)
+    if find_words(raw, cutters, data / "words") is None:
+        check_lengths(raw.splits())
+    corpus, cutters = yield from cut_corpus(raw, cutters, data / "words")
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)
