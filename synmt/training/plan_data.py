@@ -65,7 +65,9 @@ def plan_data(
     steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "there" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
         steps += _plan_trees(recipe, text, data, side, requirements[side], folder)
-    return PlannedData(steps, folder if complete else None)
+    # one parser can cut both sides and parse them
+    once = {step.what: step for step in reversed(steps)}
+    return PlannedData(list(once.values())[::-1], folder if complete else None)
 
 
 def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], PlannedText]:
@@ -73,8 +75,10 @@ def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Pla
     if not any(recipe.text_of(side).changes for side in SIDES):
         return [], text
     what, raw = "cut the text into words", text.corpus
+    stanza: list[Side] = [side for side in SIDES if recipe.text_of(side).tokenizer == "stanza"]
     try:
-        words = find_words(raw, make_cutters(recipe), data / "words") if raw else None
+        downloads = [step for side in stanza if (step := _plan_parser(recipe, side))]
+        words = find_words(raw, make_cutters(recipe), data / "words") if raw and not downloads else None
     except SynmtError as error:
         return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
     if words:
@@ -82,7 +86,7 @@ def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Pla
     files = {"train": raw.train, text.valid: raw.valid} if raw else {}
     counts = {**text.counts, **{split: count_lines(pair.source) for split, pair in files.items()}}
     lines = TextSize(counts.get("train"))
-    return [PlannedStep(what, "to do", str(lines))], replace(text, corpus=None, counts=counts)
+    return [*downloads, PlannedStep(what, "to do", str(lines))], replace(text, corpus=None, counts=counts)
 
 
 def _plan_trees(

@@ -88,7 +88,8 @@ def prepare_data(
         corpus = yield from find_text(recipe)
     except SynmtError as error:
         # offline, one message names all that has to be copied from elsewhere
-        raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in sides))]) from error
+        parsers: list[Side] = [side for side in SIDES if side in sides or recipe.text_of(side).tokenizer == "stanza"]
+        raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in parsers))]) from error
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
