@@ -23,7 +23,7 @@ _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZi
 """What the standard library raises for damaged archives; bz2 raises a plain OSError."""
 
 _WHEN_OPENED = (RuntimeError, ValueError, LookupError, ArithmeticError, struct.error)
-"""What it raises in addition when it opens a file of an archive that is encrypted, or packed in a way it cannot read."""
+"""What it raises in addition when it opens an archive that is encrypted, or packed in a way that it cannot read."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _PATTERN = frozenset("*?[")

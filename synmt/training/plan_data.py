@@ -31,6 +31,7 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
+from synmt.words.casing import Truecaser
 from synmt.words.corpus import find_words, make_cutters
 
 
@@ -53,9 +54,10 @@ def plan_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
+    truecasers: Mapping[Side, Truecaser] | None = None,
 ) -> PlannedData:
     """Plan what `prepare_data` does after the text is there; its arguments mean the same."""
-    steps, text = _plan_words(recipe, text, data)
+    steps, text = _plan_words(recipe, text, data, truecasers)
     corpus, prepared_by = text.corpus, recipe
     if recipe.tasks.parsing != "none":
         task, corpus = _plan_task(recipe, text, data)
@@ -70,7 +72,9 @@ def plan_data(
     return PlannedData(list(once.values())[::-1], folder if complete else None)
 
 
-def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], PlannedText]:
+def _plan_words(
+    recipe: Recipe, text: PlannedText, data: Path, truecasers: Mapping[Side, Truecaser] | None
+) -> tuple[list[PlannedStep], PlannedText]:
     """Plan to cut the text into words; as long as the words are not there, only the number of their lines is known."""
     if not any(recipe.text_of(side).changes for side in SIDES):
         return [], text
@@ -78,7 +82,7 @@ def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Pla
     stanza: list[Side] = [side for side in SIDES if recipe.text_of(side).tokenizer == "stanza"]
     try:
         downloads = [step for side in stanza if (step := _plan_parser(recipe, side))]
-        words = find_words(raw, make_cutters(recipe), data / "words") if raw and not downloads else None
+        words = find_words(raw, make_cutters(recipe, truecasers), data / "words") if raw and not downloads else None
     except SynmtError as error:
         return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
     if words:

@@ -36,6 +36,7 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
+from synmt.words.casing import Truecaser
 from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter
 
@@ -72,12 +73,13 @@ def prepare_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
+    truecasers: Mapping[Side, Truecaser] | None = None,
 ) -> Generator[Progress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
-    vocabularies: those of another run; without them, they are learned from the corpus.
+    vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError(
@@ -93,7 +95,7 @@ def prepare_data(
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
-    cutters = make_cutters(recipe)
+    cutters = make_cutters(recipe, truecasers)
     if find_words(raw, cutters, data / "words") is None:
         check_lengths(raw.splits())
     corpus, cutters = yield from cut_corpus(raw, cutters, data / "words")
