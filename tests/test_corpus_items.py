@@ -121,6 +121,17 @@ def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monke
     assert read(corpus.test["news"]) == tuple(Path(file).read_text().splitlines() for file in files)
 
 
+def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
+    news = {
+        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, count), "n", ("en", "de"))
+        for kind, set_, language, count in (("src", "srcset", "en", 8), ("ref", "refset", "de", 7))
+    }
+    server.files[WMT17] = tgz(news)
+    monkeypatch.setattr(DATASETS["wmt17"], "md5", None)
+    with pytest.raises(SynmtError, match="wmt17: the test set has 8 sentences and 7 references"):
+        resolve_corpus(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+
+
 @pytest.mark.parametrize(
     ("name", "pair", "message"),
     [
@@ -358,7 +369,12 @@ FILES = {"source": "a.en", "target": "a.de"}
         ({"train": {"weight": 2}, "valid": "wmt17"}, r"corpus\.train: give either `id`, or `source` and `target`"),
         ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
         ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: .*greater than 0"),
-        ({"train": {**FILES, "tag": "BT"}, "valid": "wmt17"}, r"`tag` must be one word in angle brackets"),
+        *(
+            ({"train": {**FILES, "tag": tag}, "valid": "wmt17"}, r"`tag` must be plain letters in angle brackets")
+            for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> ", "<ＢＴ>", "<s>", "</s>", "<unk>")
+        ),
+        ({"train": {**FILES, "weight": 1e9}, "valid": "wmt17"}, r"corpus\.train\.weight: .*1000"),
+        ({"train": {**FILES, "weight": -0.5}, "valid": "wmt17"}, r"corpus\.train\.weight: .*0"),
         ({"train": [{"id": "nc11", "weight": 0}] * 2, "valid": "wmt17"}, "`train` needs a `weight` above 0"),
         ({"train": "nc11", "valid": {"id": "wmt17", "weight": 2}}, "`weight` and `tag` are for train, not for valid"),
         ({"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}}, r"for train, not for test\.a"),

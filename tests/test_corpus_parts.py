@@ -18,7 +18,7 @@ from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.conllu import format_conllu
@@ -237,14 +237,6 @@ def test_the_tag_belongs_to_no_word(tmp_path, corpus):
         assert len(word_of) == len(row.source)
         assert word_of[:1] == [-1 if tagged else 0]
         assert set(word_of[tagged:]) == set(range(len((NEWS + TALKS + BACK)[row.line][0].split())))
-
-
-def test_a_tag_is_one_word_in_angle_brackets():
-    for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> "):
-        with pytest.raises(UsageError, match="one word in angle brackets"):
-            CorpusPart("back", 3, tag=tag)
-    with pytest.raises(UsageError, match=r"the weight of back is -0\.5"):
-        CorpusPart("back", 3, -0.5)
 
 
 def test_lines_without_a_part_are_refused(tmp_path, corpus):

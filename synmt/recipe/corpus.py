@@ -10,7 +10,8 @@ from pydantic import Field, model_validator
 
 from synmt.recipe.data import StrictModel
 
-_TAG = re.compile(r"<[^\s<>]+>")
+_TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>")
+"""ASCII, which no normalization of a vocabulary changes, and no name of its special pieces."""
 _NAME = re.compile(r"\w[\w.+-]*")
 
 
@@ -45,7 +46,7 @@ class CorpusItem(_Annotations):
     """The source text: raw text, one sentence per line, plain or `.gz`."""
     target: Path | None = None
     """The target text."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: float = Field(default=1.0, ge=0, le=1000)
     """train: how often an epoch reads each pair; 2 is twice, 0.5 is a half of the pairs, others in each epoch."""
     tag: str = ""
     """train: a piece that each source begins with, such as <BT>."""
@@ -68,7 +69,7 @@ class CorpusItem(_Annotations):
             text = "a public corpus" if self.id is not None else "drawn pairs"
             raise ValueError(f"{', '.join(self.annotations())} need files of which every line is used, not {text}")
         if self.tag and not _TAG.fullmatch(self.tag):
-            raise ValueError(f"`tag` must be one word in angle brackets, such as <BT>, not '{self.tag}'")
+            raise ValueError(f"`tag` must be plain letters in angle brackets, such as <BT>, not '{self.tag}'")
         return self
 
     @property

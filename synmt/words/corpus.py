@@ -12,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.download import alone
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_atomically
+from synmt.files import count_lines, fingerprint, read_lines, stored_sha256, write_atomically
 from synmt.parsing.parser import default_processes
 from synmt.parsing.workers import in_processes
 from synmt.recipe.schema import Recipe
@@ -129,7 +130,9 @@ class _Text:
             return
         lines, stage = count_lines(self.source), f"cut {self.path.name}"
         parts = self.path.with_name(f"{self.path.name}.parts")
-        with locked(parts, "these words"):
+        with alone(self.path, f"cuts {self.path.name}"):
+            if self.path.is_file():
+                return
             yield Progress(stage, 0, lines)
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
             done = sum(path.is_file() for path in shards)
@@ -140,7 +143,7 @@ class _Text:
                 for path in shards:
                     with open(path, "rb") as stream:
                         shutil.copyfileobj(stream, out)
-        shutil.rmtree(parts, ignore_errors=True)
+            shutil.rmtree(parts, ignore_errors=True)
 
     def _missing(self, shards: list[Path]) -> Iterator[_Shard]:
         lines = read_lines(self.source)
