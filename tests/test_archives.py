@@ -116,7 +116,7 @@ def test_archives_that_lead_elsewhere_are_not_trusted(place, content, message):
 
 
 def test_what_is_no_file_is_not_read(place):
-    with pytest.raises(SynmtError, match=r"the archive has no file c\.de"):
+    with pytest.raises(SynmtError, match=r"the archive has no file c\.de\. It has no files\."):
         read("c.de", files=[place("a.tgz", tar_with(type=tarfile.FIFOTYPE))])
 
 
@@ -140,6 +140,34 @@ def test_a_damaged_archive_is_named(place, kind):
     damaged = pytest.raises(SynmtError, match=rf"a\.{kind}.*: the file is damaged \(.+\)\. Remove .*a\.{kind}")
     with damaged, text.open() as stream:
         stream.read()
+
+
+def zip_with(byte, local, central):
+    """Make a zip file, and change a byte in both descriptions of its file."""
+    content = bytearray(zipped({"c.de": b"a\n"}))
+    content[local] = byte
+    content[content.find(b"PK\x01\x02") + central] = byte
+    return bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (zip_with(1, 6, 8), "encrypted"),
+        (zip_with(99, 8, 10), "compression method is not supported"),
+        (tar_with(pax_headers={"GNU.sparse.map": "a,b", "GNU.sparse.size": "9"}), "invalid literal"),
+    ],
+    ids=["encrypted", "unknown compression", "sparse"],
+)
+def test_an_archive_that_cannot_be_opened_is_named(place, content, said):
+    with pytest.raises(SynmtError, match=rf"a, c\.de: the file is damaged \(.*{said}"):
+        read("c.de", files=[place("a", content)])
+
+
+def test_errors_of_whoever_reads_an_archive_are_their_own(place):
+    text = Packed((place("a", zipped({"c.de": b"a\n"})),), ("c.de",))
+    with pytest.raises(ValueError, match="mine"), text.open():
+        raise ValueError("mine")
 
 
 # formats

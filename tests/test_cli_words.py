@@ -65,6 +65,19 @@ def test_the_run_says_what_cut_its_text_and_has_the_case_of_words(folder):
     assert (folder / "runs/r/target.truecase").is_file()
 
 
+def test_a_run_that_starts_from_another_writes_words_in_the_same_case(folder):
+    for path in (folder / "corpus").iterdir():
+        tiny.write_lines(folder / "other" / path.name, lines_of(path)[:3])
+    planned = ("train", "r.yaml", "name=tuned", "model.init=runs/r", "corpus.folder=other")
+    tiny.succeed(*planned, cwd=folder)
+    for side in ("source", "target"):
+        model, taken = (folder / "runs" / run / f"{side}.truecase" for run in ("r", "tuned"))
+        assert taken.read_bytes() == model.read_bytes()
+    assert not list(folder.glob("data/words/other-*/truecase.model"))
+    steps = tiny.succeed(*planned, "name=again", "--dry-run", cwd=folder).stdout.decode().splitlines()
+    assert " there " in next(step for step in steps if step.startswith("cut the text into words"))
+
+
 def test_a_test_set_is_scored_on_tokens_and_says_so(folder):
     test = folder / "runs/r/tests/test"
     assert lines_of(test / "reference.txt") == lines_of(folder / "corpus/test.de")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from test_architecture import MODULES, imports_of
 
+from synmt.corpora.cleaning import unescaped
 from synmt.corpora.controlled import corpus as controlled
 from synmt.corpora.download import RemoteFile
 from synmt.corpora.known import KNOWN_CORPORA
@@ -16,6 +17,8 @@ from synmt.corpora.resolve import resolve_corpus
 from synmt.corpora.sums import FILES
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+from synmt.recipe.load import check_recipe
+from synmt.training.tree_requirements import TreeRequirements, all_given_trees
 
 
 @pytest.fixture(autouse=True)
@@ -122,6 +125,17 @@ def test_a_public_corpus_is_fetched_once(public, tmp_path):
     assert resolve_corpus(CorpusRecipe(name="public"), "de", "en") == corpus
 
 
+def test_an_entity_that_is_a_line_end_leaves_one_line(public, monkeypatch):
+    (public / "dev.en").write_text("a&#10;b &NewLine;c\nd&#13;\n")
+    (public / "dev.de").write_text("A&amp;B\nD\n")
+    plans = [
+        Plan((split,), (texts_at(f"{public.as_uri()}/dev.{{}}", "en de"),), (unescaped,)) for split in ("train", "val")
+    ]
+    monkeypatch.setitem(KNOWN_CORPORA, "told", KnownCorpus(("en", "de"), "a test", tuple(plans), valid="val", test=()))
+    corpus = resolve_corpus(CorpusRecipe(name="told"), "en", "de")
+    assert (corpus.train.source.read_text(), corpus.train.target.read_text()) == ("a b c\nd\n", "A&B\nD\n")
+
+
 def test_a_public_file_that_has_changed_is_not_taken(public, tmp_path):
     (public / "val.de.gz").write_bytes(b"another file")
     with pytest.raises(SynmtError, match=r"val\.de\.gz: the file has changed: it has SHA-256 [0-9a-f]{64}"):
@@ -162,6 +176,24 @@ def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypat
     assert back.train.source_parses is None
 
 
+@pytest.mark.parametrize("train", [None, "controlled", {"id": "controlled", "lines": 5}])
+def test_trees_of_a_known_corpus_are_gold_trees_however_it_is_named(train, monkeypatch):
+    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
+    monkeypatch.setattr(controlled, "generate", small)
+    text = {"train": train, "valid": "controlled", "test": ["controlled"]} if train else {"name": "controlled"}
+    values = {"name": "r", "source": "en", "target": "de", "corpus": text}
+    recipe = check_recipe(values, where="r.yaml")
+    gold = check_recipe({**values, "parser": {"control": "gold"}}, where="r.yaml")
+    corpus = resolve_corpus(recipe.corpus, "en", "de")
+    needs = TreeRequirements(to_run=True, to_learn=False)
+    assert all_given_trees(recipe, corpus, "source", needs) == {}
+    if isinstance(train, dict):
+        with pytest.raises(UsageError, match=r"mix-.*train\.en: parser\.control is gold, but this text comes without"):
+            all_given_trees(gold, corpus, "source", needs)
+    else:
+        assert set(all_given_trees(gold, corpus, "source", needs)) == {"train", "valid", "test"}
+
+
 # folders and files
 
 
@@ -176,6 +208,16 @@ def test_a_folder_has_its_splits_by_name(tmp_path, valid):
     assert corpus.valid.target == folder / f"{valid}.de"
     assert list(corpus.test) == ["test", "test_2"]
     assert corpus.test["test_2"].labels == folder / "test_2.labels.tsv"
+
+
+def test_a_folder_of_one_language_says_which_side_a_file_is(tmp_path):
+    write(tmp_path / "mine", "train.source.en", "train.target.en", "dev.source.en", "dev.target.en", "test.source.en")
+    with pytest.raises(UsageError, match=r"mine: no test\.target\.en and no test\.target\.en\.gz"):
+        resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    write(tmp_path / "mine", "test.target.en")
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path / "mine"), "en", "en")
+    assert list(corpus.test) == ["test"]
+    assert corpus.train.target.name == "train.target.en"
 
 
 def test_a_folder_without_some_files_names_all_of_them(tmp_path):

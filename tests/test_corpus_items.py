@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import logging
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -120,6 +121,17 @@ def test_a_test_set_of_sacrebleu_is_what_sacrebleu_reads(server, tmp_path, monke
     assert read(corpus.test["news"]) == tuple(Path(file).read_text().splitlines() for file in files)
 
 
+def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
+    news = {
+        f"test/newstest2017-ende-{kind}.{language}.sgm": sgml(set_, language, lines(language, count), "n", ("en", "de"))
+        for kind, set_, language, count in (("src", "srcset", "en", 8), ("ref", "refset", "de", 7))
+    }
+    server.files[WMT17] = tgz(news)
+    monkeypatch.setattr(DATASETS["wmt17"], "md5", None)
+    with pytest.raises(SynmtError, match="wmt17: the test set has 8 sentences and 7 references"):
+        resolve_corpus(recipe(train=COMMENTARY, valid="wmt17"), "en", "de")
+
+
 @pytest.mark.parametrize(
     ("name", "pair", "message"),
     [
@@ -184,6 +196,55 @@ def test_a_known_corpus_is_a_part_like_any_other(tmp_path, monkeypatch):
     assert len(read(corpus.train)[0]) == 4
     assert corpus.valid.source == tmp_path / "nc11" / "newstest2015.en"
     assert {name: len(read(files)[0]) for name, files in corpus.test.items()} == {"newstest2016": 3}
+    named = {name: "nc11" for name in ("newstest2015", "newstest2016", "mine")}
+    corpus = resolve_corpus(recipe(train="nc11", valid="nc11", test=named), "en", "de")
+    assert [len(read(files)[0]) for files in corpus.test.values()] == [2, 3, 3]
+
+
+def nc11_and(folder):
+    for split in ("train", "newstest2015", "newstest2016", "mine"):
+        for language in ("en", "de"):
+            (folder / "nc11").mkdir(exist_ok=True)
+            (folder / "nc11" / f"{split}.{language}").write_text(f"{split} {language}\n")
+    return {"source": str(folder / "nc11" / "mine.en"), "target": str(folder / "nc11" / "mine.de")}
+
+
+def test_valid_and_test_replace_those_of_a_corpus_by_name(tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    mine = nc11_and(tmp_path)
+    whole, same = recipe(name="nc11"), recipe(train="nc11", valid="nc11", test=["nc11"])
+    assert resolve_corpus(whole, "en", "de") == resolve_corpus(same, "en", "de")
+    assert named_tests(whole) == named_tests(same)
+    for path in tmp_path.glob("nc11/newstest2016.*"):
+        path.unlink()
+    # what is replaced is not built
+    text = recipe(name="nc11", test={"mine": mine})
+    corpus = resolve_corpus(text, "en", "de")
+    assert (corpus.name, read(corpus.train)[0], read(corpus.valid)[0]) == ("nc11", ["train en"], ["newstest2015 en"])
+    assert {name: read(files)[1] for name, files in corpus.test.items()} == {"mine": ["mine de"]}
+    assert resolve.test_names(text, "en", "de") == ("mine",)
+    assert read(resolve_corpus(recipe(name="nc11", valid=mine, test={"a": mine}), "en", "de").valid)[0] == ["mine en"]
+
+
+def test_what_a_corpus_by_name_lacks_and_what_replaces_its_test_are_named_together(server, monkeypatch):
+    monkeypatch.setenv("SYNMT_OFFLINE", "1")
+    text = recipe(name="nc11", test=["wmt17"])
+    with pytest.raises(SynmtError, match=r"(?s)3 files of this.*nc-v11\.tgz.*wmt15/test\.tgz.*wmt17.*test\.tgz"):
+        resolve_corpus(text, "en", "de")
+    assert len(corpus_needs(text, "en", "de").downloads) == 3
+    assert resolve.test_names(text, "en", "de") == ("wmt17",)
+
+
+def test_valid_and_test_replace_those_of_a_folder(tmp_path):
+    mine = nc11_and(tmp_path)
+    corpus = resolve_corpus(recipe(folder=str(tmp_path / "nc11"), valid=mine, test={"news": mine}), "en", "de")
+    assert (corpus.name, corpus.valid.source.name, list(corpus.test)) == ("nc11", "mine.en", ["news"])
+
+
+def test_a_corpus_that_a_person_must_provide_is_asked_for_before_any_download(server):
+    with pytest.raises(SynmtError, match="the corpus wat-enja is built from files that are not on this machine"):
+        resolve_corpus(recipe(train=["wat-enja", "OPUS-ecb-v1-deu-eng"], valid="wat-enja"), "en", "ja")
+    assert not server.requests
 
 
 # several parts
@@ -235,6 +296,15 @@ def test_the_text_is_built_with_progress(server):
     assert {(step.stage, step.unit) for step in steps} == {
         (f"download {Path(name).name}", "bytes") for name in public_files() if name != WMT17
     }
+
+
+def test_both_sides_can_be_of_one_language(own, tmp_path, monkeypatch):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    corpus = resolve_corpus(recipe(train=[own, {**own, "lines": 5}], valid=own), "en", "en")
+    source, target = read(corpus.train)
+    assert [line.replace("en", "de") for line in source] == target
+    assert len(source) == 15
+    assert corpus.train.target.name == "train.target.en"
 
 
 # drawing
@@ -299,7 +369,13 @@ FILES = {"source": "a.en", "target": "a.de"}
         ({"train": {"weight": 2}, "valid": "wmt17"}, r"corpus\.train: give either `id`, or `source` and `target`"),
         ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
         ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: .*greater than 0"),
-        ({"train": {**FILES, "tag": "BT"}, "valid": "wmt17"}, r"`tag` must be one word in angle brackets"),
+        *(
+            ({"train": {**FILES, "tag": tag}, "valid": "wmt17"}, r"`tag` must be plain letters in angle brackets")
+            for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> ", "<ＢＴ>", "<s>", "</s>", "<unk>")
+        ),
+        ({"train": {**FILES, "weight": 1e9}, "valid": "wmt17"}, r"corpus\.train\.weight: .*1000"),
+        ({"train": {**FILES, "weight": -0.5}, "valid": "wmt17"}, r"corpus\.train\.weight: .*0"),
+        ({"train": [{"id": "nc11", "weight": 0}] * 2, "valid": "wmt17"}, "`train` needs a `weight` above 0"),
         ({"train": "nc11", "valid": {"id": "wmt17", "weight": 2}}, "`weight` and `tag` are for train, not for valid"),
         ({"train": "nc11", "valid": "wmt17", "test": {"a": {**FILES, "tag": "<a>"}}}, r"for train, not for test\.a"),
         ({"train": {**FILES, "lines": 3, "source_parses": "a.conllu"}, "valid": "wmt17"}, "source_parses need files"),
@@ -312,12 +388,24 @@ FILES = {"source": "a.en", "target": "a.de"}
         ),
         ({"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"}, r"corpus\.train has no key 'wieght'.*'weight'\?"),
         ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: input should be an object.*not 5"),
+        *(
+            ({"train": FILES, "valid": FILES, "test": {name: FILES}}, rf"'{re.escape(name)}' cannot be the name of")
+            for name in ("train", "valid", "../x", "a/b", ".", "")
+        ),
+        ({"train": "nc11", "valid": "nc11", "test": {"train": "nc11"}}, r"'train' cannot be the name of a test set"),
         ({"name": "nc11", "train": "nc11", "valid": "wmt17"}, r"here: name, train \(corpus\.name=null removes one\)"),
     ],
 )
 def test_a_text_that_makes_no_sense_is_refused(corpus, message):
     with pytest.raises(UsageError, match=message):
         recipe(**corpus)
+
+
+@pytest.mark.parametrize("change", [{"weight": 2}, {"tag": "<BT>"}])
+def test_two_tasks_and_weights_or_tags_are_refused_together(change):
+    values = {"name": "r", "source": "en", "target": "de", "tasks": {"parsing": "bracketings"}}
+    with pytest.raises(UsageError, match=r"`tasks\.parsing` needs a training text without weights and tags"):
+        check_recipe({**values, "corpus": {"train": ["nc11", {"id": CRAWL, **change}], "valid": "wmt17"}}, where="r")
 
 
 def test_every_form_of_a_recipe_is_read_back_from_its_values():
@@ -362,7 +450,6 @@ def test_mtdata_leaves_no_trace(tmp_path):
 
 def test_the_modules_of_the_index_are_those_that_mtdata_itself_loads():
     import inspect
-    import re
 
     source = inspect.getsource(index.load_mtdata("mtdata.index").Index.load_all)
     own = {module for modules in index.MODULES.values() for module in modules}

@@ -17,9 +17,8 @@ from synmt.data.epoch import epoch_rows
 from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.stream import Position, Reader
 from synmt.data.summary import corpus_table
-from synmt.data.task_corpus import with_bracketings
 from synmt.data.vocabulary_training import train_vocabulary
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import TrainingRecipe
 from synmt.syntax.conllu import format_conllu
@@ -209,6 +208,12 @@ def test_a_vocabulary_without_the_tag_is_refused(kind):
         vocabulary.tag_number("<BT>")
 
 
+@pytest.mark.parametrize(("size", "words"), [(40, "b a c d"), (9, "b a c d"), (8, "b a c")])
+def test_a_tag_takes_the_place_of_a_word_only_where_there_is_no_room(size, words):
+    vocabulary = train_vocabulary(["b b b a a c c d"], VocabularyRecipe(size=size, kind="word"), ("<A>",))
+    assert vocabulary.pieces(range(4, len(vocabulary))) == ["<A>", *words.split()]
+
+
 def test_filters_and_vocabulary_see_the_text_without_tags(tmp_path, corpus):
     tagged, plain = prepared(tmp_path / "a", corpus), prepared(tmp_path / "b", replace(corpus, parts=()))
     reasons = tagged.facts["splits"]["train"]["reasons"]
@@ -234,14 +239,6 @@ def test_the_tag_belongs_to_no_word(tmp_path, corpus):
         assert set(word_of[tagged:]) == set(range(len((NEWS + TALKS + BACK)[row.line][0].split())))
 
 
-def test_a_tag_is_one_word_in_angle_brackets():
-    for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> "):
-        with pytest.raises(UsageError, match="one word in angle brackets"):
-            CorpusPart("back", 3, tag=tag)
-    with pytest.raises(UsageError, match=r"the weight of back is -0\.5"):
-        CorpusPart("back", 3, -0.5)
-
-
 def test_lines_without_a_part_are_refused(tmp_path, corpus):
     with pytest.raises(SynmtError, match="139 lines, but its parts have 90"):
         prepared(tmp_path / "data", replace(corpus, parts=PARTS[:2]))
@@ -252,13 +249,3 @@ def test_each_line_has_the_tag_of_its_part():
     assert part_tags((*parts, CorpusPart("d", 1, tag="<B>"))) == ("<N>", "<B>")
     assert tags_of_lines(parts, np.arange(4)) == ["", "", "<B>", ""]
     assert rows_of_parts(parts, np.array([1, 2, 3])) == [range(1), range(1, 1), range(1, 2), range(2, 3)]
-
-
-def test_two_tasks_and_weights_are_refused_together(tmp_path, corpus):
-    brackets = write_lines(tmp_path / "train.brackets", ["(a )"] * len(NEWS + TALKS + BACK))
-    train = corpus.train.model_copy(update={"source_bracketings": brackets})
-    recipe = recipe_of(tasks={"parsing": "bracketings"})
-    with pytest.raises(UsageError, match="the parts of the training text have weights or tags"):
-        with_bracketings(recipe, replace(corpus, train=train), tmp_path / "tasks")
-    even = replace(corpus, train=train, parts=tuple(CorpusPart(part.name, part.lines) for part in PARTS))
-    assert with_bracketings(recipe, even, tmp_path / "tasks").parts == ()

@@ -184,7 +184,9 @@ def test_the_files_of_a_person_win_over_the_public_ones(server, tmp_path, monkey
 def test_the_files_that_a_corpus_needs_are_known_before_anything_is_fetched(server, tmp_path):
     (tmp_path / "newstest2015.en").touch()
     (tmp_path / "newstest2015.de").touch()
-    addresses = [file.address for file in files_of("wmt16-ende", ("de", "en"), [tmp_path])]
+    addresses = [
+        file.address for file in files_of("wmt16-ende", ("de", "en"), [tmp_path], KNOWN_CORPORA["wmt16-ende"].splits)
+    ]
     assert [address.rpartition("/")[2] for address in addresses] == [
         "training-parallel-europarl-v7.tgz",
         "training-parallel-commoncrawl.tgz",
@@ -247,7 +249,7 @@ def test_without_a_network_one_message_lists_everything_that_is_missing(server, 
 
 def test_files_that_a_person_put_into_the_downloads_are_used_without_a_network(server, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNMT_OFFLINE", "1")
-    for file in files_of("iwslt17-ende", ("en", "de"), []):
+    for file in files_of("iwslt17-ende", ("en", "de"), [], KNOWN_CORPORA["iwslt17-ende"].splits):
         local_path(file).parent.mkdir(parents=True)
         local_path(file).write_bytes(server.content(served(file.address)))
     assert len(built("iwslt17-ende")["train.en"]) == 32

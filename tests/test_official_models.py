@@ -155,7 +155,14 @@ def test_the_parsing_task_fetches_its_parser(project, server):
 def test_the_tokenizer_of_a_side_without_trees_is_fetched(project, server):
     target = "target_parser={model: official, workers: 1, device: cpu}"
     words = ("target_text={tokenizer: stanza}", target, "evaluation.metrics=[bleu]")
-    succeed("prepare", "system.yaml", "syntax={}", "text={tokenizer: stanza}", *words, cwd=project)
+    command = ("prepare", "system.yaml", "text={tokenizer: stanza}", *words)
+    planned = succeed(*command, "--dry-run", cwd=project).stdout.decode()
+    assert [planned.count(f"download the parser: Stanza's official model for '{one}'") for one in ("en", "de")] == [
+        1,
+        1,
+    ]
+    assert "missing" not in planned
+    succeed(*command, "syntax={}", cwd=project)
     assert {server.requests[of(part)] for part in PARTS} == {1}
     assert {server.requests[of(part, "en", "combined")] for part in PARTS} == {1}
     assert is_complete("en", "default")

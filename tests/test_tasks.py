@@ -1,6 +1,7 @@
 """Multi-task data: what the texts hold, what is refused, and that a multi-task run translates without a parser."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,13 @@ def recipe_of(folder, **sections):
 
 def lines(path):
     return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_both_sides_can_be_of_one_language(tmp_path):
+    corpus = replace(corpus_of(tmp_path), target="en")
+    made = with_trees(recipe_of(tmp_path), corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    assert lines(made.train.source)[0] == "<TR> the boy sleeps <TR>"
+    assert lines(made.train.target)[0] == "der Junge schläft"
 
 
 def test_every_source_is_there_twice_between_its_tags(tmp_path):

@@ -170,6 +170,15 @@ def test_a_vocabulary_without_task_tags_is_refused_for_the_parsing_task(tmp_path
         adopt_vocabulary(recipe)
 
 
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_a_vocabulary_without_the_tag_of_a_part_is_refused(tmp_path, kind):
+    run = make_run(tmp_path / "plain", parser=False, vocabulary={"kind": kind, "size": 340})
+    files = {"source": "a.en", "target": "a.de"}
+    corpus = {"train": [files, {**files, "tag": "<BT>"}], "valid": files}
+    with pytest.raises(UsageError, match="has no piece <BT>, which this recipe needs"):
+        adopt_vocabulary(small_recipe(model={**SIZE, "init": str(run.folder)}, corpus=corpus))
+
+
 def test_a_run_that_is_missing_or_unfinished_or_the_run_itself_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = make_run(tmp_path / "runs" / "plain", parser=False)

@@ -2,8 +2,13 @@
 
 import re
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from small import small_recipe
 from tiny import write_lines
 
 from synmt.corpora.corpus import Corpus
@@ -13,6 +18,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
+from synmt.training.pipeline import prepare
 from synmt.words import corpus as words_corpus
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.corpus import cut_corpus, make_cutters
@@ -209,6 +215,15 @@ def test_a_corpus_without_a_tokenizer_stays_the_same_files(tmp_path):
     assert not cutters["source"].recipe.changes
 
 
+def test_sides_of_different_length_are_reported_before_they_are_cut(tmp_path):
+    files = corpus(tmp_path / "text").train
+    values = {"source": str(files.source), "target": str(write_lines(tmp_path / "text" / "short.de", ["Eins."]))}
+    recipe = small_recipe(corpus={"train": values, "valid": values}, text={"tokenizer": "char"})
+    with pytest.raises(SynmtError, match=r"text/train\.en has 7 lines, .*text/short\.de has 1"):
+        list(prepare(recipe, data=tmp_path / "data"))
+    assert not (tmp_path / "data").exists()
+
+
 def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp_path, monkeypatch):
     pytest.importorskip("sacremoses")
     monkeypatch.setattr(words_corpus, "_SHARD_LINES", 2)
@@ -241,6 +256,45 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     assert calls[:5] == ["00000", "00001", "00002", "00002", "00003"]
     assert again[0].train.source.read_text(encoding="utf-8") == text
     assert not list((tmp_path / "killed").rglob("*.parts"))
+
+
+def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_path, monkeypatch):
+    raw = corpus(tmp_path)
+    (expected, _), _ = cut(raw, tmp_path / "first", text={"tokenizer": "char"})
+    calls, original = [], words_corpus._cut_shard
+    begun = threading.Event()
+
+    def slow(work, shard):
+        calls.append(shard.path)
+        begun.set()
+        time.sleep(0.2)
+        original(work, shard)
+
+    monkeypatch.setattr(words_corpus, "_cut_shard", slow)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(cut, raw, tmp_path / "words", text={"tokenizer": "char"})
+        assert begun.wait(20)
+        second = pool.submit(cut, raw, tmp_path / "words", text={"tokenizer": "char"})
+        found = [job.result()[0][0] for job in (first, second)]
+    assert found[0] == found[1]
+    assert found[0].train.source.read_bytes() == expected.train.source.read_bytes()
+    assert len(calls) == len(set(calls))
+
+
+def test_the_model_of_case_appears_when_it_is_complete_and_everybody_may_read_it(tmp_path, monkeypatch):
+    sacremoses = pytest.importorskip("sacremoses")
+    learn_truecase(["the Dog barks ."], tmp_path / "made" / "model")
+    (tmp_path / "usual").touch()
+    assert (tmp_path / "made" / "model").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+    def killed(self, lines, save_to):
+        Path(save_to).write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sacremoses.MosesTruecaser, "train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        learn_truecase(["the Dog barks ."], tmp_path / "other")
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_corpus_that_its_owners_have_cut_stays_and_only_its_case_is_learned(tmp_path):

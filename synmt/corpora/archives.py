@@ -7,6 +7,7 @@ import fnmatch
 import gzip
 import io
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -20,6 +21,9 @@ from synmt.errors import SynmtError
 
 _DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, OSError)
 """What the standard library raises for damaged archives; bz2 raises a plain OSError."""
+
+_WHEN_OPENED = (RuntimeError, ValueError, LookupError, ArithmeticError, struct.error)
+"""What it raises in addition when it opens an archive that is encrypted, or packed in a way that it cannot read."""
 
 _PACKED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\x00", lzma.open))
 _PATTERN = frozenset("*?[")
@@ -49,9 +53,10 @@ class Packed:
     def open(self) -> Iterator[BinaryIO]:
         """Open the text as a stream of bytes; raises SynmtError if the archive is damaged, hostile or lacks it."""
         with reporting_damage(self), ExitStack() as stack:
-            stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
-            for name in self._exact():
-                stream = _unpacked(stack, _inside(stack, stream, name, self))
+            with reporting_damage(self, _WHEN_OPENED):
+                stream = _unpacked(stack, stack.enter_context(_raw(self.files)))
+                for name in self._exact():
+                    stream = _unpacked(stack, _inside(stack, stream, name, self))
             yield cast(BinaryIO, stream)
 
     def _exact(self) -> tuple[str, ...]:
@@ -67,11 +72,14 @@ class Packed:
 
 
 @contextmanager
-def reporting_damage(text: Packed) -> Iterator[None]:
-    """Turn what a damaged archive raises while it is read into a SynmtError that says what to do."""
+def reporting_damage(text: Packed, more: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+    """Turn what a damaged archive raises while it is read into a SynmtError that says what to do.
+
+    more: exceptions that only damage can raise here.
+    """
     try:
         yield
-    except _DAMAGE as error:
+    except (*_DAMAGE, *more) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise SynmtError(
@@ -151,7 +159,7 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
     raise SynmtError(
         f"the archive has no file {name}",
         where=str(packed.files[0]),
-        allowed=f"It has {', '.join(found[:10])}{', …' * (len(found) > 10)}",
+        allowed=f"It has {', '.join(found[:10]) or 'no files'}{', …' * (len(found) > 10)}",
         do=f"If it is not the right file, remove {packed.files[0]}",
     )
 

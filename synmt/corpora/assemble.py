@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import IO
 
 from synmt.corpora.cleaning import MosesLengths, Pair, moses_tokenizer
+from synmt.corpora.corpus import in_any
 from synmt.corpora.download import RemoteFile, alone, downloading, is_there, local_path
+from synmt.corpora.formats import one_line
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan
 from synmt.corpora.progress import Progress
@@ -25,28 +27,31 @@ _logger = logging.getLogger(__name__)
 _PAIRS_PER_STEP = 20_000
 
 
-def building_known(name: str, languages: Pair, folders: list[Path]) -> Generator[Progress, None, None]:
-    """Build the files of a known corpus that none of the folders has; they get into the last folder.
+def building_known(
+    name: str, languages: Pair, folders: list[Path], splits: Collection[str]
+) -> Generator[Progress, None, None]:
+    """Build the files of some splits of a known corpus that none of the folders has; they get into the last folder.
 
     What is missing on this machine is downloaded first. Raises SynmtError, before anything is downloaded, if a text can
     only be provided by hand, and, without a network, one that lists every file with its address and its place.
     """
-    if not missing_texts(name, languages, folders):
+    if not missing_texts(name, languages, folders, splits):
         return
     with alone(folders[-1], f"builds the corpus {name}"):
         # another process may have built it in the meantime
-        missing = missing_texts(name, languages, folders)
+        missing = missing_texts(name, languages, folders, splits)
         plans = _plans(name, missing)
         if missing:
             check_own_files(name, missing, folders)
             yield from _download(name, languages, plans, missing, folders)
         for plan in plans:
-            yield from _build(name, plan, languages, [file for file in missing if file[0] in plan.splits], folders[-1])
+            rest = missing_texts(name, languages, folders, plan.splits)
+            yield from _build(name, plan, languages, rest, folders[-1])
 
 
-def files_of(name: str, languages: Pair, folders: list[Path]) -> list[RemoteFile]:
-    """List what must be on this machine for the files of a corpus that none of the folders has, each file once."""
-    return _remote_files(_plans(name, missing_texts(name, languages, folders)), languages)
+def files_of(name: str, languages: Pair, folders: list[Path], splits: Collection[str]) -> list[RemoteFile]:
+    """List what must be on this machine for the files of some splits that none of the folders has, each file once."""
+    return _remote_files(_plans(name, missing_texts(name, languages, folders, splits)), languages)
 
 
 def _plans(name: str, missing: list[tuple[str, str]]) -> list[Plan]:
@@ -57,15 +62,9 @@ def _remote_files(plans: list[Plan], languages: Pair) -> list[RemoteFile]:
     return list(dict.fromkeys(file for plan in plans for source in plan.sources for file in source.files(languages)))
 
 
-def in_any(folders: Iterable[Path], name: str) -> Path | None:
-    """Find a file, plain or with `.gz`, in the first folder that has it."""
-    places = (folder / file for folder in folders for file in (name, f"{name}.gz"))
-    return next((path for path in places if path.is_file()), None)
-
-
-def missing_texts(name: str, languages: Pair, folders: list[Path]) -> list[tuple[str, str]]:
-    """List split and language of every file that no folder has."""
-    wanted = ((split, language) for split in KNOWN_CORPORA[name].splits for language in languages)
+def missing_texts(name: str, languages: Pair, folders: list[Path], splits: Collection[str]) -> list[tuple[str, str]]:
+    """List split and language of every file of some splits that no folder has."""
+    wanted = ((split, language) for split in KNOWN_CORPORA[name].splits if split in splits for language in languages)
     return [file for file in wanted if in_any(folders, ".".join(file)) is None]
 
 
@@ -153,12 +152,13 @@ def _build(
 
 
 def _routed(plan: Plan, languages: Pair) -> Iterator[tuple[str, Pair]]:
-    """Yield every pair of a plan with the split that it belongs to."""
+    """Yield every pair of a plan, a line each, with the split that it belongs to."""
     pairs: Iterator[Pair] = chain.from_iterable(source.pairs(languages) for source in plan.sources)
     for step in plan.steps:
         pairs = step(pairs, languages)
-    for number, pair in enumerate(pairs, start=1):
-        yield plan.splits[1 if plan.every and number % plan.every == 0 else 0], pair
+    for number, (first, second) in enumerate(pairs, start=1):
+        # an entity such as `&#10;` is a line end once it is a character
+        yield plan.splits[1 if plan.every and number % plan.every == 0 else 0], (one_line(first), one_line(second))
 
 
 def _compare(name: str, known: KnownCorpus, split: str, count: int) -> None:

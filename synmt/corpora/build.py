@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import compress
 from pathlib import Path
 
+from synmt.corpora.corpus import side_names
 from synmt.corpora.download import RemoteFile, alone, local_path
 from synmt.corpora.draw import drawn
 from synmt.corpora.formats import read_pairs
@@ -69,7 +70,8 @@ def building_id(name: str, source: str, target: str, *, build: bool = True) -> G
         with alone(folder, f"builds the corpus {name}"):
             if not folder.is_dir():
                 yield from _build(name, folder, stem, sides)
-    return SplitFiles(source=folder / f"{stem}.{sides[0]}", target=folder / f"{stem}.{sides[1]}")
+    first, second = side_names(stem, *sides)
+    return SplitFiles(source=folder / first, target=folder / second)
 
 
 def test_name(name: str) -> str:
@@ -113,7 +115,7 @@ def _build(name: str, folder: Path, stem: str, sides: tuple[str, str]) -> Genera
             entry = find_entry(name)
             names, files = entry.languages, list(entry.files)
             pairs = read_pairs(entry.texts([local_path(file) for file in files]), entry.form, entry=entry.entry)
-        paths = [unfinished / f"{stem}.{side}" for side in names]
+        paths = [unfinished / file for file in side_names(stem, *names)]
         lines = yield from _write(pairs, paths, f"build {name}")
         facts = {"id": name, "lines": lines, "files": [file.address for file in files]}
         write_json(unfinished / _FACTS, facts, indent=1)
@@ -175,7 +177,7 @@ def building_mixture(
         for item, text in zip(items, texts, strict=True)
     ]
     folder = cache_folder() / "corpora" / f"mix-{fingerprint(drawing, stem, languages)}"
-    paths = [folder / f"{stem}.{language}" for language in languages]
+    paths = [folder / file for file in side_names(stem, *languages)]
     if not folder.is_dir():
         if not build:
             raise NotBuilt

@@ -2,102 +2,102 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from synmt.corpora.assemble import files_of
 from synmt.corpora.build import BuiltText, building_id, building_mixture, files_of_id, parts_of, test_name
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, downloading
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.plan import KnownCorpus
+from synmt.corpora.known_texts import files_of_known, finding_known
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.files import cache_folder, count_lines
+from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.files import count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
-KnownFinder = Callable[[str, str, str], Generator[Progress, None, Corpus]]
+
+def public_files(recipe: CorpusRecipe, source: str, target: str) -> tuple[list[RemoteFile], list[SynmtError]]:
+    """List what the missing texts of public corpora are built from, each file once, and why some cannot be built."""
+    files, problems = list[RemoteFile](), list[SynmtError]()
+    for name, splits in public_texts(recipe).items():
+        try:
+            if name in KNOWN_CORPORA:
+                files += files_of_known(name, source, target, splits)
+            else:
+                files += files_of_id(name, source, target)
+        except SynmtError as error:
+            problems.append(error)
+    return list(dict.fromkeys(files)), problems
 
 
-def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
-    """Find a known corpus; raises UsageError if there is none, or none with these languages."""
-    known = KNOWN_CORPORA.get(name)
-    if known is None:
-        raise UsageError(
-            f"unknown corpus '{name}'",
-            allowed=f"Known: {', '.join(sorted(KNOWN_CORPORA))}",
-            do=did_you_mean(name, KNOWN_CORPORA) or "For your own files, set corpus.folder or corpus.train",
-        )
-    for language in (source, target):
-        if language not in known.languages or source == target:
-            raise UsageError(
-                f"the corpus {name} has no pair {source}-{target}", allowed=f"Any two of {', '.join(known.languages)}"
-            )
-    return known
+def public_texts(recipe: CorpusRecipe) -> dict[str, list[str]]:
+    """Return the public corpora of a recipe by id; for known corpora, the splits that are used."""
+    texts: dict[str, list[str]] = {}
+    for split, item in _texts(recipe):
+        if item.id is not None:
+            splits = texts.setdefault(item.id, [])
+            splits += [_own_split(item.id, split)] if item.id in KNOWN_CORPORA else []
+    return texts
 
 
-def known_folders(name: str) -> list[Path]:
-    """List the folders that may contain a known corpus, in order; the last one is the cache."""
-    given = os.environ.get("SYNMT_DATA")
-    return [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
+def resolving_items(
+    recipe: CorpusRecipe, source: str, target: str, *, build: bool = True
+) -> Generator[Progress, None, Corpus]:
+    """Find the text of every item; public corpora are downloaded and built in the cache.
+
+    build: False raises NotBuilt in place of downloading and building.
+    """
+    finder, recipe = _Finder((source, target), build), _spelled_out(recipe)
+    _check_files(_items_by_key(recipe))
+    _check_names(recipe)
+    if build:
+        files, problems = public_files(recipe, source, target)
+        if problems:
+            raise all_in_one(problems)
+        yield from downloading(files, "this recipe's corpus")
+    train = yield from finder.train(recipe.train)
+    assert recipe.valid is not None
+    valid = yield from finder.text(recipe.valid, "valid")
+    tests: dict[str, SplitFiles] = {}
+    for name, item in named_tests(recipe).items():
+        tests[name] = yield from finder.text(item, name)
+    return Corpus(train.name, source, target, train.files, valid, tests, train.parts)
 
 
-def files_of_items(recipe: CorpusRecipe, source: str, target: str) -> list[RemoteFile]:
-    """List what the public corpora among the items are built from, as far as they are not built; each file once."""
-    ids = dict.fromkeys(item.id for item in items_of(recipe).values() if item.id is not None)
-    files = (file for name in ids for file in _files_of(name, source, target))
-    return list(dict.fromkeys(files))
+def names_of_tests(recipe: CorpusRecipe) -> tuple[str, ...]:
+    """Name the test sets of a recipe's items."""
+    return tuple(name for key, item in _spelled_out(recipe).test.items() for name in _names_of_test(key, item))
 
 
-def _files_of(name: str, source: str, target: str) -> list[RemoteFile]:
-    if name not in KNOWN_CORPORA:
-        return files_of_id(name, source, target)
-    known_corpus(name, source, target)
-    return files_of(name, (source, target), known_folders(name))
+def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
+    """Return the item of each test set by the name of the test set."""
+    return {name: item for key, item in _spelled_out(recipe).test.items() for name in _names_of_test(key, item)}
 
 
-def items_of(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
+def _spelled_out(recipe: CorpusRecipe) -> CorpusRecipe:
+    """Write a known corpus as items; valid and test of the recipe replace its own."""
+    if recipe.name is None:
+        return recipe
+    item = CorpusItem(id=recipe.name)
+    tests = recipe.test or {recipe.name: item}
+    return recipe.model_copy(update={"name": None, "train": (item,), "valid": recipe.valid or item, "test": tests})
+
+
+def _texts(recipe: CorpusRecipe) -> Iterator[tuple[str, CorpusItem]]:
+    """Yield every item with the split that it is: train, valid, or the name of the test set."""
+    recipe = _spelled_out(recipe)
+    yield from (("train", item) for item in recipe.train)
+    yield from (("valid", item) for item in filter(None, [recipe.valid]))
+    yield from named_tests(recipe).items()
+
+
+def _items_by_key(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
     """Return all items by the key of the recipe."""
     train = {f"train.{place}": item for place, item in enumerate(recipe.train)}
     if len(recipe.train) == 1:
         train = {"train": recipe.train[0]}
     assert recipe.valid is not None
     return {**train, "valid": recipe.valid, **{f"test.{name}": item for name, item in recipe.test.items()}}
-
-
-def resolving_items(
-    recipe: CorpusRecipe, source: str, target: str, known: KnownFinder, *, build: bool = True
-) -> Generator[Progress, None, Corpus]:
-    """Find the text of every item; public corpora are downloaded and built in the cache.
-
-    known: finds a known corpus by its name, source and target.
-    build: False raises NotBuilt in place of downloading and building.
-    """
-    finder = _Finder((source, target), known, build)
-    _check_files(items_of(recipe))
-    _check_names(recipe)
-    if build:
-        yield from downloading(files_of_items(recipe, source, target), "this recipe's corpus")
-    train = yield from finder.train(recipe.train)
-    assert recipe.valid is not None
-    valid = yield from finder.text(recipe.valid, "valid")
-    tests: dict[str, SplitFiles] = {}
-    for key, item in recipe.test.items():
-        for name in _names_of_test(key, item):
-            tests[name] = yield from finder.text(item, name)
-    return Corpus(train.name, source, target, train.files, valid, tests, train.parts)
-
-
-def names_of_tests(recipe: CorpusRecipe) -> tuple[str, ...]:
-    """Name the test sets of a recipe's items."""
-    return tuple(name for key, item in recipe.test.items() for name in _names_of_test(key, item))
-
-
-def named_tests(recipe: CorpusRecipe) -> dict[str, CorpusItem]:
-    """Return the item of each test set by the name of the test set."""
-    return {name: item for key, item in recipe.test.items() for name in _names_of_test(key, item)}
 
 
 def _check_names(recipe: CorpusRecipe) -> None:
@@ -133,7 +133,6 @@ class _Finder:
     """Finds or builds the text of items in two languages."""
 
     languages: tuple[str, str]
-    known: KnownFinder
     build: bool = True
 
     def train(self, items: tuple[CorpusItem, ...]) -> Generator[Progress, None, BuiltText]:
@@ -165,21 +164,26 @@ class _Finder:
             return BuiltText("files", files)
         assert item.id is not None
         if item.id in KNOWN_CORPORA:
-            corpus = yield from self.known(item.id, *self.languages)
-            return BuiltText(corpus.name, _split_of(corpus, split))
+            own = _own_split(item.id, split)
+            found = yield from finding_known(item.id, *self.languages, [own], build=self.build)
+            return BuiltText(item.id, found[own])
         return BuiltText(
             item.id.replace("/", "_"), (yield from building_id(item.id, *self.languages, build=self.build))
         )
 
 
-def _split_of(corpus: Corpus, split: str) -> SplitFiles:
-    """Choose the split of a known corpus: train, valid, a test set by its name, or the only one under another name."""
-    if split in corpus.splits():
-        return corpus.splits()[split]
-    if len(corpus.test) != 1:
+def _own_split(name: str, split: str) -> str:
+    """Choose the split of a known corpus: train, valid, one by its own name, or its only test set under a new name."""
+    known = KNOWN_CORPORA[name]
+    if split in known.splits:
+        return split
+    if split == "valid":
+        return known.valid
+    if len(known.test) != 1:
+        several = f"several test sets: {', '.join(known.test)}"
         raise UsageError(
-            f"the corpus {corpus.name} has several test sets: {', '.join(corpus.test)}",
+            f"the corpus {name} has {several if known.test else 'no test set'}",
             where="corpus.test",
-            do=f"Write it without a name: `test: [{corpus.name}]`",
+            do=f"Write it without a name: `test: [{name}]`" if known.test else "",
         )
-    return next(iter(corpus.test.values()))
+    return known.test[0]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from synmt.corpora.assemble import check_own_files, files_of, missing_texts
 from synmt.corpora.build import NotBuilt
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import RemoteFile, result_of
-from synmt.corpora.items import files_of_items, items_of, known_corpus
+from synmt.corpora.items import public_files, public_texts
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.corpora.resolve import corpus_folders, resolving
+from synmt.corpora.known_texts import known_corpus, known_folders, missing_of_known
+from synmt.corpora.resolve import resolving
 from synmt.errors import SynmtError
 from synmt.files import cache_folder
 from synmt.recipe.corpus import CorpusRecipe
@@ -46,43 +46,24 @@ def find_corpus(recipe: CorpusRecipe, source: str, target: str) -> Corpus | None
 
 def corpus_needs(recipe: CorpusRecipe, source: str, target: str) -> CorpusNeeds:
     """Find what a text needs that `find_corpus` does not find."""
-    names = (
-        [recipe.name] if recipe.name else [item.id for item in items_of(recipe).values() if item.id in KNOWN_CORPORA]
-    )
-    files, problems = list[RemoteFile](), list[SynmtError]()
-    for name in dict.fromkeys(filter(None, names)):
-        try:
-            files += _files_of_known(name, source, target)
-        except SynmtError as error:
-            problems.append(error)
-    folder = cache_folder() / "corpora"
-    if not recipe.name:
-        files += files_of_items(recipe, source, target)
-        return CorpusNeeds(tuple(dict.fromkeys(files)), folder, problems=tuple(problems))
-    known, folders = known_corpus(recipe.name, source, target), corpus_folders(recipe.name, source)
-    return CorpusNeeds(tuple(files), folders[-1], known.valid, known.counts, tuple(problems))
+    files, problems = public_files(recipe, source, target)
+    if recipe.name is None:
+        return CorpusNeeds(tuple(files), cache_folder() / "corpora", problems=tuple(problems))
+    known = known_corpus(recipe.name, source, target)
+    counts = {split: known.counts[split] for split in public_texts(recipe)[recipe.name] if split in known.counts}
+    valid = known.valid if recipe.valid is None else "valid"
+    return CorpusNeeds(tuple(files), known_folders(recipe.name, source)[-1], valid, counts, tuple(problems))
 
 
 def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:
     """Name the files that a known corpus lacks on this machine; for other corpora `find_corpus` has the answer."""
     if recipe.name is None:
         return []
-    known_corpus(recipe.name, source, target)
-    folders = corpus_folders(recipe.name, source)
-    return list(map(".".join, missing_texts(recipe.name, (source, target), folders)))
+    missing = missing_of_known(recipe.name, source, target, public_texts(recipe)[recipe.name])
+    return list(map(".".join, missing))
 
 
 def stated_pairs(recipe: CorpusRecipe) -> int | None:
     """Return the number of training pairs that the paper of a known corpus states; None if there is none."""
     known = KNOWN_CORPORA.get(recipe.name or "")
     return known.counts.get("train") if known else None
-
-
-def _files_of_known(name: str, source: str, target: str) -> list[RemoteFile]:
-    known_corpus(name, source, target)
-    folders = corpus_folders(name, source)
-    missing = missing_texts(name, (source, target), folders)
-    if not missing or name == "controlled":
-        return []
-    check_own_files(name, missing, folders)
-    return files_of(name, (source, target), folders)

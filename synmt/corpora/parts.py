@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,9 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.errors import SynmtError, UsageError
-
-_TAG = re.compile(r"<[^\s<>]+>")
+from synmt.errors import SynmtError
 
 
 @dataclass(frozen=True)
@@ -29,15 +26,6 @@ class CorpusPart:
     lines: int
     weight: float = 1.0
     tag: str = ""
-
-    def __post_init__(self) -> None:
-        if self.weight < 0:
-            raise UsageError(f"the weight of {self.name} is {self.weight:g}", allowed="0 or more")
-        if self.tag and not _TAG.fullmatch(self.tag):
-            raise UsageError(
-                f"'{self.tag}' cannot be the tag of {self.name}",
-                allowed="A tag is one word in angle brackets, such as <BT>",
-            )
 
 
 def part_tags(parts: Sequence[CorpusPart]) -> tuple[str, ...]:

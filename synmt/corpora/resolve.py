@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
-from synmt.corpora.assemble import building_known, in_any, missing_texts
-from synmt.corpora.build import NotBuilt
-from synmt.corpora.corpus import Corpus
+from synmt.corpora.corpus import Corpus, files_in, in_any, side_names
 from synmt.corpora.download import result_of
-from synmt.corpora.items import known_corpus, known_folders, names_of_tests, resolving_items
-from synmt.corpora.known import KNOWN_CORPORA
+from synmt.corpora.items import names_of_tests, resolving_items
+from synmt.corpora.known_texts import finding_known, known_corpus
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
-from synmt.recipe.corpus import CorpusRecipe, SplitFiles
+from synmt.recipe.corpus import CorpusItem, CorpusRecipe
 
 _VALID_NAMES = ("valid", "val", "dev")
 
@@ -33,90 +30,53 @@ def resolving(
 
     build: False raises NotBuilt in place of downloading and building.
     """
-    known = partial(_resolving_known, build=build)
-    if recipe.name is not None:
-        return (yield from known(recipe.name, source, target))
     if recipe.folder is not None:
-        return _resolve_folder(recipe.folder, source, target)
-    return (yield from resolving_items(recipe, source, target, known, build=build))
+        name = re.sub(r"[^\w.+-]", "_", recipe.folder.resolve().name) or "corpus"
+        items = _items_of_folder(recipe, recipe.folder, source, target)
+        return replace((yield from resolving_items(items, source, target, build=build)), name=name)
+    if recipe.name is not None:
+        known = known_corpus(recipe.name, source, target)
+        if recipe.valid is None and not recipe.test:
+            # all of it at once: its errors say which files of a person can take the place of missing ones
+            yield from finding_known(recipe.name, source, target, known.splits, build=build)
+    return (yield from resolving_items(recipe, source, target, build=build))
 
 
 def test_names(recipe: CorpusRecipe, source: str, target: str) -> tuple[str, ...]:
     """Name the test sets of a corpus without downloading its files; a missing folder has none."""
-    if recipe.name is not None:
-        return KNOWN_CORPORA[recipe.name].test if recipe.name in KNOWN_CORPORA else ()
-    if recipe.folder is not None:
+    if recipe.folder is not None and not recipe.test:
         return _tests_in(recipe.folder, source, target) if recipe.folder.is_dir() else ()
     return names_of_tests(recipe)
 
 
-def _resolve_folder(folder: Path, source: str, target: str) -> Corpus:
+def _items_of_folder(recipe: CorpusRecipe, folder: Path, source: str, target: str) -> CorpusRecipe:
+    """Write a folder as the files that it has; valid and test of the recipe replace its own."""
     if not folder.is_dir():
         raise UsageError("the folder of corpus.folder is missing", where=str(folder))
-    valid = next((name for name in _VALID_NAMES if in_any([folder], f"{name}.{source}")), "valid")
-    tests = _tests_in(folder, source, target)
+    valid = next((name for name in _VALID_NAMES if in_any([folder], side_names(name, source, target)[0])), "valid")
+    tests = () if recipe.test else _tests_in(folder, source, target)
     missing: list[SynmtError] = [
         UsageError(f"no {name} and no {name}.gz", where=str(folder))
-        for split in ("train", valid, *tests)
-        for name in (f"{split}.{source}", f"{split}.{target}")
+        for split in ("train", *(() if recipe.valid else (valid,)), *tests)
+        for name in side_names(split, source, target)
         if not in_any([folder], name)
     ]
     if missing:
         raise all_in_one(missing)
-    name = re.sub(r"[^\w.+-]", "_", folder.resolve().name) or "corpus"
-    return _corpus(name, source, target, valid, tests, [folder])
+
+    def item(split: str) -> CorpusItem:
+        return CorpusItem(**dict(files_in([folder], split, source, target)))
+
+    return recipe.model_copy(
+        update={
+            "folder": None,
+            "train": (item("train"),),
+            "valid": recipe.valid or item(valid),
+            "test": recipe.test or {name: item(name) for name in tests},
+        }
+    )
 
 
 def _tests_in(folder: Path, source: str, target: str) -> tuple[str, ...]:
-    ending = re.compile(rf"(test.*)\.(?:{re.escape(source)}|{re.escape(target)})(?:\.gz)?")
+    ending = re.compile(rf"(test.*)(?:{'|'.join(map(re.escape, side_names('', source, target)))})(?:\.gz)?")
     return tuple(sorted({match[1] for path in folder.iterdir() if (match := ending.fullmatch(path.name))}))
-
-
-def corpus_folders(name: str, source: str) -> list[Path]:
-    """List the folders that may contain a known corpus, in order; the last one is in the cache."""
-    folders = known_folders(name)
-    if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
-        folders = [_controlled_folder()]
-    return folders
-
-
-def _resolving_known(name: str, source: str, target: str, *, build: bool) -> Generator[Progress, None, Corpus]:
-    known, folders = known_corpus(name, source, target), corpus_folders(name, source)
-    if not build and missing_texts(name, (source, target), folders):
-        raise NotBuilt
-    if name != "controlled":
-        yield from building_known(name, (source, target), folders)
-    elif not in_any(folders, f"train.{source}"):
-        _generate_controlled(folders[-1])
-    return _corpus(name, source, target, known.valid, known.test, folders)
-
-
-def _corpus(name: str, source: str, target: str, valid: str, test: tuple[str, ...], folders: list[Path]) -> Corpus:
-    def files(split: str) -> SplitFiles:
-        paths = [in_any(folders, f"{split}.{language}") for language in (source, target)]
-        assert paths[0] is not None
-        assert paths[1] is not None
-        return SplitFiles(
-            source=paths[0],
-            target=paths[1],
-            source_parses=in_any(folders, f"{split}.{source}.conllu"),
-            target_parses=in_any(folders, f"{split}.{target}.conllu"),
-            source_bracketings=in_any(folders, f"{split}.{source}.brackets"),
-            labels=in_any(folders, f"{split}.labels.tsv"),
-        )
-
-    return Corpus(name, source, target, files("train"), files(valid), {split: files(split) for split in test})
-
-
-def _controlled_folder() -> Path:
-    """Name the folder of the generated corpus; a changed generator gets a new one."""
-    package = Path(__file__).parent / "controlled"
-    made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-    return cache_folder() / "corpora" / f"controlled-{made_by}"
-
-
-def _generate_controlled(folder: Path) -> None:
-    from synmt.corpora.controlled import corpus as controlled
-
-    with write_folder_atomically(folder) as unfinished:
-        controlled.write_corpus(unfinished, controlled.generate())

@@ -11,7 +11,7 @@ from typing import Any
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
+from synmt.files import count_lines, read_lines
 
 
 def test_sets() -> dict[str, Any]:
@@ -45,6 +45,9 @@ def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iter
     _provide(own, pair, files_of_test_set(name, source, target), folder / "raw")
     own.process_to_text(pair)
     texts = own.get_source_file(pair), own.get_reference_files(pair)[0]
+    sources, references = map(count_lines, texts)
+    if sources != references:
+        raise SynmtError(f"the test set has {sources:,} sentences and {references:,} references", where=name)
     yield from zip(*map(read_lines, texts), strict=True)
 
 

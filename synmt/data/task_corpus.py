@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from synmt.corpora.resolve import Corpus
+from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.batch import reading_of
 from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, judge_pairs
@@ -31,7 +31,6 @@ from synmt.syntax.conllu import read_parses
 from synmt.syntax.trees import linearise
 
 _FORMAT = 1
-_NO_WEIGHTS = "Remove them from corpus.train, or set tasks.parsing=none"
 
 
 def without_filters(recipe: Recipe) -> Recipe:
@@ -71,14 +70,13 @@ def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path) -> Corp
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed)
     key = fingerprint(_FORMAT, *settings, *(stored_sha256(path) for path in inputs))
     folder = root / f"{corpus.name}-{key}"
-    train = SplitFiles(source=folder / f"train.{corpus.source}", target=folder / f"train.{corpus.target}")
+    source, target = side_names("train", corpus.source, corpus.target)
+    train = SplitFiles(source=folder / source, target=folder / target)
     valid = SplitFiles(source=folder / f"valid.{corpus.source}", target=corpus.valid.target)
     return replace(corpus, name=f"{corpus.name}-tasks", train=train, valid=valid, parts=())
 
 
 def _write_corpus(recipe: Recipe, corpus: Corpus, given: Path, parses: Iterable[str], root: Path) -> Corpus:
-    if any(part.weight != 1 or part.tag for part in corpus.parts):
-        raise UsageError("the parts of the training text have weights or tags", where="tasks.parsing", do=_NO_WEIGHTS)
     made = task_corpus(recipe, corpus, given, root)
     folder = made.train.source.parent
     if not folder.is_dir():

@@ -51,9 +51,9 @@ def _count_words(sample: list[str], settings: VocabularyRecipe, symbols: Sequenc
     counts = Counter(word for line in sample for word in line.split())
     frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
     frequent.sort(key=lambda word: (-counts[word], word))
-    del frequent[settings.size - len(SPECIALS) :]
-    rare = [symbol for symbol in symbols if symbol not in frequent]
-    return Words([*rare, *frequent[: len(frequent) - len(rare)]] if rare else frequent)
+    room = settings.size - len(SPECIALS)
+    rare = [symbol for symbol in symbols if symbol not in frequent[:room]]
+    return Words([*rare, *frequent[: max(room - len(rare), 0)]])
 
 
 def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:

@@ -10,7 +10,9 @@ from pydantic import Field, model_validator
 
 from synmt.recipe.data import StrictModel
 
-_TAG = re.compile(r"<[^\s<>]+>")
+_TAG = re.compile(r"<(?!(?:pad|unk|/?s)>)[!-;=?-~]+>")
+"""ASCII, which no normalization of a vocabulary changes, and no name of its special pieces."""
+_NAME = re.compile(r"\w[\w.+-]*")
 
 
 class _Annotations(StrictModel):
@@ -44,7 +46,7 @@ class CorpusItem(_Annotations):
     """The source text: raw text, one sentence per line, plain or `.gz`."""
     target: Path | None = None
     """The target text."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: float = Field(default=1.0, ge=0, le=1000)
     """train: how often an epoch reads each pair; 2 is twice, 0.5 is a half of the pairs, others in each epoch."""
     tag: str = ""
     """train: a piece that each source begins with, such as <BT>."""
@@ -67,7 +69,7 @@ class CorpusItem(_Annotations):
             text = "a public corpus" if self.id is not None else "drawn pairs"
             raise ValueError(f"{', '.join(self.annotations())} need files of which every line is used, not {text}")
         if self.tag and not _TAG.fullmatch(self.tag):
-            raise ValueError(f"`tag` must be one word in angle brackets, such as <BT>, not '{self.tag}'")
+            raise ValueError(f"`tag` must be plain letters in angle brackets, such as <BT>, not '{self.tag}'")
         return self
 
     @property
@@ -87,7 +89,10 @@ class CorpusItem(_Annotations):
 
 
 class CorpusRecipe(StrictModel):
-    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one."""
+    """The text: a known corpus by `name`, a `folder` of train/valid/test files, or train, valid and test one by one.
+
+    Next to `name` or `folder`, `valid` and `test` replace what the corpus has.
+    """
 
     name: str | None = None
     """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
@@ -99,6 +104,11 @@ class CorpusRecipe(StrictModel):
     """The validation text, which selects the best checkpoint."""
     test: dict[str, CorpusItem] = Field(default_factory=dict)
     """The test sets by name, or a list of public ones; they are translated and scored when training ends."""
+
+    @property
+    def items(self) -> list[CorpusItem]:
+        """All items of train, valid and test."""
+        return [*self.train, *filter(None, [self.valid]), *self.test.values()]
 
     @model_validator(mode="before")
     @classmethod
@@ -124,11 +134,19 @@ class CorpusRecipe(StrictModel):
             raise ValueError(f"give one of `name`, `folder`, or `train` with `valid`{here}")
         if self.train and self.valid is None:
             raise ValueError("`train` also needs `valid`, which selects the best checkpoint")
+        if self.train and not any(item.weight for item in self.train):
+            raise ValueError("`train` needs a `weight` above 0")
         if len(self.train) > 1 and (several := [name for item in self.train for name in item.annotations()]):
             raise ValueError(f"`train` has several parts, so none can have {several[0]}")
         for name, item in {"valid": self.valid, **{f"test.{name}": item for name, item in self.test.items()}}.items():
             if item is not None and (item.weight != 1 or item.tag):
                 raise ValueError(f"`weight` and `tag` are for train, not for {name}")
+        for name, item in self.test.items():
+            # the name is that of a folder; an id has a name of its own
+            if name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name)):
+                raise ValueError(
+                    f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, not train or valid"
+                )
         return self
 
 

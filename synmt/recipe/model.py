@@ -66,8 +66,8 @@ class ModelRecipe(StrictModel):
     embeddings: Literal["shared", "tied", "separate"] = "shared"
     """shared: one matrix for source, target and output; tied: one for target and output; separate: three."""
     init: Path | None = Field(default=None, strict=False)
-    """The folder of a finished run: its weights are the initial ones, and its vocabulary is used. Weights that only
-    this model has are initialized as usual."""
+    """The folder of a finished run: its weights are the initial ones, and its vocabulary and truecase models are used.
+    Weights that only this model has are initialized as usual."""
     init_except: tuple[_Part, ...] = Field(default=(), strict=False)
     """Parts that do not take the weights of `init`, such as `encoder.1`, `decoder` or `embeddings`. Without the
     embeddings, a new vocabulary is learned."""

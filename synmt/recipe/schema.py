@@ -205,6 +205,8 @@ class Recipe(StrictModel):
             raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
         if self.training.compile and self.model.architecture == "lstm":
             raise ValueError("`training.compile` does not work for an lstm, whose steps are a loop: leave it out")
+        if self.tasks.parsing != "none" and any(item.weight != 1 or item.tag for item in self.corpus.train):
+            raise ValueError("`tasks.parsing` needs a training text without weights and tags")
         if self.evaluation.on == "tokens" and self.evaluation.tokenize != "none":
             raise ValueError(
                 "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as they are"

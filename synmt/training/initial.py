@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, Side
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError
@@ -24,6 +24,8 @@ from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.words.casing import Truecaser
+from synmt.words.cutter import load_truecasers
 
 _logger = logging.getLogger(__name__)
 
@@ -66,13 +68,25 @@ def adopt_vocabulary(
         raise UsageError(
             "a run cannot start from its own weights", where=f"model.init, {init}", do="Choose another name=…"
         )
-    origin = own if own is not None and not overwrite and _has_weights(own, init) else other
+    origin = _origin(init, own, overwrite=overwrite)
     before = _recipe_of(origin)
     if not _takes_embeddings(recipe):
         return recipe, None
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
     _check_tags(recipe, vocabularies, other)
     return _with_vocabulary(recipe, before, other), vocabularies
+
+
+def adopt_case(recipe: Recipe, own: Run | None = None, *, overwrite: bool = False) -> dict[Side, Truecaser]:
+    """Find the truecase models that come with the vocabulary of another run; the arguments are the same."""
+    init = recipe.model.init
+    if init is None or not _takes_embeddings(recipe):
+        return {}
+    return load_truecasers(recipe, _origin(init, own, overwrite=overwrite).folder)
+
+
+def _origin(init: Path, own: Run | None, *, overwrite: bool) -> Run:
+    return own if own is not None and not overwrite and _has_weights(own, init) else Run(init.expanduser())
 
 
 def _has_weights(own: Run, init: Path) -> bool:
@@ -127,13 +141,23 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
 
 
 def _check_tags(recipe: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    missing = [tag for tag in task_tags(recipe) if len(vocabularies["source"].encode_ids(tag)) != 1]
+    tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
+    missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
     if missing:
         raise UsageError(
-            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which tasks.parsing needs",
+            f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
             where="model.init",
-            do="Start from a run with the same `tasks`, or learn a new vocabulary: `model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or learn a new vocabulary: "
+            "`model.init_except: [embeddings]`",
         )
+
+
+def _lacks(vocabulary: Vocabulary, tag: str) -> bool:
+    try:
+        vocabulary.tag_number(tag)
+    except SynmtError:
+        return True
+    return False
 
 
 def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued: bool) -> None:

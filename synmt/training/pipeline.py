@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,7 +29,7 @@ from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
+from synmt.training.initial import adopt_case, adopt_vocabulary, check_parts, freeze, take_weights
 from synmt.training.lifecycle import begin_run, check_run, finish_run, has_finished, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
@@ -58,7 +59,8 @@ def prepare(
     """
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     loaded, vocabularies = adopt_vocabulary(loaded)
-    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees, vocabularies=vocabularies)
+    taken: dict[str, Any] = {"vocabularies": vocabularies, "truecasers": adopt_case(loaded)}
+    yield from prepare_data(loaded, requirements, Path(data), source_trees=source_trees, **taken)
 
 
 def train(
@@ -89,6 +91,7 @@ def train(
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
     loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
+    case = adopt_case(loaded, run, overwrite=overwrite)
     check_run(run, loaded, overwrite=overwrite)
     finished = not overwrite and has_finished(run, loaded)
     if not finished:
@@ -102,7 +105,8 @@ def train(
         with ExitStack() as stack:
             with processes.first_alone():
                 # before the run folder is written: if data are missing, the recipe may still be changed
-                prepared = yield from prepare_data(loaded, requirements, Path(data), vocabularies=vocabularies)
+                taken: dict[str, Any] = {"vocabularies": vocabularies, "truecasers": case}
+                prepared = yield from prepare_data(loaded, requirements, Path(data), **taken)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
                     begin_run(run, loaded, prepared, overwrite=overwrite)

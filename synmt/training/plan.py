@@ -15,7 +15,7 @@ from synmt.files import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
-from synmt.training.initial import adopt_vocabulary, check_parts
+from synmt.training.initial import adopt_case, adopt_vocabulary, check_parts
 from synmt.training.lifecycle import check_run, has_finished
 from synmt.training.pipeline import check_values, load_checked
 from synmt.training.plan_data import plan_data
@@ -32,7 +32,7 @@ def plan_preparation(
     loaded, requirements = load_checked(recipe, overrides, tree_requirements)
     loaded, vocabularies = adopt_vocabulary(loaded)
     text = plan_text(loaded)
-    how = {"source_trees": source_trees, "vocabularies": vocabularies}
+    how = {"source_trees": source_trees, "vocabularies": vocabularies, "truecasers": adopt_case(loaded)}
     return [*text.steps, *plan_data(loaded, requirements, text, Path(data), **how).steps]
 
 
@@ -56,7 +56,8 @@ def plan_training(
         return [*text.steps, trained, *_tests(run, loaded, text, missing)]
     check_parts(loaded, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     text = plan_text(loaded)
-    prepared = plan_data(loaded, requirements, text, Path(data), vocabularies=vocabularies)
+    case = adopt_case(loaded, run, overwrite=overwrite)
+    prepared = plan_data(loaded, requirements, text, Path(data), vocabularies=vocabularies, truecasers=case)
     names = list(test_names(loaded.corpus, loaded.source, loaded.target))
     training = _training(run, loaded, _vocabularies(prepared.folder) or vocabularies, overwrite=overwrite)
     return [*text.steps, *prepared.steps, training, *_tests(run, loaded, text, names)]

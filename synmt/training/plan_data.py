@@ -31,6 +31,7 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
+from synmt.words.casing import Truecaser
 from synmt.words.corpus import find_words, make_cutters
 
 
@@ -53,9 +54,10 @@ def plan_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
+    truecasers: Mapping[Side, Truecaser] | None = None,
 ) -> PlannedData:
     """Plan what `prepare_data` does after the text is there; its arguments mean the same."""
-    steps, text = _plan_words(recipe, text, data)
+    steps, text = _plan_words(recipe, text, data, truecasers)
     corpus, prepared_by = text.corpus, recipe
     if recipe.tasks.parsing != "none":
         task, corpus = _plan_task(recipe, text, data)
@@ -65,16 +67,22 @@ def plan_data(
     steps.append(PlannedStep(f"prepare {folder or 'vocabulary and subwords'}", "there" if complete else "to do"))
     for side in sides_with_trees(requirements, source_trees=source_trees):
         steps += _plan_trees(recipe, text, data, side, requirements[side], folder)
-    return PlannedData(steps, folder if complete else None)
+    # one parser can cut both sides and parse them
+    once = {step.what: step for step in reversed(steps)}
+    return PlannedData(list(once.values())[::-1], folder if complete else None)
 
 
-def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], PlannedText]:
+def _plan_words(
+    recipe: Recipe, text: PlannedText, data: Path, truecasers: Mapping[Side, Truecaser] | None
+) -> tuple[list[PlannedStep], PlannedText]:
     """Plan to cut the text into words; as long as the words are not there, only the number of their lines is known."""
     if not any(recipe.text_of(side).changes for side in SIDES):
         return [], text
     what, raw = "cut the text into words", text.corpus
+    stanza: list[Side] = [side for side in SIDES if recipe.text_of(side).tokenizer == "stanza"]
     try:
-        words = find_words(raw, make_cutters(recipe), data / "words") if raw else None
+        downloads = [step for side in stanza if (step := _plan_parser(recipe, side))]
+        words = find_words(raw, make_cutters(recipe, truecasers), data / "words") if raw and not downloads else None
     except SynmtError as error:
         return [PlannedStep(what, "missing", problem=error)], replace(text, corpus=None)
     if words:
@@ -82,7 +90,7 @@ def _plan_words(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[Pla
     files = {"train": raw.train, text.valid: raw.valid} if raw else {}
     counts = {**text.counts, **{split: count_lines(pair.source) for split, pair in files.items()}}
     lines = TextSize(counts.get("train"))
-    return [PlannedStep(what, "to do", str(lines))], replace(text, corpus=None, counts=counts)
+    return [*downloads, PlannedStep(what, "to do", str(lines))], replace(text, corpus=None, counts=counts)
 
 
 def _plan_trees(

@@ -36,7 +36,8 @@ from synmt.training.tree_requirements import (
     sides_with_trees,
     trees_path,
 )
-from synmt.words.corpus import cut_corpus, make_cutters
+from synmt.words.casing import Truecaser
+from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter
 
 _logger = logging.getLogger(__name__)
@@ -72,12 +73,13 @@ def prepare_data(
     *,
     source_trees: bool = False,
     vocabularies: Vocabularies | None = None,
+    truecasers: Mapping[Side, Truecaser] | None = None,
 ) -> Generator[Progress | Prepared, None, Prepared]:
     """Make all data of a recipe that are missing or outdated; yields the progress and, at the end, the result.
 
     data: the folder of trees and prepared corpora.
     source_trees: parse the source even if no variant reads its trees.
-    vocabularies: those of another run; without them, they are learned from the corpus.
+    vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.parsing != "none":
         raise UsageError(
@@ -88,11 +90,15 @@ def prepare_data(
         corpus = yield from find_text(recipe)
     except SynmtError as error:
         # offline, one message names all that has to be copied from elsewhere
-        raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in sides))]) from error
+        parsers: list[Side] = [side for side in SIDES if side in sides or recipe.text_of(side).tokenizer == "stanza"]
+        raise all_in_one([error, *filter(None, (missing_parser(recipe, side) for side in parsers))]) from error
     # a missing parser or tree file is reported before any long work
     sources = yield from _find_sources(recipe, corpus, {side: requirements[side] for side in sides})
     raw = corpus
-    corpus, cutters = yield from cut_corpus(raw, make_cutters(recipe), data / "words")
+    cutters = make_cutters(recipe, truecasers)
+    if find_words(raw, cutters, data / "words") is None:
+        check_lengths(raw.splits())
+    corpus, cutters = yield from cut_corpus(raw, cutters, data / "words")
     prepared_by = recipe
     if recipe.tasks.parsing != "none":
         corpus = yield from _with_parsing_task(recipe, corpus, data)

@@ -107,7 +107,9 @@ def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
             f"{parser_section(side)}.control is gold, but this text comes without trees",
             where=str(getattr(files, side)),
         )
-    return path if gold or recipe.corpus.train else None
+    # trees next to a known corpus or in a folder are its gold trees
+    named = {tree for item in recipe.corpus.items for tree in (item.source_parses, item.target_parses)}
+    return path if gold or path in named else None
 
 
 def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: TreeRequirements) -> dict[str, Path]:

@@ -6,12 +6,13 @@ in the text and cuts them off.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.files import stored_sha256
+from synmt.files import stored_sha256, write_atomically
 
 _ENDS = {".", ":", "?", "!"}
 _DELAYS = {"(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"}
@@ -69,5 +70,8 @@ def learn_truecase(lines: Iterable[str], path: Path) -> None:
     """Learn a model from lines of words into a file that appears when it is complete."""
     from sacremoses import MosesTruecaser
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    MosesTruecaser().train(map(str.split, lines), save_to=str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder, "model")
+        MosesTruecaser().train(map(str.split, lines), save_to=str(model))
+        with write_atomically(path, binary=True) as out:
+            out.write(model.read_bytes())

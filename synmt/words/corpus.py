@@ -12,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 
 from synmt.arrays import SIDES, Side
+from synmt.corpora.download import alone
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_atomically
+from synmt.files import count_lines, fingerprint, read_lines, stored_sha256, write_atomically
 from synmt.parsing.parser import default_processes
 from synmt.parsing.workers import in_processes
 from synmt.recipe.schema import Recipe
@@ -32,9 +33,12 @@ Words = tuple[Corpus, dict[Side, Cutter]]
 """A corpus of words, and what has cut its sides."""
 
 
-def make_cutters(recipe: Recipe) -> dict[Side, Cutter]:
-    """Make the cutters of a recipe before a truecase model is learned; a missing package is reported now."""
-    return {side: make_cutter(recipe, side) for side in SIDES}
+def make_cutters(recipe: Recipe, truecasers: Mapping[Side, Truecaser] | None = None) -> dict[Side, Cutter]:
+    """Make the cutters of a recipe; a missing package is reported now.
+
+    truecasers: those of another run; without them, they are learned when the corpus is cut.
+    """
+    return {side: make_cutter(recipe, side, (truecasers or {}).get(side)) for side in SIDES}
 
 
 def cut_corpus(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Generator[Progress, None, Words]:
@@ -60,11 +64,11 @@ def find_words(corpus: Corpus, cutters: Mapping[Side, Cutter], root: Path) -> Co
         files = {"train": corpus.train, "valid": corpus.valid}
         words = {split: _Text(getattr(pair, side), root, root, corpus.name, cutter) for split, pair in files.items()}
         model = words["train"].path.with_name("truecase.model")
-        if cutter.recipe.truecase and model.is_file():
+        if cutter.learns_case:
+            if not model.is_file():
+                return None
             cased = replace(cutter, truecaser=Truecaser(model))
             words = {split: replace(text, cutter=cased) for split, text in words.items()}
-        elif cutter.recipe.truecase:
-            return None
         if not all(text.path.is_file() for text in words.values()):
             return None
         train, valid = (pair.model_copy(update={side: words[split].path}) for split, pair in files.items())
@@ -80,23 +84,23 @@ def _cut_side(
     if not cutter.recipe.already_cut:
         for text in words.values():
             yield from text.write(cutter.cut_lines)
-    if cutter.recipe.truecase:
+    if cutter.learns_case:
         cut = texts["train"] if cutter.recipe.already_cut else words["train"].path
-        cutter = yield from _learn(cutter, cut, words["train"].path.with_name("truecase.model"))
-    if cutter.truecaser is not None and not cutter.recipe.already_cut:
+        truecaser = yield from _learn(cut, words["train"].path.with_name("truecase.model"))
+        cutter = replace(cutter, truecaser=truecaser)
         words = {split: replace(text, source=text.path, cutter=cutter) for split, text in words.items()}
-        for text in words.values():
-            yield from text.write(cutter.truecaser.truecase_lines)
+        for text in words.values() if not cutter.recipe.already_cut else ():
+            yield from text.write(truecaser.truecase_lines)
     return texts if cutter.recipe.already_cut else {split: text.path for split, text in words.items()}, cutter
 
 
-def _learn(cutter: Cutter, words: Path, model: Path) -> Generator[Progress, None, Cutter]:
+def _learn(words: Path, model: Path) -> Generator[Progress, None, Truecaser]:
     if not model.is_file():
         lines, stage = count_lines(words), f"learn the case of {words.name}"
         yield Progress(stage, 0, lines)
         learn_truecase(read_lines(words), model)
         yield Progress(stage, lines, lines)
-    return replace(cutter, truecaser=Truecaser(model))
+    return Truecaser(model)
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,9 @@ class _Text:
             return
         lines, stage = count_lines(self.source), f"cut {self.path.name}"
         parts = self.path.with_name(f"{self.path.name}.parts")
-        with locked(parts, "these words"):
+        with alone(self.path, f"cuts {self.path.name}"):
+            if self.path.is_file():
+                return
             yield Progress(stage, 0, lines)
             shards = [parts / f"{number:05}" for number in range(-(-lines // _SHARD_LINES))]
             done = sum(path.is_file() for path in shards)
@@ -137,7 +143,7 @@ class _Text:
                 for path in shards:
                     with open(path, "rb") as stream:
                         shutil.copyfileobj(stream, out)
-        shutil.rmtree(parts, ignore_errors=True)
+            shutil.rmtree(parts, ignore_errors=True)
 
     def _missing(self, shards: list[Path]) -> Iterator[_Shard]:
         lines = read_lines(self.source)

@@ -42,6 +42,11 @@ class Cutter:
     parser: ParserRecipe
     truecaser: Truecaser | None = None
 
+    @property
+    def learns_case(self) -> bool:
+        """Whether a truecase model is still to be learned."""
+        return self.recipe.truecase and self.truecaser is None
+
     def cut(self, line: str) -> str:
         """Cut a line into words with a space between two."""
         return self.cut_lines([line])[0]
@@ -102,17 +107,24 @@ def case_model(folder: Path, side: Side) -> Path:
     return folder / f"{side}.truecase"
 
 
+def load_truecasers(recipe: Recipe, folder: Path) -> dict[Side, Truecaser]:
+    """Find the truecase models of a run, for the sides whose text has true case."""
+    paths: dict[Side, Path] = {side: case_model(folder, side) for side in SIDES if recipe.text_of(side).truecase}
+    for path in paths.values():
+        if not path.is_file():
+            raise broken_run(path, f"{path.name} is missing")
+    return {side: Truecaser(path) for side, path in paths.items()}
+
+
 def load_cutters(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> dict[Side, Cutter]:
     """Make the cutters of a run, and warn if its text was cut in another way.
 
     recorded: for each side, the identity of the cutter that cut the training text.
     """
     cutters: dict[Side, Cutter] = {}
+    truecasers = load_truecasers(recipe, folder)
     for side in SIDES:
-        path = case_model(folder, side) if recipe.text_of(side).truecase else None
-        if path is not None and not path.is_file():
-            raise broken_run(path, f"{path.name} is missing")
-        cutters[side] = make_cutter(recipe, side, Truecaser(path) if path else None)
+        cutters[side] = make_cutter(recipe, side, truecasers.get(side))
         before, now = recorded.get(side) or {}, cutters[side].identity
         if different := [
             f"{key} {now.get(key)} instead of {before[key]}" for key in before if now.get(key) != before[key]
