@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -43,17 +43,31 @@ _WHICH_RECIPE = (
     "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt/recipe/schema.py, model.py, data.py."
 )
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
-RecipeOrWord = Annotated[
-    Path | None,
-    typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False),
-]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
+]
+RecipesAndOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="RECIPE... [KEY=VALUE]...",
+        help=f"{_WHICH_RECIPE} Several recipes are trained one after the other. Then values that replace theirs.",
+        autocompletion=complete_recipe,
+        show_default=False,
+    ),
 ]
 DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of parses and prepared corpora.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
+
+
+def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
+    for position, argument in enumerate(arguments):
+        # not Path.is_file, which fails for a long value
+        if "=" in argument and not os.path.isfile(argument):
+            return list(arguments[:position]), list(arguments[position:])
+    return list(arguments), []
 
 
 class StrictCommand(TyperCommand):
