@@ -63,11 +63,14 @@ DryRun = Annotated[
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
-    for position, argument in enumerate(arguments):
-        # not Path.is_file, which fails for a long value
-        if "=" in argument and not os.path.isfile(argument):
-            return list(arguments[:position]), list(arguments[position:])
-    return list(arguments), []
+    # not Path.is_file, which fails for a long value
+    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
+    first = next(begins, len(arguments))
+    recipes, overrides = list(arguments[:first]), list(arguments[first:])
+    for one in overrides:
+        if "=" not in one:
+            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
+    return recipes, overrides
 
 
 class StrictCommand(TyperCommand):

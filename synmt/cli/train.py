@@ -145,11 +145,9 @@ def _end_grid(record: GridRecord) -> None:
         console.remark(f"test set {test}:")
         console.print_tables(report.tables(comparison), report.remarks(comparison))
     if record.failed:
-        count = len(record.failed) + len(record.finished)
-        reasons = "".join(f"\n{failed.folder}: {failed.reason}" for failed in record.failed)
-        raise SynmtError(
-            f"{len(record.failed)} of {count} runs have failed; the same command tries them again{reasons}"
-        )
+        what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
+        reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
+        raise SynmtError("\n".join([f"{what}, and the same command tries them again", *reasons]))
 
 
 def _draw(records: Iterator[Record], stop: threading.Event) -> None:

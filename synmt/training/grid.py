@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -137,11 +138,10 @@ def _train(
     except Exception as error:
         if processes and processes.count > 1:
             raise
-        # text only: the error holds on to the memory of the model
-        reason = str(error) if isinstance(error, SynmtError) else f"{type(error).__name__}: {error}"
-        level = logging.DEBUG if isinstance(error, SynmtError) else logging.WARNING
-        _logger.log(level, "%s has failed", run.folder, exc_info=True)
-        last = FailedRun(run.folder, reason)
+        expected = isinstance(error, SynmtError)
+        # text only: the error itself holds on to the memory of the model
+        _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", traceback.format_exc().rstrip())
+        last = FailedRun(run.folder, str(error) if expected else f"{type(error).__name__}: {error}")
         yield last
     _free_memory(run.recipe)
     return last if isinstance(last, RunRecord | FailedRun) else None

@@ -96,11 +96,16 @@ def _check_names(planned: Sequence[GridRun]) -> None:
         if other is run:
             continue
         if other.recipe == run.recipe:
-            same = f"{run.system} is given twice" if other.system == run.system else f"it is the same as {other.system}"
-            where = "" if other.system == run.system else run.system
-            raise UsageError(same, where=where, do="Leave one out; `--seeds 3` trains three seeds of each recipe")
+            twice = other.system == run.system
+            raise UsageError(
+                f"{run.system} is given twice" if twice else f"{other.system} and {run.system} are the same recipe",
+                do="Leave one out; `--seeds 3` trains three seeds of each recipe",
+            )
+        both = f"{other.system} and {run.system}"
+        if other.system == run.system:
+            both = f"seeds {other.recipe.training.seed} and {run.recipe.training.seed} of {run.system}"
         raise UsageError(
-            f"{other.system} and {run.system} would both train {run.folder}",
+            f"{both} would both train {run.folder}",
             do="Give one of them another `name:`; the override name=… names all of them alike",
         )
 
