@@ -49,8 +49,8 @@ Overrides = Annotated[
 RecipesAndOverrides = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RECIPE... [KEY=VALUE]...",
-        help=f"{_WHICH_RECIPE} Several recipes are trained one after the other. Then values that replace theirs.",
+        metavar="RECIPE|KEY=VALUE",
+        help=f"{_WHICH_RECIPE} More recipes may follow, then values that replace theirs.",
         autocompletion=complete_recipe,
         show_default=False,
     ),
