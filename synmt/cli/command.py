@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -43,17 +43,34 @@ _WHICH_RECIPE = (
     "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt/recipe/schema.py, model.py, data.py."
 )
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
-RecipeOrWord = Annotated[
-    Path | None,
-    typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe, show_default=False),
-]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")
+]
+RecipesAndOverrides = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="RECIPE|KEY=VALUE",
+        help=f"{_WHICH_RECIPE} More recipes may follow, then values that replace theirs.",
+        autocompletion=complete_recipe,
+        show_default=False,
+    ),
 ]
 DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of parses and prepared corpora.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
+
+
+def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
+    # not Path.is_file, which fails for a long value
+    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
+    first = next(begins, len(arguments))
+    recipes, overrides = list(arguments[:first]), list(arguments[first:])
+    for one in overrides:
+        if "=" not in one:
+            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
+    return recipes, overrides
 
 
 class StrictCommand(TyperCommand):

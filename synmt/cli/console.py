@@ -6,7 +6,7 @@ import logging
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +113,14 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     for row in rows:
         drawn.add_row(*row)
     printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
+
+
+def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str]) -> None:
+    """Print tables, whose first rows have the names of the columns, and remarks to stdout."""
+    for header, *rows in tables:
+        table("", header, rows, to_stdout=True)
+        print()
+    print(*remarks, sep="\n")
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:

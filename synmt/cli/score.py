@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -14,9 +13,6 @@ from synmt.cli import console
 from synmt.cli import score_options as options
 from synmt.cli.command import typed_options
 from synmt.errors import UsageError
-
-if TYPE_CHECKING:
-    from synmt.evaluation.report import Rows
 
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
@@ -100,7 +96,7 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
     if as_json:
         _print_json(report.to_json(comparison))
     else:
-        _print_tables(report.tables(comparison), report.remarks(comparison))
+        console.print_tables(report.tables(comparison), report.remarks(comparison))
 
 
 def _score_contrasts(*, as_json: bool, **options: Any) -> None:
@@ -110,7 +106,7 @@ def _score_contrasts(*, as_json: bool, **options: Any) -> None:
     if as_json:
         _print_json(report.to_json())
     else:
-        _print_tables(report.to_rows(), report.remarks())
+        console.print_tables(report.to_rows(), report.remarks())
 
 
 def _score_pairs(*, as_json: bool, **options: Any) -> None:
@@ -133,13 +129,6 @@ def _score_pairs(*, as_json: bool, **options: Any) -> None:
         header, *rows = summary_rows(totals)
         console.table("", header, rows)
         console.remark("in nats; the end of a sentence counts as one piece, word and character")
-
-
-def _print_tables(tables: Iterable[Rows], remarks: Iterable[str]) -> None:
-    for header, *rows in tables:
-        console.table("", header, rows, to_stdout=True)
-        print()
-    print(*remarks, sep="\n")
 
 
 def _print_json(values: dict[str, Any]) -> None:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeOrWord
+from synmt.cli.command import DataFolder, DryRun, RecipesAndOverrides, split_overrides
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import TrainingRecipe
+    from synmt.training.grid import GridRecord, GridStep
     from synmt.training.pipeline import Record
     from synmt.training.records import LogRecord, RunRecord, StartRecord, ValidationRecord
 
 
 def train(
-    recipe: RecipeOrWord = None,
-    overrides: Overrides = None,
+    arguments: RecipesAndOverrides = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|SEED,SEED,...",
+            help="Train each recipe with N seeds, from its training.seed on, or with these seeds; then compare.",
+        ),
+    ] = None,
     runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Parent of the run folders.")] = Path("runs"),
     data: DataFolder = Path("data"),
     overwrite: Annotated[
@@ -40,29 +49,63 @@ def train(
     Existing results are reused. After an interruption of any kind, the same command continues from the last
     checkpoint. Several GPUs: run the same command under `torchrun`.
 
+    Several recipes or seeds are trained one after the other. One that fails does not stop the others. At the end, a
+    table compares them with the first recipe, as `synmt score --seeds` does.
+
     Example: [bold]synmt train multi30k-pascal training.max_steps=300[/]
+
+    Example: [bold]synmt train multi30k-tiny multi30k-pascal --seeds 3[/]
     """
     if show_list:
-        _show_list([str(word) for word in (recipe, *(overrides or ())) if word])
+        _show_list(arguments or [])
         return
-    if recipe is None:
+    recipes, overrides = split_overrides(arguments or [])
+    if not recipes:
         raise UsageError("RECIPE is missing", do="Give a file, or a name that `synmt train --list` shows")
+    # one recipe without --seeds is a single run, without a table
+    grid = {"seeds": _parse_seeds(seeds)} if seeds is not None or len(recipes) > 1 else None
+    folders = {"runs": runs, "data": data, "overwrite": overwrite}
     if dry_run:
-        from synmt.training.plan import plan_training
-
-        show_plan(plan_training(recipe, overrides or (), runs=runs, data=data, overwrite=overwrite))
+        _show_plan(recipes, overrides, grid, folders)
         return
-    from synmt.training import pipeline
-    from synmt.training.distributed import join_processes
-
-    processes, stop = join_processes(), threading.Event()
-    if processes.rank:
+    # `torchrun` starts several processes, and the first one speaks for all
+    if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
         console.configure(quiet=True, debug=False)
-    records = pipeline.train(
-        recipe, overrides or (), runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
-    )
-    with closing(records):
-        _draw(records, stop)
+    stop = threading.Event()
+    if grid is None:
+        from synmt.training import pipeline
+
+        with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
+            _draw(records, stop)
+    else:
+        from synmt.training.grid import train_grid
+
+        with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
+            _draw_grid(records, stop)
+
+
+_Options = dict[str, Any]
+"""Keyword arguments of the library's functions."""
+
+
+def _parse_seeds(text: str | None) -> int | list[int] | None:
+    """Read a number of seeds, or seeds separated by commas."""
+    if text is None:
+        return None
+    first, *others = (part.strip() for part in text.split(","))
+    parts = [first, *(part for part in others if part)]
+    if not all(part.isdecimal() for part in parts):
+        raise UsageError(f"'{text}' is not a number", where="--seeds", allowed="How many (3), or which (1,5,9)")
+    return [int(part) for part in parts] if others else int(first)
+
+
+def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options) -> None:
+    from synmt.training.plan import plan_grid, plan_training
+
+    if grid is None:
+        show_plan(plan_training(recipes[0], overrides, **folders))
+    else:
+        show_plan(plan_grid(recipes, overrides, **grid, **folders))
 
 
 def _show_list(words: list[str]) -> None:
@@ -72,6 +115,39 @@ def _show_list(words: list[str]) -> None:
     if not entries:
         raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
+
+
+def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event) -> None:
+    """Show which run comes next, the records of each run, and at the end the tables and what has failed."""
+    from synmt.training.grid import FailedRun, GridRecord, NextRun
+
+    for of_grid, group in groupby(records, lambda record: isinstance(record, NextRun | FailedRun | GridRecord)):
+        if not of_grid:
+            _draw(cast("Iterator[Record]", group), stop)
+            continue
+        for record in group:
+            if isinstance(record, NextRun):
+                done = " has finished already" if record.done else ""
+                console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
+            elif isinstance(record, FailedRun):
+                console.warn(f"{record.folder} has failed: {record.reason}")
+            elif isinstance(record, GridRecord):
+                _end_grid(record)
+
+
+def _end_grid(record: GridRecord) -> None:
+    from synmt.evaluation import report
+
+    if record.status == "interrupted":
+        console.remark(f"stopped; {len(record.finished)} runs have finished, and the same command goes on")
+        raise KeyboardInterrupt
+    for test, comparison in record.comparisons.items():
+        console.remark(f"test set {test}:")
+        console.print_tables(report.tables(comparison), report.remarks(comparison))
+    if record.failed:
+        what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
+        reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
+        raise SynmtError("\n".join([f"{what}, and the same command tries them again", *reasons]))
 
 
 def _draw(records: Iterator[Record], stop: threading.Event) -> None:

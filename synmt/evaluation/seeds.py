@@ -82,10 +82,15 @@ def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleAr
 
 
 def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
-    """Group paths that differ only in their seeds, in the order of each group's first path: (name, paths) of each."""
+    """Group paths that differ only in their seeds, in the order of each group's first path: (name, paths) of each.
+
+    One path of a group may have no seed in its name, such as `pascal` beside `pascal-seed2`.
+    """
     groups: dict[str, list[Path]] = {}
+    systems = {_SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))}
     for path in paths:
-        members = groups.setdefault(_without_seed(path), [])
+        # what follows the dot of `ignore0.3` is no seed if `ignore0.3-seed2` is there
+        members = groups.setdefault(str(path) if str(path) in systems else _without_seed(path), [])
         if path in members:
             raise UsageError("the same seed of a system is given twice", where=str(path), do="Leave one out")
         members.append(path)
@@ -96,6 +101,11 @@ def _without_seed(path: Path) -> str:
     """Remove the part of a path that names the seed; without such a part, remove the suffix, apart from `.gz`."""
     name, count = _SEED_IN_NAME.subn("", str(path))
     return name if count else os.path.splitext(str(path).removesuffix(".gz"))[0]
+
+
+def name_with_seed(name: str, seed: int) -> str:
+    """Name the run with another seed of the same system, so that `group_by_seed` finds both."""
+    return f"{_SEED_IN_NAME.sub('', name)}-seed{seed}"
 
 
 def check_one_system(runs: Sequence[Path]) -> None:

@@ -68,17 +68,6 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
                 yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
 
 
-def has_finished(run: Run, recipe: Recipe) -> bool:
-    """Tell whether a run has finished training with this recipe; its test sets may have changed since."""
-    if not run.exists() or run.info().get("status") != "finished":
-        return False
-    return _without_tests(run.recipe()) == _without_tests(recipe)
-
-
-def _without_tests(recipe: Recipe) -> Recipe:
-    return recipe.model_copy(update={"corpus": recipe.corpus.model_copy(update={"test": {}})})
-
-
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
     """Set up a run folder that `check_run` accepted; the caller holds its lock."""
     if overwrite:

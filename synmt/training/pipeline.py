@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -19,30 +19,28 @@ from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.translator import translate_batches
-from synmt.errors import UsageError, naming
-from synmt.evaluation.metrics import make_metric, options_of, score_system
+from synmt.evaluation.metrics import score_system
 from synmt.files import locked, read_lines
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
-from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
-from synmt.training.initial import adopt_case, adopt_vocabulary, check_parts, freeze, take_weights
-from synmt.training.lifecycle import begin_run, check_run, finish_run, has_finished, write_final_weights
+from synmt.training.finished import lacks_nothing, missing_tests
+from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
+from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.stages import Prepared, prepare_data
-from synmt.training.test_sets import find_tests, missing_tests, read_scores, translate_tests
+from synmt.training.test_sets import find_tests, read_scores, translate_tests
 from synmt.training.trainer import Trainer
-from synmt.training.tree_requirements import TreeRequirements, tree_requirements
+from synmt.training.tree_requirements import tree_requirements
 from synmt.words.cutter import RAW
 
 Record = Progress | Prepared | StartRecord | LogRecord | ScoreRecord | RunRecord
 """What `train` yields, in this order; Progress comes before Prepared and after the end of training."""
-
-Requirements = Mapping[Side, TreeRequirements]
 
 _logger = logging.getLogger(__name__)
 
@@ -90,12 +88,8 @@ def train(
     loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
-    loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
+    loaded, vocabularies, finished = admit(run, loaded, overwrite=overwrite)
     case = adopt_case(loaded, run, overwrite=overwrite)
-    check_run(run, loaded, overwrite=overwrite)
-    finished = not overwrite and has_finished(run, loaded)
-    if not finished:
-        check_parts(loaded, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
     processes.wait()
     if finished:
         if processes.rank == 0:
@@ -119,39 +113,11 @@ def train(
         yield RunRecord(run.folder, "finished", run.info()["steps"])
 
 
-def load_checked(
-    recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
-) -> tuple[Recipe, Requirements]:
-    """Load a recipe and check it; errors of both name its file."""
-    if isinstance(recipe, Recipe):
-        if list(overrides):
-            raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
-        return recipe, check(recipe)
-    loaded = load_recipe(recipe, overrides)
-    with naming(Path(recipe)):
-        return loaded, check(loaded)
-
-
-def check_values(recipe: Recipe) -> Requirements:
-    """Check variants, device and metrics before anything runs; return which trees the model needs."""
-    requirements = tree_requirements(recipe)
-    device = choose_device(recipe.training.device)
-    if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
-        raise UsageError(
-            "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
-        )
-    options = options_of(recipe.evaluation)
-    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
-    for name in (*recipe.evaluation.metrics, *in_validation):
-        make_metric(name, options)
-    return requirements
-
-
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
     """Make what a finished run lacks: weights that were removed, translations of test sets that are new or missing."""
-    names = missing_tests(run, recipe)
-    if run.weights.exists() and not names and run.recipe() == recipe:
+    if lacks_nothing(run, recipe):
         return
+    names = missing_tests(run, recipe)
     tests = find_tests(recipe, names) if names else {}
     with locked(run.folder, "this run"):
         if not run.weights.exists():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -15,13 +15,13 @@ from synmt.files import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run
-from synmt.training.initial import adopt_case, adopt_vocabulary, check_parts
-from synmt.training.lifecycle import check_run, has_finished
-from synmt.training.pipeline import check_values, load_checked
+from synmt.training.checks import Requirements, admit, check_values, load_checked
+from synmt.training.finished import missing_tests
+from synmt.training.grid_runs import check_grid, grid_runs, waits_for
+from synmt.training.initial import adopt_case, adopt_vocabulary
 from synmt.training.plan_data import plan_data
 from synmt.training.plan_text import PlannedText, plan_text
 from synmt.training.planned import PlannedStep
-from synmt.training.test_sets import missing_tests
 from synmt.training.tree_requirements import tree_requirements
 
 
@@ -46,21 +46,59 @@ def plan_training(
 ) -> list[PlannedStep]:
     """Plan `train`; the arguments are the same, and so are the errors of a recipe or a run folder that do not fit."""
     loaded, requirements = load_checked(recipe, overrides, check_values)
-    run = Run(Path(runs) / loaded.name)
-    loaded, vocabularies = adopt_vocabulary(loaded, run, overwrite=overwrite)
-    check_run(run, loaded, overwrite=overwrite)
-    if not overwrite and has_finished(run, loaded):
-        missing = missing_tests(run, loaded)
-        text = plan_text(loaded) if missing else PlannedText(None)
+    shared, own = _plan_run(Run(Path(runs) / loaded.name), loaded, requirements, Path(data), overwrite=overwrite)
+    return [*shared, *own]
+
+
+def plan_grid(
+    recipes: Iterable[str | Path | Recipe],
+    overrides: Iterable[str] = (),
+    *,
+    seeds: int | Sequence[int] | None = None,
+    runs: str | Path = "runs",
+    data: str | Path = "data",
+    overwrite: bool = False,
+) -> list[PlannedStep]:
+    """Plan `train_grid`; the arguments and errors are the same. What several runs share is listed once."""
+    planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
+    check_grid(planned, planned, overwrite=overwrite)
+    steps, seen = list[PlannedStep](), set[tuple[str, ...]]()
+    for run in planned:
+        if before := waits_for(run, planned):
+            steps.append(PlannedStep(f"train {run.folder}", "to do", f"with the weights of {before}"))
+            continue
+        requirements = tree_requirements(run.recipe)
+        shared, own = _plan_run(Run(run.folder), run.recipe, requirements, Path(data), overwrite=overwrite)
+        for step in shared:
+            key = (_text_of(run.recipe), *step.row())
+            steps += [step] if key not in seen else []
+            seen.add(key)
+        steps += own
+    return steps
+
+
+def _text_of(recipe: Recipe) -> str:
+    """Name the text of a recipe and its parsers: as long as they are not there, the steps of two texts look alike."""
+    parsers = [(recipe.parser_of(side).model, recipe.parser_of(side).package) for side in SIDES]
+    return repr((recipe.corpus, recipe.source, recipe.target, recipe.text, recipe.target_text, parsers))
+
+
+def _plan_run(
+    run: Run, recipe: Recipe, requirements: Requirements, data: Path, *, overwrite: bool
+) -> tuple[list[PlannedStep], list[PlannedStep]]:
+    """Plan the data of a run, which other runs may share, and what is done in its own folder."""
+    recipe, vocabularies, finished = admit(run, recipe, overwrite=overwrite)
+    if finished:
+        missing = missing_tests(run, recipe)
+        text = plan_text(recipe) if missing else PlannedText(None)
         trained = PlannedStep(f"train {run.folder}", "there", f"{run.info()['steps']:,} steps")
-        return [*text.steps, trained, *_tests(run, loaded, text, missing)]
-    check_parts(loaded, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
-    text = plan_text(loaded)
-    case = adopt_case(loaded, run, overwrite=overwrite)
-    prepared = plan_data(loaded, requirements, text, Path(data), vocabularies=vocabularies, truecasers=case)
-    names = list(test_names(loaded.corpus, loaded.source, loaded.target))
-    training = _training(run, loaded, _vocabularies(prepared.folder) or vocabularies, overwrite=overwrite)
-    return [*text.steps, *prepared.steps, training, *_tests(run, loaded, text, names)]
+        return text.steps, [trained, *_tests(run, recipe, text, missing)]
+    text = plan_text(recipe)
+    case = adopt_case(recipe, run, overwrite=overwrite)
+    prepared = plan_data(recipe, requirements, text, data, vocabularies=vocabularies, truecasers=case)
+    names = list(test_names(recipe.corpus, recipe.source, recipe.target))
+    training = _training(run, recipe, _vocabularies(prepared.folder) or vocabularies, overwrite=overwrite)
+    return [*text.steps, *prepared.steps], [training, *_tests(run, recipe, text, names)]
 
 
 def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, overwrite: bool) -> PlannedStep:

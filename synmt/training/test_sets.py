@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from synmt.arrays import SIDES, Side
-from synmt.corpora.items import named_tests
 from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import resolve_corpus, test_names
+from synmt.corpora.resolve import resolve_corpus
 from synmt.data.prepare import check_lengths
 from synmt.decode.inputs import windows
 from synmt.decode.translator import Translator
@@ -25,17 +24,6 @@ from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.training.records import ScoreRecord
 from synmt.training.tree_requirements import all_given_trees, given_trees, tree_requirements
-
-
-def missing_tests(run: Run, recipe: Recipe) -> list[str]:
-    """Name the test sets whose translations are missing from a finished run, or were made from other files."""
-    before, now = named_tests(run.recipe().corpus), named_tests(recipe.corpus)
-
-    def is_scored(name: str) -> bool:
-        files = ("source.txt", "reference.txt", "hypothesis.txt", "scores.json")
-        return before.get(name) == now.get(name) and all((run.test_folder(name) / file).is_file() for file in files)
-
-    return [name for name in test_names(recipe.corpus, recipe.source, recipe.target) if not is_scored(name)]
 
 
 def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:

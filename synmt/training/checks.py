@@ -1,0 +1,62 @@
+"""What is checked before anything runs: the recipe, and whether it fits the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from synmt.arrays import Side
+from synmt.data.vocabulary import Vocabularies
+from synmt.errors import UsageError, naming
+from synmt.evaluation.metrics import make_metric, options_of
+from synmt.model.device import choose_device
+from synmt.recipe.load import load_recipe
+from synmt.recipe.schema import Recipe
+from synmt.run import Run
+from synmt.training.finished import has_finished
+from synmt.training.initial import adopt_vocabulary, check_parts
+from synmt.training.lifecycle import check_run
+from synmt.training.tree_requirements import TreeRequirements, tree_requirements
+
+Requirements = Mapping[Side, TreeRequirements]
+
+
+def load_checked(
+    recipe: str | Path | Recipe, overrides: Iterable[str], check: Callable[[Recipe], Requirements]
+) -> tuple[Recipe, Requirements]:
+    """Load a recipe and check it; errors of both name its file."""
+    if isinstance(recipe, Recipe):
+        if list(overrides):
+            raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
+        return recipe, check(recipe)
+    loaded = load_recipe(recipe, overrides)
+    with naming(Path(recipe)):
+        return loaded, check(loaded)
+
+
+def admit(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Recipe, Vocabularies | None, bool]:
+    """Check that a recipe and its run folder fit together; writes nothing.
+
+    Returns the recipe with the vocabulary of `model.init`, these vocabularies, and whether the run has finished.
+    """
+    recipe, vocabularies = adopt_vocabulary(recipe, run, overwrite=overwrite)
+    check_run(run, recipe, overwrite=overwrite)
+    finished = not overwrite and has_finished(run, recipe)
+    if not finished:
+        check_parts(recipe, vocabularies, continued=bool(run.checkpoints()) and not overwrite)
+    return recipe, vocabularies, finished
+
+
+def check_values(recipe: Recipe) -> Requirements:
+    """Check variants, device and metrics before anything runs; return which trees the model needs."""
+    requirements = tree_requirements(recipe)
+    device = choose_device(recipe.training.device)
+    if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
+        raise UsageError(
+            "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
+        )
+    options = options_of(recipe.evaluation)
+    in_validation = ("bleu",) if recipe.training.validation_beam_size else ()
+    for name in (*recipe.evaluation.metrics, *in_validation):
+        make_metric(name, options)
+    return requirements

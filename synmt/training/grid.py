@@ -1,0 +1,211 @@
+"""Training many recipes with several seeds each, one run after the other, and comparing their translations.
+
+    for record in train_grid(["plain.yaml", "pascal.yaml"], seeds=3):
+        print(record)
+
+torch is loaded only if a run has still to be trained.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+import traceback
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from synmt.corpora.download import result_of
+from synmt.errors import SynmtError
+from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
+from synmt.evaluation.outputs import tests_of
+from synmt.recipe.schema import Recipe
+from synmt.training.grid_runs import GridRun, check_grid, grid_runs
+
+if TYPE_CHECKING:
+    from synmt.training.distributed import Processes
+    from synmt.training.pipeline import Record
+    from synmt.training.records import RunRecord
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """Which run of how many comes next; a run that is done is skipped."""
+
+    folder: Path
+    number: int
+    count: int
+    done: bool
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that failed, and why."""
+
+    folder: Path
+    reason: str
+
+
+@dataclass(frozen=True)
+class GridRecord:
+    """The last record: which runs have finished, which have failed, and how the systems compare.
+
+    status: `interrupted` if runs are left that were not tried.
+    comparisons: by test set; the first system that has the test set is the baseline.
+    """
+
+    status: Literal["finished", "interrupted"]
+    finished: list[Path]
+    failed: list[FailedRun]
+    comparisons: Mapping[str, SystemComparison]
+
+
+GridStep = NextRun | FailedRun | GridRecord
+"""What `train_grid` yields in addition to the records of `train`."""
+
+
+def train_grid(
+    recipes: Iterable[str | Path | Recipe],
+    overrides: Iterable[str] = (),
+    *,
+    seeds: int | Sequence[int] | None = None,
+    runs: str | Path = "runs",
+    data: str | Path = "data",
+    overwrite: bool = False,
+    stop: threading.Event | None = None,
+    processes: Processes | None = None,
+) -> Generator[Record | GridStep, None, None]:
+    """Train every recipe with every seed; yields the records of `train` after a NextRun for each, then a GridRecord.
+
+    Runs that are done are skipped, and a run that fails does not stop the others. Under `torchrun` it does, because the
+    other processes wait for it. All recipes are checked before the first run begins.
+
+    recipes: files, names of shipped recipes, or recipes; the first is the baseline.
+    seeds: how many, from the recipe's own `training.seed` on, or which. The run with the recipe's own seed has the
+        recipe's name, others have NAME-seed2 and so on. By default, the recipe's own seed only.
+
+    The other arguments are those of `synmt.training.pipeline.train`; `overrides` change every recipe.
+    """
+    planned, stop = grid_runs(recipes, overrides, seeds=seeds, runs=runs), stop or threading.Event()
+    left = [run for run in planned if overwrite or not run.is_done()]
+    check_grid(left, planned, overwrite=overwrite)
+    processes = processes or _join_processes(needed=bool(left))
+    finished, failed, status = list[GridRun](), list[FailedRun](), "finished"
+    for number, run in enumerate(planned, start=1):
+        if _is_stopped(stop, processes):
+            status = "interrupted"
+            break
+        yield NextRun(run.folder, number, len(planned), run not in left)
+        how = {"overwrite": overwrite, "stop": stop, "processes": processes}
+        end = (yield from _train(run, data, **how)) if run in left else None
+        if isinstance(end, FailedRun):
+            failed.append(end)
+        elif end is not None and end.status == "interrupted":
+            status = "interrupted"
+            break
+        else:
+            finished.append(run)
+    shown = status == "finished" and (processes is None or processes.rank == 0)
+    yield GridRecord(status, [run.folder for run in finished], failed, compare_runs(finished) if shown else {})
+
+
+def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
+    """Train one run of a grid to its end, in this process or in one of a `concurrent.futures.Executor`."""
+    end = result_of(_train(run, data, overwrite=overwrite, stop=None, processes=None))
+    assert end is not None
+    return end
+
+
+def _train(
+    run: GridRun, data: str | Path, *, overwrite: bool, stop: threading.Event | None, processes: Processes | None
+) -> Generator[Record | FailedRun, None, RunRecord | FailedRun | None]:
+    """Train a run; returns its last record, which `torchrun` gives to its first process only."""
+    from synmt.training import pipeline
+    from synmt.training.records import RunRecord
+
+    last = None
+    how = {"data": data, "overwrite": overwrite, "stop": stop, "processes": processes}
+    try:
+        with closing(pipeline.train(run.recipe, runs=run.folder.parent, **how)) as records:
+            for last in records:
+                yield last
+    except Exception as error:
+        if processes and processes.count > 1:
+            raise
+        expected = isinstance(error, SynmtError)
+        # text only: the error itself holds on to the memory of the model
+        _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", traceback.format_exc().rstrip())
+        last = FailedRun(run.folder, str(error) if expected else f"{type(error).__name__}: {error}")
+        yield last
+    _free_memory(run.recipe)
+    return last if isinstance(last, RunRecord | FailedRun) else None
+
+
+def _free_memory(recipe: Recipe) -> None:
+    """Free what a run leaves behind: cycles of objects, which may hold memory of a GPU, and compiled models."""
+    gc.collect()
+    if recipe.training.compile:
+        import torch
+
+        # torch stops compiling a function that it has compiled for several models
+        torch.compiler.reset()
+
+
+def _join_processes(*, needed: bool) -> Processes | None:
+    """Join the processes of `torchrun`; without it, torch is loaded only if it is needed."""
+    if not needed and int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return None
+    from synmt.training.distributed import join_processes
+
+    return join_processes()
+
+
+def _is_stopped(stop: threading.Event, processes: Processes | None) -> bool:
+    """Tell whether any process was told to stop."""
+    told = int(stop.is_set())
+    return bool(processes.sum(told)[0] if processes else told)
+
+
+def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
+    """Compare systems on each test set that several of them have, as `synmt score --seeds` does.
+
+    The log says which systems do not have a test set.
+    """
+    systems = dict.fromkeys(run.system for run in runs)
+    of_tests: dict[str, list[GridRun]] = {}
+    for system in systems:
+        for run in (run for run in runs if run.system == system):
+            for test in _tests_of(run):
+                of_tests.setdefault(test, []).append(run)
+    if runs and not of_tests:
+        _logger.warning("no recipe has a test set, so there is no table")
+    comparisons = {}
+    for test, members in of_tests.items():
+        without = [system for system in systems if system not in {run.system for run in members}]
+        if without:
+            _logger.warning("the test set %s is missing from %s", test, ", ".join(without))
+        if len(systems) - len(without) == 1 < len(systems):
+            continue
+        try:
+            comparisons[test] = _compare(test, members)
+        except SynmtError as error:
+            _logger.warning("there is no table for the test set %s: %s", test, error)
+    return comparisons
+
+
+def _compare(test: str, runs: Sequence[GridRun]) -> SystemComparison:
+    several = len({run.system for run in runs}) < len(runs)
+    return compare_systems([run.folder for run in runs], options=ScoreOptions(test_set=test, group_seeds=several))
+
+
+def _tests_of(run: GridRun) -> list[str]:
+    try:
+        return tests_of(run.folder)
+    except SynmtError:
+        return []

@@ -1,0 +1,141 @@
+"""The runs of a grid: each recipe with each seed, their names and order, and checks before the first one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmt.errors import SynmtError, UsageError, all_in_one, naming
+from synmt.evaluation.seeds import name_with_seed
+from synmt.recipe.load import load_recipe
+from synmt.recipe.schema import Recipe
+from synmt.run import Run
+from synmt.training.finished import has_finished, lacks_nothing
+
+
+@dataclass(frozen=True)
+class GridRun:
+    """One recipe with one seed.
+
+    system: the recipe as it was given; the runs of a system differ in the seed only.
+    """
+
+    system: str
+    recipe: Recipe
+    folder: Path
+
+    def is_done(self) -> bool:
+        """Tell whether the run has finished and has all its translations."""
+        run = Run(self.folder)
+        return has_finished(run, self.recipe) and lacks_nothing(run, self.recipe)
+
+
+def grid_runs(
+    recipes: Iterable[str | Path | Recipe],
+    overrides: Iterable[str] = (),
+    *,
+    seeds: int | Sequence[int] | None = None,
+    runs: str | Path = "runs",
+) -> list[GridRun]:
+    """List the runs of a grid in the order of training: every recipe with its first seed, then with the second, …
+
+    So a table of all systems is there early, and a recipe that fails does so early. The arguments are those of
+    `train_grid`. Raises a UsageError that names every recipe that is wrong, or two runs with the same name.
+    """
+    loaded = _load(list(recipes), list(overrides))
+    if not loaded:
+        raise UsageError("there is no recipe to train")
+    columns = [
+        [GridRun(system, recipe, Path(runs) / recipe.name) for recipe in _with_seeds(recipe, seeds)]
+        for system, recipe in loaded
+    ]
+    planned = [run for of_one_seed in zip(*columns, strict=True) for run in of_one_seed]
+    _check_names(planned)
+    return planned
+
+
+def _load(recipes: Sequence[str | Path | Recipe], overrides: Sequence[str]) -> list[tuple[str, Recipe]]:
+    loaded, errors = list[tuple[str, Recipe]](), dict[str, SynmtError]()
+    for recipe in recipes:
+        if isinstance(recipe, Recipe):
+            if overrides:
+                raise UsageError("overrides need the file of a recipe", do="Use load_recipe(path, overrides)")
+            loaded.append((recipe.name, recipe))
+            continue
+        try:
+            loaded.append((str(recipe), load_recipe(recipe, overrides)))
+        except SynmtError as error:
+            errors[str(error)] = error
+    if errors:
+        raise all_in_one(list(errors.values()))
+    return loaded
+
+
+def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recipe]:
+    own = recipe.training.seed
+    chosen = [own] if seeds is None else list(range(own, own + seeds)) if isinstance(seeds, int) else list(seeds)
+    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+        raise UsageError(
+            f"{seeds!r} is no number of seeds and no list of them",
+            where="seeds",
+            allowed="A number from 1, or different seeds from 0",
+        )
+    return [recipe if seed == own else _with_seed(recipe, seed) for seed in chosen]
+
+
+def _with_seed(recipe: Recipe, seed: int) -> Recipe:
+    training = recipe.training.model_copy(update={"seed": seed})
+    return recipe.model_copy(update={"name": name_with_seed(recipe.name, seed), "training": training})
+
+
+def _check_names(planned: Sequence[GridRun]) -> None:
+    seen: dict[Path, GridRun] = {}
+    for run in planned:
+        other = seen.setdefault(run.folder, run)
+        if other is run:
+            continue
+        if other.recipe == run.recipe:
+            twice = other.system == run.system
+            raise UsageError(
+                f"{run.system} is given twice" if twice else f"{other.system} and {run.system} are the same recipe",
+                do="Leave one out; `--seeds 3` trains three seeds of each recipe",
+            )
+        both = f"{other.system} and {run.system}"
+        if other.system == run.system:
+            both = f"seeds {other.recipe.training.seed} and {run.recipe.training.seed} of {run.system}"
+        raise UsageError(
+            f"{both} would both train {run.folder}",
+            do="Give one of them another `name:`; the override name=… names all of them alike",
+        )
+
+
+def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite: bool) -> None:
+    """Check the recipes of runs, and their folders, before the first one begins; raises all problems together.
+
+    planned: all runs of the grid; what starts from the weights of one of them is checked when these are there.
+    """
+    if not runs:
+        return
+    from synmt.training.checks import admit, check_values
+
+    errors: dict[str, SynmtError] = {}
+    for run in runs:
+        try:
+            with naming(Path(run.system)):
+                check_values(run.recipe)
+            if waits_for(run, planned) is None:
+                admit(Run(run.folder), run.recipe, overwrite=overwrite)
+        except SynmtError as error:
+            # a fault of the recipe is the same for all its seeds
+            errors[str(error)] = error
+    if errors:
+        raise all_in_one(list(errors.values()))
+
+
+def waits_for(run: GridRun, planned: Sequence[GridRun]) -> Path | None:
+    """Find the folder of the run that has to end first, because this one starts from its weights; None if none has."""
+    init = run.recipe.model.init
+    folders = {other.folder.resolve() for other in planned if other is not run}
+    waits = init is not None and init.expanduser().resolve() in folders and not Run(init.expanduser()).weights.exists()
+    return init if waits else None

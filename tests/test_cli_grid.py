@@ -1,0 +1,258 @@
+"""`synmt train` with several recipes and seeds: runs that are skipped, fail or are killed, and the table at the end."""
+
+import pickle
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from test_cli_train import assert_same_run, play
+from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
+
+from synmt.errors import SynmtError, UsageError
+from synmt.evaluation import comparison
+from synmt.parsing.parser import StanzaParser
+from synmt.training import pipeline
+from synmt.training.grid import FailedRun, GridRecord, NextRun, train_grid, train_run
+from synmt.training.grid_runs import grid_runs
+from synmt.training.records import EndRecord, RunRecord
+
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
+SHORT = {**TRAINING, "max_steps": 2, "validate_every": 2, "validation_beam_size": 0}
+COMPACT = {"workers": 1, "device": "cpu"}
+GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Go to a folder with a tiny corpus and two short recipes; one of them reads gold trees."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path / "text")
+    write_short("plain", syntax={})
+    write_short("pascal")
+    return tmp_path
+
+
+def write_short(name, text="text", **sections):
+    """Write a recipe of two steps into the current folder."""
+    write_recipe(Path(f"{name}.yaml"), Path(text).resolve(), training=SHORT, decoding=GREEDY, **sections)
+
+
+@pytest.fixture
+def untested(here):
+    """Remove the test set."""
+    for path in (here / "text").glob("test*"):
+        path.unlink()
+    return here
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Make tables in a moment."""
+    monkeypatch.setattr(comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10))
+
+
+def grid_of(*recipes, **options):
+    """Train a grid without a table; gives its own records."""
+    own = (NextRun, FailedRun, GridRecord)
+    return [record for record in train_grid(recipes, **options) if isinstance(record, own)]
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
+    runs = [f"runs/{name}{seed}" for name in ("plain", "pascal") for seed in ("", "-seed2")]
+    done = succeed("train", "plain.yaml", "pascal", "--seeds", "2")
+    assert done.stdout == succeed("score", "--seeds", *runs).stdout
+    assert re.search(rb"\npascal +BLEU +\d", done.stdout)
+    assert b"run 3 of 4: runs/plain-seed2\n" in done.stderr
+    before = snapshot(here / "runs")
+    again = succeed("train", "plain.yaml", "pascal", "--seeds", "2,1")
+    assert again.stderr.count(b" has finished already\n") == 4
+    assert snapshot(here / "runs") == before
+    # one recipe with one seed makes no table, and goes on as any run
+    alone = succeed("train", "pascal", "training.max_steps=4")
+    assert b"continuing from step 2" in alone.stderr
+    assert not alone.stdout
+
+
+def test_a_grid_that_has_finished_loads_no_torch(untested):
+    assert [path.name for path in grid_of("plain", "pascal")[-1].finished] == ["plain", "pascal"]
+    script = "import sys\nfrom synmt.cli import main\nsys.argv = ['synmt', 'train', 'plain', 'pascal']\n"
+    script += "try:\n    main()\nfinally:\n    print(*{'torch', 'stanza'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=True)
+    assert done.stderr.count("has finished already") == 2
+    assert not done.stdout.strip()
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_text_is_parsed_and_prepared_once_and_every_run_is_what_it_is_alone(here, monkeypatch):
+    parsed = []
+
+    def parse(self, lines, parse=StanzaParser.parse, **options):
+        parsed.extend(lines)
+        return parse(self, lines, **options)
+
+    monkeypatch.setattr(StanzaParser, "parse", parse)
+    bpe = {"kind": "bpe", "size": 340, "dropout": 0.1}
+    write_short("random", parser={**COMPACT, "control": "random"})
+    write_short("dropout", parser=COMPACT, vocabulary=bpe)
+    assert len(grid_of("plain", "random", "dropout", seeds=2)[-1].finished) == 6
+    # training, validation and test text
+    assert len(parsed) == 32 + 4 + 4
+    words, pieces = sorted((here / "data" / "prepared").iterdir(), key=lambda folder: folder.stat().st_mtime_ns)
+    assert [len(list(folder.glob("parse-*"))) for folder in (words, pieces)] == [1, 1]
+    weights = {path.parent.name: path.read_bytes() for path in here.glob("runs/*/model.safetensors")}
+    assert len(set(weights.values())) == 6
+    for name in ("random", "dropout"):
+        seeded = [f"name={name}-seed2", "training.seed=2"]
+        list(pipeline.train(here / f"{name}.yaml", seeded, runs=here / "alone", data=here / "alone-data"))
+        assert_same_run(here / "runs" / f"{name}-seed2", here / "alone" / f"{name}-seed2")
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_a_failed_run_does_not_stop_the_others_and_is_tried_again(here):
+    text = shutil.copytree(here / "text", here / "broken-text")
+    (text / "train.de").rename(text / "train.fr")
+    write_short("broken", text)
+    done = synmt("train", "plain", "broken", "pascal")
+    assert done.returncode == 1
+    said = done.stderr.decode()
+    assert "warning: runs/broken has failed: " in said
+    assert said[said.index("synmt: error: ") :].startswith(
+        f"synmt: error: 1 of 3 runs failed, and the same command tries them again\nruns/broken: {text}: no train.de"
+    )
+    assert done.stdout == succeed("score", "runs/plain", "runs/pascal").stdout
+    (text / "train.fr").rename(text / "train.de")
+    again = succeed("train", "plain", "broken", "pascal")
+    assert again.stderr.count(b" has finished already\n") == 2
+    assert again.stdout == succeed("score", "runs/plain", "runs/broken", "runs/pascal").stdout
+
+
+def test_an_error_of_any_kind_is_one_failed_run_and_frees_its_memory(untested, monkeypatch, caplog):
+    trainers = []
+
+    def fail_at_once(trainer, batches):
+        trainers.append(weakref.ref(trainer))
+        raise RuntimeError("CUDA error: unspecified launch failure")
+
+    monkeypatch.setattr("synmt.training.trainer.Trainer.update", fail_at_once)
+    for record in train_grid(["plain", "pascal"]):
+        if isinstance(record, NextRun):
+            assert not any(trainer() for trainer in trainers)
+    reason = "RuntimeError: CUDA error: unspecified launch failure"
+    assert record.failed == [FailedRun(Path("runs") / name, reason) for name in ("plain", "pascal")]
+    assert len(trainers) == 2
+    assert "Traceback" in caplog.text
+    assert not record.comparisons
+
+
+def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_it(here, monkeypatch):
+    def train(*arguments, **options):
+        raise SynmtError("out of memory")
+        yield
+
+    monkeypatch.setattr(pipeline, "train", train)
+    with pytest.raises(SynmtError, match="out of memory"):
+        grid_of("plain", "pascal", processes=SimpleNamespace(rank=0, count=2, sum=lambda *values: list(values)))
+
+
+def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        "--master-port=29513",
+        "-m",
+        "synmt",
+    ]
+    command += ["train", "plain", "pascal"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in ("plain", "pascal"):
+        assert done.stderr.count(f"run: runs/{name}\n") == 1
+    assert done.stderr.count("run 2 of 2: runs/pascal\n") == 1
+
+
+def test_a_run_may_be_given_to_an_executor(untested):
+    good, bad = grid_runs(["plain", "pascal"])
+    (untested / "text" / "train.en.conllu").unlink()
+    with ThreadPoolExecutor(1) as pool:
+        # as it travels to another process, and back
+        work = [pickle.loads(pickle.dumps(partial(train_run, run, untested / "data"))) for run in (good, bad)]
+        ends = [pickle.loads(pickle.dumps(pool.submit(one).result())) for one in work]
+    assert ends[0] == RunRecord(good.folder, "finished", 2)
+    assert isinstance(ends[1], FailedRun)
+    assert "comes without trees" in ends[1].reason
+
+
+def test_a_request_to_stop_at_the_end_of_a_run_leaves_the_next_one(untested):
+    stop, records = threading.Event(), []
+    for record in train_grid(["plain", "pascal"], stop=stop):
+        records.append(record)
+        if isinstance(record, EndRecord):
+            stop.set()
+    assert records[-1] == GridRecord("interrupted", [grid_runs(["plain"])[0].folder], [], {})
+    assert isinstance(records[-2], RunRecord)
+
+
+def test_a_system_starts_from_the_weights_of_another_one_of_the_grid(untested):
+    init = {"init": "runs/plain", "encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16}
+    write_short("tuned", vocabulary={}, model={**init, "heads": 4})
+    *_, end = grid_of("plain", "tuned")
+    assert [path.name for path in end.finished] == ["plain", "tuned"]
+    assert not end.failed
+
+
+def scene(place, *overrides, runs="runs", **trap):
+    names = [str(place / f"{name}.yaml") for name in ("plain", "pascal")]
+    folders = ["--runs", str(place / runs), "--data", str(place / "data")]
+    steps = ["training.max_steps=24", "training.log_every=2", "training.save_every=4"]
+    return {"arguments": ["train", *names, *folders, *steps, *overrides], **trap}
+
+
+def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here):
+    # the second run is killed; the first one is interrupted when it logs its first step
+    killed = [scene(here, runs="killed", kill=["update", 30]), scene(here, runs="killed")]
+    stopped = [scene(here, runs="stopped", signal=signal.SIGINT), scene(here, runs="stopped")]
+    whole, *played = play(scene(here), *killed, *stopped)
+    assert [one["code"] for one in (whole, *played)] == [0, -signal.SIGKILL, 0, 130, 0]
+    assert "runs/plain has finished already" in played[1]["errors"].replace("killed/", "runs/")
+    assert "continuing from step 4" in played[1]["errors"]
+    assert "is saved, and the same command continues from there" in played[2]["errors"]
+    assert not (here / "stopped" / "pascal" / "log.jsonl").exists() or "continuing" in played[3]["errors"]
+    for runs in ("killed", "stopped"):
+        for name in ("plain", "pascal"):
+            assert_same_run(here / "runs" / name, here / runs / name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--seeds", "three"], "--seeds: 'three' is not a number. How many (3), or which (1,5,9)."),
+        (["--seeds", "1,"], None),
+        (["--seeds", "0"], "seeds: 0 is no number of seeds"),
+        (["name=x", "pascal"], "'pascal' is not an override"),
+        (["nowhere", "training.max_step=3"], "nowhere: file not found"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_anything_runs(here, arguments, said):
+    if said is None:
+        assert synmt("train", "plain", *arguments, "--dry-run").returncode == 0
+    else:
+        assert said in fail(2, "train", "plain", *arguments)
+    assert not (here / "runs").exists()
+
+
+def test_overrides_belong_to_files(here):
+    with pytest.raises(UsageError, match="load_recipe"):
+        grid_of(grid_runs(["plain"])[0].recipe, overrides=["name=x"])
