@@ -145,9 +145,6 @@ class SecondProcess(Processes):
     def sum(self, *values):
         return list(values) if len(values) == 2 else [0]
 
-    def sum_gradients(self, model):
-        pass
-
 
 def test_all_processes_believe_the_first_one(tmp_path):
     recipe = make_recipe(**PLATEAU, max_steps=100, max_decays=1)

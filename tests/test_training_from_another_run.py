@@ -12,10 +12,9 @@ from tiny import MODEL, fail, succeed, write_corpus, write_recipe
 
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
-from synmt.model.build import build, build_for
+from synmt.model.build import build_for
 from synmt.model.parts import named_weights
 from synmt.run import Run
-from synmt.training.distributed import Processes
 from synmt.training.initial import adopt_vocabulary, check_parts, freeze, take_weights
 
 pytestmark = pytest.mark.journey
@@ -221,19 +220,6 @@ def test_freezing_everything_is_refused():
     recipe = small_recipe(model={**SIZE, "freeze": ["encoder", "decoder", "embeddings"]})
     with pytest.raises(UsageError, match="every part of the model is frozen"):
         check_parts(recipe, None, continued=False)
-
-
-def test_processes_send_the_gradients_of_trained_weights_only(monkeypatch):
-    recipe = small_recipe(model={**SIZE, "freeze": ["encoder", "embeddings"]})
-    model = build(recipe.model, recipe.syntax, source_pieces=9, target_pieces=9)
-    freeze(model, recipe)
-    trained = [weight for name, weight in model.named_parameters() if name.startswith("decoder.")]
-    torch.stack([weight.sum() for weight in trained]).sum().backward()
-    sent = []
-    monkeypatch.setattr(torch.distributed, "all_reduce", lambda flat: sent.append(flat.numel()) or flat.mul_(2))
-    Processes(0, 2).sum_gradients(model)
-    assert sent == [sum(weight.numel() for weight in trained)]
-    assert all(weight.grad is not None and bool((weight.grad == 2).all()) for weight in trained)
 
 
 @pytest.fixture(scope="module")

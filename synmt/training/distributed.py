@@ -3,39 +3,84 @@
 from __future__ import annotations
 
 import atexit
-import datetime
+import inspect
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed
 from torch import nn
+from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportPrivateImportUsage]
+from torch.nn.parallel import DistributedDataParallel
+
+from synmt.errors import SynmtError
+
+PREPARATION = timedelta(days=7)
+"""How long processes wait for the first one, which may parse for days."""
+STEP = timedelta(minutes=10)
+"""How long they wait for each other in training, where all do the same."""
+
+_NEW = "forward_sync_buffers" in inspect.signature(DistributedDataParallel).parameters
+_KEEP_BUFFERS: dict[str, Any] = {"forward_sync_buffers" if _NEW else "broadcast_buffers": False}
+"""The tables of positions are the same everywhere, and grow in each process by themselves."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """This process and the number of all processes."""
+    """This process and the number of all processes.
+
+    group: through which they talk in training; None for that of the preparation.
+    """
 
     rank: int = 0
     count: int = 1
+    group: Any = None
+
+    def for_training(self) -> Processes:
+        """Return the same processes, which no longer wait for days; all of them call this together."""
+        if self.count == 1:
+            return self
+        return replace(self, group=torch.distributed.new_group(backend=_backend(), timeout=STEP))
 
     def sum(self, *values: int) -> list[int]:
         """Sum numbers over all processes."""
         if self.count == 1:
             return list(values)
         total = torch.tensor(values)
-        torch.distributed.all_reduce(total)
+        with self.reporting_losses():
+            torch.distributed.all_reduce(total, group=self.group)
         return total.tolist()
 
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes, in one message."""
-        gradients = [p.grad for p in model.parameters() if p.grad is not None]
-        flat = torch.cat([gradient.flatten() for gradient in gradients])
-        torch.distributed.all_reduce(flat)
-        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
-            gradient.copy_(part.view_as(gradient))
+    def share_gradients(self, module: nn.Module, device: torch.device) -> nn.Module:
+        """Wrap a module whose backward pass then averages the gradients of all processes."""
+        if self.count == 1:
+            return module
+        return DistributedDataParallel(
+            module,
+            process_group=self.group,
+            device_ids=[device] if device.type == "cuda" else None,
+            # gradients are views of what is sent, not copied
+            gradient_as_bucket_view=True,
+            **_KEEP_BUFFERS,
+        )
+
+    @contextmanager
+    def reporting_losses(self) -> Iterator[None]:
+        """Say in plain words that another process has ended or hangs."""
+        try:
+            yield
+        except RuntimeError as error:
+            if self.count == 1 or not _is_lost(error):
+                raise
+            minutes = int(STEP.total_seconds() / 60)
+            raise SynmtError(
+                f"another of the {self.count} processes has ended, or has not answered for {minutes} minutes",
+                do="Look for its message. The same command continues from the last checkpoint",
+            ) from error
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
@@ -57,8 +102,18 @@ def join_processes() -> Processes:
         return Processes()
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    # gloo on the CPU: the others may wait for days while the first process parses
-    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    torch.distributed.init_process_group(backend, timeout=datetime.timedelta(days=7))
+    store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
+    # after a restart, torchrun's store still has the addresses of the processes that are gone
+    store = PrefixStore(f"start-{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+    torch.distributed.init_process_group(_backend(), store=store, rank=rank, world_size=count, timeout=PREPARATION)
     atexit.register(torch.distributed.destroy_process_group)
-    return Processes(torch.distributed.get_rank(), torch.distributed.get_world_size())
+    return Processes(rank, count)
+
+
+def _backend() -> str:
+    # gloo for what is on the CPU: counts of pieces, and the wait for the first process
+    return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    return isinstance(error, torch.distributed.DistError) or "gloo" in str(error)

@@ -26,7 +26,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
-from synmt.training.loss import smoothed_cross_entropy
+from synmt.training.objective import Objective
 from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
 from synmt.training.schedule import learning_rate
 
@@ -55,7 +55,9 @@ class Trainer:
         # with its index: `cuda` alone is another GPU in the thread that reads ahead
         self.device = self.model.output_weight.device
         self.train_reader, self.valid_reader, self.score = train, valid, score
-        self.processes = processes or Processes()
+        self.processes = (processes or Processes()).for_training()
+        self._objective = Objective(self.model, self.settings.label_smoothing)
+        self._shared_objective = self.processes.share_gradients(self._objective, self.device)
         self.optimizer = torch.optim.AdamW(
             [parameter for parameter in self.model.parameters() if parameter.requires_grad],
             betas=self.settings.betas,
@@ -88,7 +90,8 @@ class Trainer:
         try:
             while (reason := self._reason_to_stop()) is None:
                 batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
-                self._meter.add(self.update(batches))
+                with self.processes.reporting_losses():
+                    self._meter.add(self.update(batches))
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
                 if self.state.step % self.settings.log_every == 0:
                     yield self._meter.record(self.state.step)
@@ -118,7 +121,8 @@ class Trainer:
         self.model.train()
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
-        losses = [self._accumulate(batch, tokens) for batch in batches]
+        losses = [self._accumulate(batch, tokens) for batch in batches[:-1]]
+        losses.append(self._accumulate(batches[-1], tokens, last=True))
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
         norm = self._step_optimizer(rate, losses)
         return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
@@ -131,7 +135,7 @@ class Trainer:
             for batch in self.valid_reader.once():
                 with _reporting_full_memory(batch):
                     moved = batch.to(self.device)
-                    total = total + self._losses(self.model(moved).states, moved)["nll"]
+                    total = total + self._objective(moved)["nll"]
                 tokens += len(batch.target_positions)
         return float(total) / max(1, tokens)
 
@@ -142,25 +146,18 @@ class Trainer:
         self._stopping = stops > 0
         return tokens
 
-    def _accumulate(self, batch: Batch, tokens: int) -> dict[str, Tensor]:
+    def _accumulate(self, batch: Batch, tokens: int, *, last: bool = False) -> dict[str, Tensor]:
+        """Add the gradients of a batch; with the last batch of a step, the processes sum theirs."""
+        objective = self._shared_objective if last else self._objective
         with _reporting_full_memory(batch):
             with self._autocast:
-                output = self.model(batch)
-                losses = self._losses(output.states, batch)
-            total = losses["loss"] + sum(output.losses.values())
-            self.scaler.scale(total / tokens).backward()
-        return {**losses, **output.losses}
-
-    def _losses(self, states: Tensor, batch: Batch) -> dict[str, Tensor]:
-        states = states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
-        targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
-        smoothing = self.settings.label_smoothing
-        loss, nll = smoothed_cross_entropy(states, self.model.output_weight, targets, smoothing=smoothing)
-        return {"loss": loss, "nll": nll}
+                losses = objective(batch)
+            total = losses["loss"] + sum(loss for name, loss in losses.items() if name not in ("loss", "nll"))
+            # gradients are averaged over the processes, and the loss is a mean over the pieces of all
+            self.scaler.scale(self.processes.count * total / tokens).backward()
+        return losses
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
-        if self.processes.count > 1:
-            self.processes.sum_gradients(self.model)
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf)
         for group in self.optimizer.param_groups:
