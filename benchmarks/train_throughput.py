@@ -136,7 +136,7 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
         draw_examples(longest, max(1, options.batch_tokens // longest), options.pieces, random)
         for longest in options.lengths
     ]
-    tokens = sum(batch_for(None, examples).target_tokens for examples in corpus)
+    tokens = sum(len(batch_for(None, examples).target_positions) for examples in corpus)
     systems = {name: System(name, options) for name in options.systems}
     for number in range(options.rounds + 1):
         for system in systems.values():
