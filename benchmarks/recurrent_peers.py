@@ -25,7 +25,7 @@ Loss = Callable[[Batch], Tensor]
 """The mean loss of a target piece in a batch."""
 
 
-class _Vocabulary:
+class Vocabulary:
     """What JoeyNMT's models ask of a vocabulary: one of its own has other numbers for padding and the rest."""
 
     pad_index, unk_index, bos_index, eos_index, sep_index = PAD, UNK, BOS, EOS, None
@@ -48,7 +48,7 @@ def joeynmt_model(shape: ModelRecipe, pieces: int) -> Any:
     decoder = {"hidden_size": shape.model_dim, "num_layers": shape.decoder_layers, "hidden_dropout": shape.dropout}
     attention = {"attention": "luong", "input_feeding": True, "init_hidden": "last"}
     tied = {"tied_embeddings": True, "tied_softmax": True}
-    vocabulary = _Vocabulary(pieces)
+    vocabulary = Vocabulary(pieces)
     model = build_model(
         {"encoder": common | encoder, "decoder": common | decoder | attention, **tied},
         src_vocab=vocabulary,
@@ -67,7 +67,7 @@ def joeynmt_loss(model: Any) -> Loss:
             src=batch.source.ids,
             src_length=batch.source.mask.sum(1),
             src_prompt_mask=None,
-            trg=_whole_target(batch),
+            trg=whole_target(batch),
             trg_prompt_mask=None,
             indices=torch.arange(len(batch.target_input)),
             device=batch.target_input.device,
@@ -116,14 +116,14 @@ def opennmt_loss(model: Any) -> Loss:
     def loss(batch: Batch) -> Tensor:
         # OpenNMT-py puts no EOS after the source
         source, lengths = batch.source.ids[:, :-1, None], batch.source.mask.sum(1) - 1  # (B, T, 1), (B,)
-        target = _whole_target(batch)[..., None]  # (B, T, 1)
+        target = whole_target(batch)[..., None]  # (B, T, 1)
         states, weights = model(source, target, lengths)
         total, _ = compute({"src": source, "srclen": lengths, "tgt": target}, states, weights)
-        return total / batch.target_tokens
+        return total / len(batch.target_positions)
 
     return loss
 
 
-def _whole_target(batch: Batch) -> Tensor:
+def whole_target(batch: Batch) -> Tensor:
     """Join BOS and what has to be predicted: (B, 1 + T)."""
     return torch.cat((batch.target_input[:, :1], batch.target_output), 1)

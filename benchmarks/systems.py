@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from synmt.arrays import SIDES
+from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, Reading, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
@@ -61,10 +61,10 @@ PUNCTUATION = range(4, 104)
 """Pieces that count as punctuation."""
 
 
-def recipe_of(name: str, size: str) -> Recipe:
-    """Give the recipe of a system in one of the sizes of its architecture."""
+def recipe_of(name: str, size: str, rates: Mapping[str, float] | None = None) -> Recipe:
+    """Give the recipe of a system in one of the sizes of its architecture, with rates of dropout by key."""
     values = {"name": "b", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
-    model: dict = {"size": size, "architecture": "lstm" if name in LSTMS else "transformer"}
+    model: dict = {"size": size, "architecture": "lstm" if name in LSTMS else "transformer", **(rates or {})}
     plain: ModelRecipe = check_recipe({**values, "model": model}, where="benchmark").model
     if has_sixteen_heads(name):
         model["encoder_heads"] = [16, *[plain.heads] * (plain.encoder_layers - 1)]
@@ -72,9 +72,9 @@ def recipe_of(name: str, size: str) -> Recipe:
     return check_recipe({**values, "model": model, "syntax": {"variants": variants}}, where="benchmark")
 
 
-def model_of(name: str, size: str, pieces: int) -> Seq2Seq:
+def model_of(name: str, size: str, pieces: int, rates: Mapping[str, float] | None = None) -> Seq2Seq:
     """Build the model of a system for a joint vocabulary."""
-    recipe = recipe_of(name, size)
+    recipe = recipe_of(name, size, rates)
     sizes = {"source_pieces": pieces, "target_pieces": pieces}
     return build(recipe.model, recipe.syntax, **sizes, punctuation={"source": PUNCTUATION, "target": PUNCTUATION})
 
@@ -93,12 +93,17 @@ def has_sixteen_heads(name: str) -> bool:
 
 def draw_examples(longest: int, sentences: int, pieces: int, random: np.random.Generator) -> list[Example]:
     """Draw parsed pairs of about `longest` pieces a side, EOS included; a word has 1.4 pieces."""
+    lengths = random.integers(max(2, longest - 3), longest + 1, (sentences, 2))
+    lengths[0] = longest
+    return draw_pairs(lengths, pieces, random)
+
+
+def draw_pairs(lengths: IntArray, pieces: int, random: np.random.Generator) -> list[Example]:
+    """Draw parsed pairs of these lengths, EOS included: (N, 2)."""
     examples = []
-    for line in range(sentences):
-        lengths = random.integers(max(1, longest - 4), longest, 2) if line else (longest - 1, longest - 1)
-        trees = {side: _draw_tree(int(length), random) for side, length in zip(SIDES, lengths, strict=True)}
-        source, target = (random.integers(4, pieces, length) for length in lengths)
-        examples.append(Example(line, source, target, trees))
+    for line, (source, target) in enumerate(lengths - 1):
+        trees = {side: _draw_tree(int(length), random) for side, length in zip(SIDES, (source, target), strict=True)}
+        examples.append(Example(line, *(random.integers(4, pieces, length) for length in (source, target)), trees))
     return examples
 
 

@@ -1,16 +1,21 @@
 """Training speed side by side: synmt plain and with every variant, and tools with models of the same size.
 
-The Transformer is compared with Hugging Face's MarianMT, the LSTM with JoeyNMT's and OpenNMT-py's. All see the same
-batches in turn: forward, backward and Adam, without clipping. What is printed: target tokens for each second of wall
-time; the time of a step, in processor time, relative to the plain model of the same architecture; what collation takes
-for each batch; the same relative time when batches are put together in the thread beside the steps, as in training; and
-the speed relative to each tool, in wall time and in processor time. All are medians over rounds; where other work runs
-on the machine, only the ratios in processor time hold, and those of two threads only with OMP_WAIT_POLICY=passive, as
-threads that wait count, too. A peak of memory is that of a process of its own. With --json, the number of weights and
-the loss before the first step are there too.
+The Transformer is compared with Hugging Face's MarianMT and those of OpenNMT-py and JoeyNMT, the LSTM with JoeyNMT's
+and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Printed are medians
+over rounds, ratios with their 95 % interval (bootstrap over rounds):
 
-    python benchmarks/train_throughput.py --size small --threads 2
-    python benchmarks/train_throughput.py --size base --systems plain pascal deps-san ldd
+    target tokens/s       of wall time, and for each second of processor time
+    step / base           processor time of a step relative to the plain model of the same architecture
+    collation, fed / base milliseconds of a batch, and the same ratio with batches made in a thread beside the steps
+    x TOOL                how many times as fast as the tool, in wall time and in processor time
+    busy / quiet          with --busy N: the work of a second of processor time beside N processes that never rest
+
+Where other work runs on the machine, only ratios in processor time hold. The tools compute in --peer-precision, by
+default float32. --prepared takes the lengths of a real text from a folder that `synmt prepare` made.
+
+    python benchmarks/train_throughput.py --systems plain marian opennmt-transformer --prepared data/prepared/multi30k-…
+    python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
+    python benchmarks/train_throughput.py --systems plain marian --busy 5 --precision bf16 --dropout 0.1 0.1 0.1
     python benchmarks/train_throughput.py --size base --systems lstm sa fa joeynmt opennmt
 """
 
@@ -23,18 +28,26 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
 from marian import marian_loss, marian_model
 from recurrent_peers import joeynmt_loss, joeynmt_model, opennmt_loss, opennmt_model
-from systems import LSTMS, SYSTEMS, batch_for, draw_examples, model_of, recipe_of
+from systems import LSTMS, SYSTEMS, batch_for, draw_examples, draw_pairs, model_of, recipe_of
 from torch import Tensor, nn
+from transformer_peers import (
+    joeynmt_transformer,
+    joeynmt_transformer_loss,
+    opennmt_transformer,
+    opennmt_transformer_loss,
+)
 
-from synmt.data.batch import Batch
-from synmt.data.corpus import Example
-from synmt.data.stream import prefetch
+from synmt.data.batch import Batch, token_batches
+from synmt.data.corpus import Example, PreparedCorpus
+from synmt.data.stream import pair_lengths, prefetch
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
@@ -42,6 +55,8 @@ from synmt.training.records import peak_memory
 
 PEERS = {
     "marian": ("plain", "transformers", marian_model, marian_loss),
+    "opennmt-transformer": ("plain", "onmt", opennmt_transformer, opennmt_transformer_loss),
+    "joeynmt-transformer": ("plain", "joeynmt", joeynmt_transformer, joeynmt_transformer_loss),
     "joeynmt": ("lstm", "joeynmt", joeynmt_model, joeynmt_loss),
     "opennmt": ("lstm", "onmt", opennmt_model, opennmt_loss),
 }
@@ -70,18 +85,21 @@ class System:
 
     steps, fed: seconds of processor time of each round, with batches ready and with collation beside the steps.
     wall: seconds of wall time of each round with batches ready.
+    busy: seconds of processor time of each round beside other processes.
     first_loss: before the first step.
     """
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         torch.manual_seed(1)
-        self.device, self.precision = torch.device(options.device), options.precision
+        self.device = torch.device(options.device)
+        self.precision = options.peer_precision if name in PEERS else options.precision
         if name in PEERS:
             base, _, build_model, loss_of = PEERS[name]
-            model: nn.Module = build_model(recipe_of(base, options.size).model, options.pieces)
+            rates = {} if base == "lstm" else options.rates
+            model: nn.Module = build_model(recipe_of(base, options.size, rates).model, options.pieces)
             self.reads, self.loss = None, loss_of(model)
         else:
-            model = self.reads = model_of(name, options.size, options.pieces)
+            model = self.reads = model_of(name, options.size, options.pieces, {} if name in LSTMS else options.rates)
             self.loss = synmt_loss(model)
         model.to(self.device).train()
         self.weights = sum(weight.numel() for weight in model.parameters())
@@ -89,6 +107,7 @@ class System:
         self.first_loss: float | None = None
         self.steps: list[float] = []
         self.wall: list[float] = []
+        self.busy: list[float] = []
         self.fed: list[float] = []
         self.collating: list[float] = []
 
@@ -101,17 +120,21 @@ class System:
         self.optimizer.step()
         self.optimizer.zero_grad()
 
-    def round(self, corpus: Sequence[list[Example]]) -> None:
-        """Run all batches once with batches ready, once from the thread."""
+    def round(self, corpus: Sequence[list[Example]], busy: int = 0) -> None:
+        """Run all batches once with batches ready, once beside others, once from the thread."""
         began = time.perf_counter()
         batches = [batch_for(self.reads, examples) for examples in corpus]
         self.collating.append(time.perf_counter() - began)
         wall, processor = self._run(batches)
         self.wall.append(wall)
         self.steps.append(processor)
-        began = time.perf_counter()
-        self._run(prefetch(batch_for(self.reads, examples) for examples in corpus))
-        self.fed.append(time.perf_counter() - began)
+        if busy:
+            with others(busy):
+                self.busy.append(self._run(batches)[1])
+        if self.reads is not None:
+            began = time.perf_counter()
+            self._run(prefetch(batch_for(self.reads, examples) for examples in corpus))
+            self.fed.append(time.perf_counter() - began)
 
     def _run(self, batches: Iterable[Batch]) -> tuple[float, float]:
         wall, processor = time.perf_counter(), time.process_time()
@@ -125,45 +148,72 @@ class System:
 
     def forget(self) -> None:
         """Drop what has been measured so far."""
-        for times in (self.steps, self.wall, self.fed, self.collating):
+        for times in (self.steps, self.wall, self.busy, self.fed, self.collating):
             times.clear()
 
 
 def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Time every system on the same batches, round by round, in turn."""
     random = np.random.default_rng(0)
-    corpus = [
-        draw_examples(longest, max(1, options.batch_tokens // longest), options.pieces, random)
-        for longest in options.lengths
-    ]
-    tokens = sum(batch_for(None, examples).target_tokens for examples in corpus)
+    corpus = draw_corpus(options, random)
+    tokens = sum(len(batch_for(None, examples).target_positions) for examples in corpus)
     systems = {name: System(name, options) for name in options.systems}
     for number in range(options.rounds + 1):
         for system in systems.values():
-            system.round(corpus)
+            system.round(corpus, options.busy)
             if not number:  # the first round warms up
                 system.forget()
     return {name: summary(name, systems, tokens, len(corpus)) for name in systems}
 
 
+def draw_corpus(options: argparse.Namespace, random: np.random.Generator) -> list[list[Example]]:
+    """Draw batches: of the lengths asked for, or four of a prepared text, evenly from all."""
+    if options.prepared is None:
+        rows = ((longest, max(1, options.batch_tokens // longest)) for longest in options.lengths)
+        return [draw_examples(longest, count, options.pieces, random) for longest, count in rows]
+    lengths = pair_lengths(PreparedCorpus.open(options.prepared).split("train"))
+    plan = token_batches(lengths, batch_tokens=options.batch_tokens)
+    chosen = np.linspace(0, len(plan) - 1, 2 * len(options.lengths) + 1).round().astype(int)[1::2]
+    return [draw_pairs(lengths[plan[number]], options.pieces, random) for number in chosen]
+
+
+@contextmanager
+def others(count: int) -> Iterator[None]:
+    """Keep processes busy beside a block."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def summary(name: str, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:
     system, base = systems[name], base_of(name)
     row = {"tokens_per_second": tokens / statistics.median(system.wall), "weights": system.weights}
+    row["tokens_per_cpu_second"] = tokens / statistics.median(system.steps)
+    if system.busy:
+        row |= ratio("busy", system.steps, system.busy)
     row["first_loss"] = system.first_loss
     if base in systems and system.reads is not None:
         plain = systems[base]
-        row["step"] = median_ratio(system.steps, plain.steps)
-        row["with_collation"] = median_ratio(system.fed, plain.fed)
+        row |= ratio("step", system.steps, plain.steps)
+        row |= ratio("with_collation", system.fed, plain.fed)
         row["collation_ms"] = 1000 * statistics.median(system.collating) / batches
     for peer in PEERS:
         if peer in systems and base_of(peer) == base:
-            row[peer] = median_ratio(systems[peer].wall, system.wall)
-            row[f"{peer}_cpu"] = median_ratio(systems[peer].steps, system.steps)
+            row |= ratio(peer, systems[peer].wall, system.wall)
+            row |= ratio(f"{peer}_cpu", systems[peer].steps, system.steps)
     return row
 
 
-def median_ratio(times: Sequence[float], base: Sequence[float]) -> float:
-    return statistics.median(own / other for own, other in zip(times, base, strict=True))
+def ratio(name: str, times: Sequence[float], base: Sequence[float]) -> dict[str, float]:
+    """Give the median ratio over rounds, and the ends of its interval."""
+    ratios = np.array(times) / np.array(base)  # (R,)
+    medians = np.median(np.random.default_rng(0).choice(ratios, (2000, len(ratios))), axis=1)
+    low, high = np.quantile(medians, (0.025, 0.975))
+    return {name: float(np.median(ratios)), f"{name}_low": float(low), f"{name}_high": float(high)}
 
 
 def peak_of(name: str, arguments: list[str]) -> float:
@@ -182,6 +232,10 @@ def main() -> None:
     cli.add_argument("--threads", type=int, default=2)
     cli.add_argument("--device", default="cpu")
     cli.add_argument("--precision", default="float32", choices=("float32", "bf16", "fp16"))
+    cli.add_argument("--peer-precision", default="float32", choices=("float32", "bf16", "fp16"))
+    cli.add_argument("--prepared", type=Path, help="folder of a prepared corpus, whose lengths the batches get")
+    cli.add_argument("--busy", type=int, default=0, metavar="N", help="measure beside N busy processes, too")
+    cli.add_argument("--dropout", type=float, nargs=3, metavar=("D", "A", "F"), help="dropout, of attention, of ReLU")
     missing = [name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None]
     names = (*PEERS, *SYSTEMS)
     ready = [name for name in names if name not in missing]
@@ -193,6 +247,8 @@ def main() -> None:
     for name in set(options.systems).intersection(missing):
         cli.error(f"{name} needs the Python package {PEERS[name][1]}, which is not installed")
     torch.set_num_threads(options.threads)
+    keys = ("dropout", "attention_dropout", "activation_dropout")
+    options.rates = dict(zip(keys, options.dropout, strict=True)) if options.dropout else {}
     if options.only_memory:
         options.systems, options.rounds = [options.only_memory], 1
         measure(options)
@@ -207,22 +263,30 @@ def main() -> None:
 
 COLUMNS = {
     "tokens_per_second": ("target tokens/s", "{:,.0f}"),
+    "tokens_per_cpu_second": ("tokens/CPU s", "{:,.0f}"),
+    "busy": ("busy / quiet", "{:.2f}"),
     "step": ("step / base", "{:.3f}"),
     "collation_ms": ("collation ms/batch", "{:.1f}"),
     "with_collation": ("fed / base", "{:.3f}"),
     **{peer: (f"x {peer}", "{:.2f}") for peer in PEERS},
-    **{f"{peer}_cpu": (f"x {peer}, CPU", "{:.2f}") for peer in PEERS},
+    **{f"{peer}_cpu": (f"x {peer[:13]}, CPU", "{:.2f}") for peer in PEERS},
     "peak_mb": ("peak MB", "{:,.0f}"),
 }
+
+
+def cell(row: dict[str, float], key: str) -> str:
+    form = COLUMNS[key][1]
+    interval = f" ({form.format(row[f'{key}_low'])}-{form.format(row[f'{key}_high'])})" if f"{key}_low" in row else ""
+    return form.format(row[key]) + interval
 
 
 def table(found: dict[str, dict[str, float]], options: argparse.Namespace) -> str:
     shown = [key for key in COLUMNS if any(key in row for row in found.values())]
     title = f"{options.size}, {options.pieces} pieces, {options.precision}, {options.device}, {options.threads} threads"
-    lines = [title, f"{'system':<20}" + "".join(f"{COLUMNS[key][0]:>20}" for key in shown)]
+    lines = [title, f"{'system':<20}" + "".join(f"{COLUMNS[key][0]:>23}" for key in shown)]
     for name, row in found.items():
-        cells = (COLUMNS[key][1].format(row[key]) if key in row else "" for key in shown)
-        lines.append(f"{name:<20}" + "".join(f"{cell:>20}" for cell in cells))
+        cells = (cell(row, key) if key in row else "" for key in shown)
+        lines.append(f"{name:<20}" + "".join(f"{text:>23}" for text in cells))
     return "\n".join(lines)
 
 

@@ -201,7 +201,9 @@ def test_the_base_model_has_as_many_weights_as_published():
 
 @pytest.mark.parametrize("shape", [(1, 8), (5, 8), (2, 3, 8), (2, 1, 3, 8)])
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias):
+@pytest.mark.parametrize("intel", [True, False])
+def test_the_linear_map_equals_that_of_torch_gradients_too(shape, bias, intel, monkeypatch):
+    monkeypatch.setattr(linears, "_INTEL", intel)
     torch.manual_seed(0)
     # a part of a larger tensor and a transposed one: what comes in is not always contiguous
     for x in (
@@ -236,15 +238,31 @@ def test_no_rows_give_no_rows_and_a_build_without_onednn_works(monkeypatch):
     x = torch.randn(3, 8)
     with torch.no_grad():
         ours, exact = layer(x), product(x, layer.weight)
-        monkeypatch.setattr(linears, "_ONEDNN", False)
+        monkeypatch.setattr(linears, "_ONEDNN", set())
         torch.testing.assert_close(ours, layer(x))
         torch.testing.assert_close(exact, product(x, layer.weight))
 
 
-def test_under_autocast_it_multiplies_in_half_precision():
-    layer, x = Linear(8, 6), torch.randn(3, 8)
+def test_under_autocast_it_multiplies_in_half_precision_as_torch_does():
+    layer, x = Linear(8, 6), torch.randn(3, 8, requires_grad=True)
     with torch.autocast("cpu", torch.bfloat16):
-        assert layer(x).dtype == torch.bfloat16
+        ours, usual = layer(x), F.linear(x, layer.weight, layer.bias)
+    assert ours.dtype == torch.bfloat16
+    assert_same_with_gradients(ours, usual, (x, *layer.parameters()), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("intel", [True, False])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize(("narrow", "wide"), [(3, 5), (5, 3), (2, 16), (16, 2)])
+def test_products_of_gradients_equal_those_of_torch(intel, kind, narrow, wide, monkeypatch):
+    monkeypatch.setattr(linears, "_INTEL", intel)
+    slope, x = torch.randn(7, narrow).to(kind), torch.randn(7, wide).to(kind)
+    usual = slope.double().T @ x.double()  # (D', D)
+    exact = {"rtol": 0.02, "atol": 0.05} if kind == torch.bfloat16 else {"rtol": 1e-5, "atol": 1e-5}
+    torch.testing.assert_close(linears.outer_product(slope, x).double(), usual, **exact)
+    total = torch.ones(narrow, wide, dtype=torch.promote_types(kind, torch.float32))
+    linears.add_outer_product(total, slope, x)
+    torch.testing.assert_close(total.double(), 1 + usual, **exact)
 
 
 def test_a_longest_line_fits_into_attention():

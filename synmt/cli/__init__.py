@@ -13,7 +13,7 @@ import typer
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import StrictCommand, run
+from synmt.cli.command import StrictCommand, run, with_threads
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
@@ -30,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(subcommand)
+    app.command(cls=StrictCommand)(with_threads(subcommand))
 
 
 def _show_version(wanted: bool) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import functools
+import inspect
 import os
 import signal
 import sys
@@ -19,6 +21,7 @@ from typer.core import TyperCommand
 
 from synmt.cli import console
 from synmt.errors import SynmtError, UsageError
+from synmt.model.threads import use_threads
 
 INTERRUPTED = 130
 
@@ -84,6 +87,32 @@ class StrictCommand(TyperCommand):
             if parameter in single[:position]:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
+
+
+_Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Threads that compute. Default: $SYNMT_THREADS, else all cores that the process may use.",
+        show_default=False,
+    ),
+]
+
+
+def with_threads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option `--threads`, which takes effect before the command loads torch."""
+
+    @functools.wraps(command)
+    def computing(*args: Any, threads: int | None = None, **values: Any) -> None:
+        use_threads(threads)
+        command(*args, **values)
+
+    own = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
+    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
+    computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
+    return computing
 
 
 def newest_run() -> Path:

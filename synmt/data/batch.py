@@ -85,7 +85,8 @@ def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
 
 def _move(value: Any, device: torch.device) -> Any:
     if isinstance(value, Tensor):
-        return value.to(device, non_blocking=True)
+        # only memory that stays in place is copied to a GPU while the processor goes on
+        return (value.pin_memory() if device.type == "cuda" else value).to(device, non_blocking=True)
     if isinstance(value, dict):
         return {name: _move(tensor, device) for name, tensor in value.items()}
     if isinstance(value, Sequences):

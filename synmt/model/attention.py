@@ -17,6 +17,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.model.dropout import dropout as drop
+from synmt.model.masked_attention import masked_attention, outruns_fused_kernel
+
 Normalizer = Callable[[Tensor], Tensor]
 
 
@@ -93,14 +96,18 @@ class Memory:
 
 def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
     """Compute O with the fastest kernel that can handle these terms: (B, H, Tq, d)."""
-    if terms.factor is None and terms.relative is None and terms.normalize is softmax:
+    if terms.factor is not None or terms.relative is not None or terms.normalize is not softmax:
+        return attend_written_out(terms, dropout)
+    if not outruns_fused_kernel(terms.q, dropout):
         return _attend_fused(terms, dropout)
-    return attend_written_out(terms, dropout)
+    if terms.bias is not None:
+        return attend_written_out(terms, dropout)
+    return masked_attention(terms.q, terms.k, terms.v, terms.mask, dropout)
 
 
 def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
     """Compute O literally by the equation: (B, H, Tq, d)."""
-    weights = F.dropout(terms.normalize(terms.scores()), dropout)  # (B, H, Tq, Tk)
+    weights = drop(terms.normalize(terms.scores()), dropout)  # (B, H, Tq, Tk)
     weights = weights.to(terms.v.dtype)
     output = weights @ terms.v  # (B, H, Tq, d)
     if terms.relative is not None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.vocabulary import PAD
+from synmt.model.dropout import Dropout
 from synmt.model.variant import Syntax, Variant
 
 
@@ -40,7 +41,7 @@ class Embedding(PieceEmbedding):
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__(table, variants)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:

@@ -1,13 +1,17 @@
 """Linear maps, computed by the fastest library for the processor.
 
-On a CPU, torch multiplies float32 by MKL, which uses only AVX2 on processors that are not from Intel. There oneDNN,
-which is part of torch, is twice as fast (measured on a Zen 5), forward and backward. Its operator has no gradient, so
-it gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
+torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from Intel. There oneDNN,
+which is part of torch, is twice as fast (measured on a Zen 5), forward and backward. On processors from Intel both take
+the same time forward, and MKL is faster backward (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there,
+too. Its operator has no gradient, so it gets one here. Layers and variants are written with torch's nn.Linear:
+`use_fast_linear` converts a whole model.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,12 +36,24 @@ class Linear(nn.Linear):
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Compute x Wᵀ + b: (…, D), (D', D), (D',) -> (…, D')."""
-    if torch.compiler.is_compiling() or not _suits(x, weight) or torch.is_autocast_enabled("cpu"):
+    """Compute x Wᵀ + b: (…, D), (D', D), (D',) -> (…, D'), with autocast in its precision."""
+    dtype = product_dtype(x)
+    if not suits(x, dtype) or not suits(weight, dtype):
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
-        return _Linear.apply(x, weight, bias)  # type: ignore[return-value]
-    return _onednn(x, weight, bias)
+        return _Linear.apply(x, weight, bias, dtype)  # type: ignore[return-value]
+    return forward_product(x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
+
+
+def product_dtype(x: Tensor) -> torch.dtype:
+    """Tell in which precision products of x are computed: that of autocast, else its own."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
+
+
+def suits(x: Tensor, dtype: torch.dtype) -> bool:
+    """Tell whether oneDNN multiplies this tensor, converted to this precision."""
+    return dtype in _ONEDNN and x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
 
 
 def repeated(projection: nn.Linear) -> Callable[[Tensor], Tensor]:
@@ -95,44 +111,83 @@ class _Use(torch.autograd.Function):
         return linear(slopes[0], weight.T), slopes[0].new_empty(0), None, None, None
 
 
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Compute x Wᵀ without a gradient: (N, D), (D', D) -> (N, D')."""
-    return _onednn(x, weight) if _suits(x, weight) else x @ weight.T
-
-
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+        ctx.types = x.dtype, weight.dtype
+        x, weight = x.to(dtype), weight.to(dtype)
         ctx.save_for_backward(x, weight)
-        return _onednn(x, weight, bias)
+        return forward_product(x, weight, None if bias is None else bias.to(dtype))
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         x, weight = ctx.saved_tensors
         slope = slopes[0].flatten(0, -2)  # (N, D')
-        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        to_x = _onednn(slope, weight.T).view_as(x) if needs_x else None  # (…, D)
-        to_weight = _onednn(slope.T, x.flatten(0, -2).T) if needs_weight else None  # (D', D)
-        return to_x, to_weight, slope.sum(0) if needs_bias else None
+        return (*linear_gradients(slope, x, weight, ctx.needs_input_grad, ctx.types), None)
 
 
-def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+def linear_gradients(
+    slope: Tensor, x: Tensor, weight: Tensor, needed: tuple[bool, ...], types: tuple[torch.dtype, torch.dtype]
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Compute the gradients of x Wᵀ + b by x, W and b: slope (N, D'), x (…, D), W (D', D).
+
+    needed: which of the three.
+    types: of x and of the weights, before they were converted.
+    """
+    to_x = product(slope, weight.T).view_as(x).to(types[0]) if needed[0] else None  # (…, D)
+    to_weight = outer_product(slope, x.flatten(0, -2)).to(types[1]) if needed[1] else None  # (D', D)
+    return to_x, to_weight, slope.sum(0).to(types[1]) if needed[2] else None
 
 
-def _suits(x: Tensor, weight: Tensor) -> bool:
-    return _ONEDNN and x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and x.numel() > 0
+def forward_product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
+    """Compute x Wᵀ + b by oneDNN, without a gradient: (…, D), (D', D), (D',) -> (…, D'); `suits` says when."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "relu" if relu else "none", [], "")
 
 
-def _has_onednn() -> bool:
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Compute x Wᵀ without a gradient: (N, D), (D', D) -> (N, D')."""
+    return x @ weight.T if _prefers_torch(x) else forward_product(x, weight)
+
+
+def outer_product(slope: Tensor, x: Tensor) -> Tensor:
+    """Compute sᵀ x, summed over rows, without a gradient: (N, D'), (N, D) -> (D', D)."""
+    # the libraries copy the operand that has to be transposed: let it be the narrower one
+    if slope.size(1) > x.size(1):
+        return outer_product(x, slope).T
+    # oneDNN's copy in bfloat16 takes longer than the product of two matrices of like width
+    like = x.dtype == torch.bfloat16 and x.size(1) < 4 * slope.size(1)
+    return slope.T @ x if like or _prefers_torch(x) else forward_product(slope.T, x.T)
+
+
+def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
+    """Add sᵀ x to a total: (D', D), (N, D'), (N, D)."""
+    if total.dtype == x.dtype and _prefers_torch(x):
+        total.addmm_(slope.T, x)
+    else:
+        # not by `outer_product`: adding a transposed matrix takes longer than the product
+        total.add_(slope.T @ x if _prefers_torch(x) or x.dtype == torch.bfloat16 else forward_product(slope.T, x.T))
+
+
+def _prefers_torch(x: Tensor) -> bool:
+    return not suits(x, x.dtype) or (_INTEL and x.dtype == torch.float32)
+
+
+def _works(dtype: torch.dtype) -> bool:
     # the operator is internal to torch.compile: builds without oneDNN lack it, and other releases may rename it
     if not torch.backends.mkldnn.is_available():
         return False
     try:
-        _onednn(torch.ones(1, 1), torch.ones(1, 1))
+        forward_product(torch.ones(1, 1, dtype=dtype), torch.ones(1, 1, dtype=dtype), relu=True)
     except (AttributeError, RuntimeError, TypeError):
         return False
     return True
 
 
-_ONEDNN = _has_onednn()
+def _is_intel() -> bool:
+    facts = Path("/proc/cpuinfo")
+    return "GenuineIntel" in (facts.read_text(errors="replace") if facts.is_file() else platform.processor())
+
+
+_ONEDNN = {dtype for dtype in (torch.float32, torch.bfloat16) if _works(dtype)}
+_INTEL = _is_intel() and torch.backends.mkl.is_available()

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
+from synmt.model.dropout import dropout as drop
 from synmt.model.linear import repeated
 from synmt.model.variant import Annotation
 
@@ -147,7 +147,7 @@ class Decoder(nn.Module):
             h, c = was.layers[0]
             layers = [lstm_cell(embedded + first(torch.cat((was.fed, h), -1)), c)]
             for layer, (h, c) in zip(others, was.layers[1:], strict=True):
-                x = F.dropout(layers[-1][0], self.dropout, self.training)  # (N, D)
+                x = drop(layers[-1][0], self.dropout if self.training else 0.0)  # (N, D)
                 layers.append(lstm_cell(layer(torch.cat((x, h), -1)), c))
             h = layers[-1][0]
             read = torch.cat(
@@ -158,7 +158,7 @@ class Decoder(nn.Module):
                 read = torch.cat((context, h, self.gate(gated(h)) * annotation), -1)  # (N, 3D)
             else:
                 read = torch.cat((read, h), -1)  # (N, 2D)
-            fed = F.dropout(output(read).tanh(), self.dropout, self.training)  # (N, E)
+            fed = drop(output(read).tanh(), self.dropout if self.training else 0.0)  # (N, E)
             return Recurrence(layers, fed)
 
         return step

@@ -8,12 +8,13 @@ from itertools import chain
 from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
+from synmt.model.dropout import Dropout
 from synmt.model.embedding import Embedding, piece_table
+from synmt.model.feed_forward import dropped_relu
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
@@ -34,7 +35,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
-        return self.output(F.dropout(F.relu(self.inner(x)), self.dropout, self.training))
+        return self.output(dropped_relu(self.inner, x, self.dropout if self.training else 0.0))
 
 
 class Residual(nn.Module):
@@ -44,13 +45,13 @@ class Residual(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(recipe.model_dim)
         self.pre = recipe.norm == "pre"
-        self.dropout = nn.Dropout(recipe.dropout)
+        self.dropout = Dropout(recipe.dropout)
 
     def forward(self, x: Tensor, sub_layer: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
         if self.pre:
-            return x + self.dropout(sub_layer(self.norm(x)))
-        return self.norm(x + self.dropout(sub_layer(x)))
+            return self.dropout.add(x, sub_layer(self.norm(x)))
+        return self.norm(self.dropout.add(x, sub_layer(x)))
 
 
 class EncoderLayer(nn.Module):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from synmt.model.linear import product
+from synmt.model.linear import add_outer_product, product
 
 BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Maximum number of logits in memory: small enough for a CPU's cache, large enough to keep a GPU busy."""
@@ -25,26 +26,28 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         pieces = weight.size(0)
         total = states.new_zeros((), dtype=torch.float64)
         likelihood = states.new_zeros((), dtype=torch.float64)
+        mean = weight.mean(0, dtype=exact)  # (D,)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
-        rows = max(1, BLOCKS[kind] // pieces)
-        for first in range(0, len(states), rows):
-            block = slice(first, first + rows)
+        for block in _blocks(len(states), BLOCKS[kind] // pieces):
             logits = product(states_[block], weight_).to(exact)  # (n, V)
             target = targets[block, None]  # (n, 1)
-            normalizer = logits.logsumexp(-1, keepdim=True)  # (n, 1)
-            nll = normalizer - logits.gather(-1, target)  # (n, 1)
-            uniform = normalizer - logits.mean(-1, keepdim=True)  # (n, 1)
+            slope = logits.softmax(-1)  # (n, V)
+            normalizer = logits.amax(-1) - slope.amax(-1).log()  # (n,)
+            nll = normalizer - logits.gather(-1, target)[:, 0]  # (n,)
+            # the mean logit of a row is its state times the mean weight
+            uniform = normalizer - states_[block].to(exact) @ mean  # (n,)
             likelihood += nll.sum()
             total += ((1 - smoothing) * nll + smoothing * uniform).sum()
             if to_states is None or to_weight is None:
                 continue
-            slope = logits.sub_(normalizer).exp_().sub_(smoothing / pieces)  # (n, V)
-            slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1))
-            slope = slope.to(dtype)
+            slope = slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1)[:, None]).to(dtype)
             to_states[block] = product(slope, weight_.T)
-            to_weight.add_(product(slope.T, states_[block].T))
+            add_outer_product(to_weight, slope, states_[block])
         if to_states is not None and to_weight is not None:
+            # what is left of the slope: -ε / V for every piece
+            to_states.sub_(smoothing * mean)
+            to_weight.sub_(states_.sum(0, dtype=exact) * (smoothing / pieces))
             ctx.save_for_backward(to_states, to_weight)
         ctx.mark_non_differentiable(likelihood)
         ctx.types = states.dtype, weight.dtype
@@ -55,6 +58,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         to_states, to_weight = ctx.saved_tensors
         to_states = to_states.to(ctx.types[0]) * slopes[0]
         return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None
+
+
+def _blocks(count: int, rows: int) -> Iterator[slice]:
+    """Cut rows into blocks, whose size suits the libraries that multiply."""
+    rows = max(1, rows - rows % 64 if rows > 64 else rows)
+    return (slice(first, first + rows) for first in range(0, count, rows))
 
 
 def smoothed_cross_entropy(

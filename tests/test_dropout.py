@@ -1,0 +1,170 @@
+"""Dropout from masks of 16 bits an element: its probabilities, its gradients, and what is computed in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from attending import assert_same_with_gradients
+
+from synmt.model import dropout as module
+from synmt.model.attention import Terms, attend, attend_written_out
+from synmt.model.dropout import Dropout, add_dropped, dropout, scaled_mask
+from synmt.model.feed_forward import dropped_relu
+from synmt.model.linear import Linear
+from synmt.model.masked_attention import masked_attention
+
+SHAPE = torch.Size((300, 501))
+
+
+def kept(seed, probability=0.1):
+    torch.manual_seed(seed)
+    return scaled_mask(SHAPE, probability, torch.float64)[0]
+
+
+@pytest.mark.parametrize("probability", [0.1, 0.3, 0.5, 1 / 3, 2**-16])
+def test_elements_are_dropped_with_the_probability_and_the_mean_stays(probability):
+    torch.manual_seed(1)
+    mask, scale = scaled_mask(SHAPE, probability, torch.float64)
+    count = mask.numel()
+    # within four standard deviations of a binomial distribution
+    assert abs((1 - mask).sum() - probability * count) < 4 * (count * probability * (1 - probability)) ** 0.5 + 1
+    assert scale == pytest.approx(1 / (1 - probability), rel=2**-16)
+    assert set(mask.unique().tolist()) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 4, 5, 501])
+def test_elements_are_independent_of_each_other(lag):
+    centred = (kept(1) - 0.9).flatten()
+    count = len(centred) - lag
+    correlation = float((centred[lag:] * centred[:-lag]).mean()) / (0.1 * 0.9)
+    assert abs(correlation) < 4 / count**0.5
+
+
+def test_masks_are_independent_of_those_of_other_seeds_and_of_earlier_ones():
+    first = kept(1) - 0.9
+    later = scaled_mask(SHAPE, 0.1, torch.float64)[0] - 0.9
+    # seeds of neighbouring steps and processes, as the trainer makes them
+    seeds = [
+        np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1 for key in ((1, 7, 0), (1, 8, 0), (1, 7, 1))
+    ]
+    masks = [kept(int(seed)) - 0.9 for seed in seeds]
+    for one, other in ((first, later), (masks[0], masks[1]), (masks[0], masks[2])):
+        assert abs(float((one * other).mean())) / (0.1 * 0.9) < 4 / one.numel() ** 0.5
+    assert torch.equal(first, kept(1) - 0.9)
+
+
+def test_what_is_kept_is_scaled_and_its_gradient_too():
+    torch.manual_seed(1)
+    x = torch.randn(50, 8, dtype=torch.float64, requires_grad=True)
+    y = dropout(x, 0.5)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(y, x * slope)
+    assert slope.unique().tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("function", [lambda x, y: dropout(x * y, 0.3), lambda x, y: add_dropped(x, y, 0.3)])
+def test_gradients_equal_differences(function):
+    x, y = (torch.randn(3, 5, dtype=torch.float64, requires_grad=True) for _ in range(2))
+
+    def same_mask(*inputs):
+        torch.manual_seed(1)
+        return function(*inputs)
+
+    assert torch.autograd.gradcheck(same_mask, (x, y))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_sum_with_dropout_equals_two_steps(kind):
+    x, y = torch.randn(40, 8, requires_grad=True), torch.randn(40, 8).to(kind).requires_grad_()
+    torch.manual_seed(1)
+    fused = add_dropped(x, y, 0.25)
+    torch.manual_seed(1)
+    assert_same_with_gradients(fused, x + dropout(y.float(), 0.25), (x, y), rtol=1e-6, atol=1e-6)
+
+
+def test_no_dropout_draws_no_numbers_and_a_certain_one_leaves_finite_numbers():
+    torch.manual_seed(1)
+    before = torch.random.get_rng_state()
+    x = torch.randn(0, 3)
+    layer = Dropout(0.9).eval()
+    y = torch.ones(2, 3)
+    torch.random.set_rng_state(before)
+    assert dropout(y, 0.0) is y
+    assert layer(y) is y
+    assert torch.equal(layer.add(y, y), 2 * y)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert dropout(torch.ones(1000), 0.9999999).isfinite().all()
+    assert dropout(x, 0.5).shape == (0, 3)
+
+
+def test_where_masks_are_not_drawn_here_torch_draws_them(monkeypatch):
+    monkeypatch.setattr(module, "draws_fast", lambda x: False)
+    x = torch.randn(20, 8)
+    torch.manual_seed(1)
+    ours = dropout(x, 0.3)
+    summed = add_dropped(x, x, 0.3)
+    torch.manual_seed(1)
+    assert torch.equal(ours, F.dropout(x, 0.3))
+    assert torch.equal(summed, x + F.dropout(x, 0.3))
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.3])
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_the_inner_layer_equals_its_three_steps_gradients_too(probability, precision):
+    torch.manual_seed(0)
+    layer, x = Linear(8, 12), torch.randn(4, 5, 8, requires_grad=True)
+    exact = 1e-5 if precision == torch.float32 else 2e-2
+
+    with torch.autocast("cpu", precision, enabled=precision != torch.float32):
+        torch.manual_seed(1)
+        fused = dropped_relu(layer, x, probability)
+        torch.manual_seed(1)
+        steps = dropout(F.relu(F.linear(x, layer.weight, layer.bias)), probability)
+    assert fused.dtype == steps.dtype == precision
+    assert_same_with_gradients(fused.float(), steps.float(), (x, *layer.parameters()), rtol=exact, atol=exact)
+
+
+def attention_terms(kind=torch.float64):
+    torch.manual_seed(0)
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[1, ..., 3:] = False
+    # heads are views of one projection
+    q, k, v = (torch.randn(2, t, 3, 4, dtype=kind).transpose(1, 2).requires_grad_() for t in (4, 5, 5))
+    return Terms(q, q, k, v, mask)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("masked", [True, False])
+def test_attention_by_products_equals_the_equation_gradients_too(rate, masked):
+    terms = attention_terms()
+    terms = terms if masked else terms.edit(mask=None)
+    torch.manual_seed(1)
+    ours = masked_attention(terms.q, terms.k, terms.v, terms.mask, rate)
+    torch.manual_seed(1)
+    assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v))
+
+
+def test_the_gradient_of_attention_by_products_equals_differences():
+    terms = attention_terms()
+
+    def same_mask(*heads):
+        torch.manual_seed(1)
+        return masked_attention(*heads, terms.mask, 0.3)
+
+    assert torch.autograd.gradcheck(same_mask, (terms.q, terms.k, terms.v))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_attention_in_half_precision_is_near_that_in_full(bias, rate):
+    full = attention_terms(torch.float32)
+    if bias:
+        full = full.edit(bias=torch.randn(2, 1, 4, 5, requires_grad=True))
+    half = full.edit(q=full.q.bfloat16(), k=full.k.bfloat16(), v=full.v.bfloat16())
+    torch.manual_seed(1)
+    ours = attend(half, rate).float()
+    torch.manual_seed(1)
+    inputs = (full.q, full.k, full.v) + ((full.bias,) if bias else ())
+    assert_same_with_gradients(ours, attend_written_out(full, rate), inputs, rtol=0.05, atol=0.05)
