@@ -1,4 +1,4 @@
-"""The parts of Stanza that synmt replaces while it loads and parses, and the only versions of Stanza that it does this to.
+"""The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it does this to.
 
     stanza.models.common.utils.dispatch_optimizer          by one without parameters (`without_optimizers`)
     stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (`cheapest_first`)
