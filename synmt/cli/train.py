@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeOrWord
+from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeOrWord, loading
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
@@ -52,8 +52,9 @@ def train(
 
         show_plan(plan_training(recipe, overrides or (), runs=runs, data=data, overwrite=overwrite))
         return
-    from synmt.training import pipeline
-    from synmt.training.distributed import join_processes
+    with loading():
+        from synmt.training import pipeline
+        from synmt.training.distributed import join_processes
 
     processes, stop = join_processes(), threading.Event()
     if processes.rank:

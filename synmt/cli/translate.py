@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
-from synmt.cli.command import newest_run
+from synmt.cli.command import loading, newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,17 +74,18 @@ def translate(
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
-    from synmt.decode.translator import Translator
+    with loading():
+        from synmt.decode.translator import Translator
 
-    translator = Translator.load(
-        *(run or [newest_run()]),
-        device=device,
-        checkpoint=checkpoint,
-        parser=parser,
-        alignment=alignments is not None,
-        parse_cache=not no_parse_cache,
-        **search,
-    )
+        translator = Translator.load(
+            *(run or [newest_run()]),
+            device=device,
+            checkpoint=checkpoint,
+            parser=parser,
+            alignment=alignments is not None,
+            parse_cache=not no_parse_cache,
+            **search,
+        )
     _translate(translator, arguments)
 
 
