@@ -21,7 +21,17 @@ from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.parsing.models import COMPACT
 from synmt.parsing.parser import StanzaParser
 
-HEAVY = ("stanza", "torch._dynamo", "torch._inductor", "sympy", "scipy", "sacrebleu", "networkx", "transformers")
+HEAVY = (
+    "stanza",
+    "torch._prims",
+    "torch._dynamo",
+    "torch._inductor",
+    "sympy",
+    "scipy",
+    "sacrebleu",
+    "networkx",
+    "transformers",
+)
 
 
 def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, set[str]]:
@@ -45,7 +55,7 @@ def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
     arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
     first, parsed = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
     assert {"torch", "stanza"} <= parsed
-    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
+    assert not parsed & {"torch._prims", "torch._dynamo", "torch._inductor", "sympy"}
     again, cached = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
     assert (again, cached) == (first, {"torch"})
 
@@ -55,6 +65,33 @@ def test_a_model_that_reads_no_trees_loads_torch_only(tmp_path):
     run = make_run(tmp_path / "run", parser=False)
     arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
     assert loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")[1] == {"torch"}
+
+
+QUICK_START = """
+import sys
+from synmt.model.quick_start import import_torch
+import_torch()
+import torch
+assert "torch._prims" not in sys.modules
+empty = torch.empty(3, 3, device="meta")
+{use}
+assert "torch._prims" in sys.modules
+assert torch._meta_registrations is sys.modules["torch._meta_registrations"]
+assert torch.linalg.cholesky(empty).shape == (3, 3)
+"""
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(
+    "use",
+    [
+        "assert torch.compile(torch.neg, backend='eager')(torch.ones(2)).tolist() == [-1, -1]",
+        "import torch._meta_registrations",
+        "torch._meta_registrations.aten",
+    ],
+)
+def test_what_the_quick_start_of_torch_leaves_out_comes_with_its_first_reader(use):
+    subprocess.run([sys.executable, "-c", QUICK_START.format(use=use)], check=True)
 
 
 @pytest.mark.journey
@@ -129,7 +166,9 @@ def test_a_replaced_file_is_read_again(models, hashed, name):
     assert len(hashed) == 6
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"folder": ".", "files": {}, "facts": {}}', '{"files": {"x": 1}}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"folder": ".", "files": {}, "facts": {}}', '{"files": {"x": 1}}']
+)
 def test_a_damaged_stored_identity_is_made_anew(models, hashed, content):
     identity = StanzaParser("en", model=str(models)).identity
     [stored] = (files.cache_folder() / "parsers").glob("*.json")

@@ -75,6 +75,9 @@ def translate(
     search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
     with loading():
+        from synmt.model.quick_start import import_torch
+
+        import_torch()
         from synmt.decode.translator import Translator
 
         translator = Translator.load(
