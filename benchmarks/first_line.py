@@ -1,6 +1,6 @@
 """Seconds until a command has written its first line, each time in a new process: wall clock and processor time.
 
-Commands take turns, so that other work on the machine hits all of them. The first round, which writes the compiled files
+Commands take turns, so that other work on the machine hits all of them. The first round, which writes compiled files
 of Python, does not count. Without --tree and --plain, both runs are made here, with random weights.
 
     python benchmarks/first_line.py --rounds 5

@@ -74,22 +74,26 @@ def translate(
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
+    translator = _load(
+        run,
+        device=device,
+        checkpoint=checkpoint,
+        parser=parser,
+        alignment=alignments is not None,
+        parse_cache=not no_parse_cache,
+        **search,
+    )
+    _translate(translator, arguments)
+
+
+def _load(runs: Sequence[Path] | None, **options: Any) -> Translator:
     with loading():
         from synmt.model.quick_start import import_torch
 
         import_torch()
         from synmt.decode.translator import Translator
 
-        translator = Translator.load(
-            *(run or [newest_run()]),
-            device=device,
-            checkpoint=checkpoint,
-            parser=parser,
-            alignment=alignments is not None,
-            parse_cache=not no_parse_cache,
-            **search,
-        )
-    _translate(translator, arguments)
+        return Translator.load(*(runs or [newest_run()]), **options)
 
 
 def _typed(values: dict[str, Any]) -> dict[str, Any]:
