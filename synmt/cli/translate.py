@@ -86,14 +86,14 @@ def translate(
     _translate(translator, arguments)
 
 
-def _load(runs: Sequence[Path] | None, **options: Any) -> Translator:
+def _load(runs: Sequence[Path] | None, **how: Any) -> Translator:
     with loading():
         from synmt.model.quick_start import import_torch
 
         import_torch()
         from synmt.decode.translator import Translator
 
-        return Translator.load(*(runs or [newest_run()]), **options)
+        return Translator.load(*(runs or [newest_run()]), **how)
 
 
 def _typed(values: dict[str, Any]) -> dict[str, Any]:
