@@ -50,7 +50,6 @@ class _BeforeReaders(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         if fullname in _READERS:
-            sys.meta_path.remove(self)
             import_module(_LATER)
 
 
