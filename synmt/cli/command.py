@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import functools
+import gc
 import inspect
 import os
 import signal
@@ -11,7 +12,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -115,6 +117,18 @@ def with_threads(command: Callable[..., None]) -> Callable[..., None]:
     return computing
 
 
+@contextmanager
+def loading() -> Iterator[None]:
+    """Look for no garbage while modules and models are loaded: nearly all of their objects stay."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        # later searches leave out what is there now
+        gc.freeze()
+        gc.enable()
+
+
 def newest_run() -> Path:
     """Find the run to use if the user names none, and tell which one it is."""
     from synmt.run import find_run
@@ -171,6 +185,9 @@ def run(app: typer.Typer) -> None:
         _explain_place(error)
         error.show()  # type: ignore[attr-defined]
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
+    finally:
+        # Python would search all objects for garbage before the process ends, half a second after torch was loaded
+        gc.freeze()
 
 
 # some versions of typer bring their own copy of click

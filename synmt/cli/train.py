@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, RecipesAndOverrides, split_overrides
+from synmt.cli.command import DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
@@ -73,7 +73,8 @@ def train(
         console.configure(quiet=True, debug=False)
     stop = threading.Event()
     if grid is None:
-        from synmt.training import pipeline
+        with loading():
+            from synmt.training import pipeline
 
         with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
             _draw(records, stop)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
-from synmt.cli.command import newest_run
+from synmt.cli.command import loading, newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,10 +74,8 @@ def translate(
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
-    from synmt.decode.translator import Translator
-
-    translator = Translator.load(
-        *(run or [newest_run()]),
+    translator = _load(
+        run,
         device=device,
         checkpoint=checkpoint,
         parser=parser,
@@ -86,6 +84,13 @@ def translate(
         **search,
     )
     _translate(translator, arguments)
+
+
+def _load(runs: Sequence[Path] | None, **how: Any) -> Translator:
+    with loading():
+        from synmt.decode.translator import Translator
+
+        return Translator.load(*(runs or [newest_run()]), **how)
 
 
 def _typed(values: dict[str, Any]) -> dict[str, Any]:

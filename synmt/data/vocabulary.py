@@ -221,7 +221,7 @@ def punctuation_pieces(vocabulary: Vocabulary) -> list[int]:
 
 def _spelled_out(piece: str) -> str:
     """Replace an ASCII byte such as `<0x3F>` by its character; other bytes are only a part of one."""
-    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece)
+    byte = re.fullmatch(r"<0x([0-7][0-9A-F])>", piece) if piece.startswith("<0x") else None
     return chr(int(byte[1], 16)) if byte else piece
 
 

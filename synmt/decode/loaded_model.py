@@ -16,7 +16,7 @@ from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.weights import load_weights
+from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.words.cutter import RAW, Cutter, load_cutters
@@ -68,7 +68,8 @@ def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser
     if parser is not None:
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
-    model = build_for(recipe, source, target).to(choose_device(device)).eval()
+    with WithoutInitialValues():
+        model = build_for(recipe, source, target).to(choose_device(device)).eval()
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}

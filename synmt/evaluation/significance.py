@@ -14,11 +14,12 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from synmt.arrays import DoubleArray
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.metrics import Aggregate
+
+# scipy.stats is imported inside functions: it takes longer than BLEU of a test set
 
 SWAPS = 10_000
 """Default number of trials of approximate randomisation: that of sacreBLEU."""
@@ -154,6 +155,8 @@ def paired_t_test(base: DoubleArray, system: DoubleArray) -> float:
 
     p is 1 for a single segment. If all differences are equal, p is 0, or 1 if they are zero.
     """
+    from scipy import stats
+
     differences = system - base  # (N,)
     if len(differences) < 2 or abs(differences.mean()) <= _ROUNDING:
         return 1.0
@@ -167,6 +170,8 @@ def welch_test(base: Sequence[float], system: Sequence[float]) -> float:
     It tests what other seeds would change, on the same sentences. If all seeds of each system score the same, p is 0,
     or 1 if the systems do too.
     """
+    from scipy import stats
+
     assert min(len(base), len(system)) > 1, (len(base), len(system))
     if abs(np.mean(system) - np.mean(base)) <= _ROUNDING:
         return 1.0
@@ -183,6 +188,8 @@ def kolmogorov_smirnov(base: DoubleArray, system: DoubleArray) -> float:
 
     It compares the whole distributions, not only the means, and ignores which scores belong to the same segment.
     """
+    from scipy import stats
+
     with warnings.catch_warnings():
         # scipy warns when it changes from exact to asymptotic p-values
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from synmt.errors import SynmtError, broken_run
 from synmt.files import reporting_os_errors, set_usual_mode, write_atomically
@@ -30,6 +32,19 @@ def load_weights(path: Path, model: nn.Module) -> None:
                 shapes = f"{tuple(tensors[name].shape)}, but the model's is {tuple(parameter.shape)}"
                 raise broken_run(path, f"{name} has the shape {shapes}")
             parameter.copy_(tensors[name])
+
+
+class WithoutInitialValues(TorchFunctionMode):
+    """Draws no random numbers for weights while it is active: for a model whose weights are all read from a file."""
+
+    _DRAW = frozenset({"uniform_", "normal_", "kaiming_uniform_", "xavier_uniform_"})
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Leave the tensor of a function that draws random numbers as it is; call all others."""
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") in self._DRAW:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def average_weights(paths: Sequence[Path], target: Path) -> None:

@@ -15,6 +15,7 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.identities import StoredFacts
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.official import fetching, listed_version
 from synmt.parsing.stanza_internals import checked_version
@@ -85,6 +86,10 @@ class StanzaParser:
     ) -> None:
         self.language, self.model, self.package = language, model, package
         self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
+        self._stored = StoredFacts(model, language, package)
+        if stored := self._stored.load():
+            self.folder, self._facts = stored
+            return
         if download and model == "official":
             result_of(fetching(language, package))
         self.folder = stanza_models.locate(model, language)
@@ -120,22 +125,30 @@ class StanzaParser:
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        version = checked_version()
-        with self._naming_model():
-            paths = stanza_pipeline.model_files(self.folder, self.language, self.package)
-            for path in paths.values():
-                path.stat()
         return {
             "backend": "stanza",
             "model": self.model,
             "language": self.language,
             "package": self.package,
-            "stanza": version,
-            "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
-            **({"resources": listed} if (listed := listed_version(self.folder)) else {}),
+            **self._facts,
             **({"pretokenized": True} if self.pretokenized else {}),
             **({"arcs": True} if self.arcs else {}),
         }
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        """What the folder of the models and Stanza say, stored for later processes."""
+        version = checked_version()
+        with self._naming_model():
+            paths = stanza_pipeline.model_files(self.folder, self.language, self.package)
+            states = self._stored.states_of(self.folder, paths.values())
+        facts = {
+            "stanza": version,
+            "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
+            **({"resources": listed} if (listed := listed_version(self.folder)) else {}),
+        }
+        self._stored.store(self.folder, facts, states)
+        return facts
 
     def with_arcs(self) -> StanzaParser:
         """Make the same parser with probabilities of arcs."""

@@ -12,7 +12,7 @@ from typing import Any
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
-from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced
+from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
 
@@ -42,7 +42,7 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     checked_version()
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    with isolated():
+    with isolated(), without_optimizers():
         pipeline = stanza.Pipeline(
             language,
             dir=str(folder),
@@ -69,7 +69,7 @@ def load_tokenizer(folder: Path, language: str, package: str) -> Any:
     import stanza
 
     checked_version()
-    with isolated():
+    with isolated(), without_optimizers():
         return stanza.Pipeline(
             language,
             dir=str(folder),

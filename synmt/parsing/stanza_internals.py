@@ -1,5 +1,6 @@
-"""The parts of Stanza that synmt replaces while it parses, and the only versions of Stanza that it does this to.
+"""The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it does this to.
 
+    stanza.models.common.utils.dispatch_optimizer          by one without parameters (`without_optimizers`)
     stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (`cheapest_first`)
     stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
     predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
@@ -57,6 +58,25 @@ def replaced(owner: Any, name: str, replace: Callable[[Any], Any]) -> Iterator[N
             delattr(owner, name)
         else:
             setattr(owner, name, original)
+
+
+@contextmanager
+def without_optimizers() -> Iterator[None]:
+    """Let Stanza load models without optimizers, which only training needs.
+
+    The first optimizer of a process makes torch import its compiler, which takes longer than all models together.
+    """
+    import torch
+    from stanza.models.common import utils
+
+    class Nothing(torch.optim.Optimizer):
+        """What Stanza gives to its schedulers: an optimizer without parameters."""
+
+        def __init__(self) -> None:
+            self.param_groups, self.state, self.defaults = [], {}, {}  # type: ignore[assignment]
+
+    with replaced(utils, "dispatch_optimizer", lambda _: lambda *_, **__: Nothing()):
+        yield
 
 
 def cheapest_first(plain: Search, weighted: Search) -> Search:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from synmt.arrays import BoolArray, DoubleArray, IntArray
 from synmt.decode.pairs import PairScore, score_alternatives
@@ -200,6 +199,8 @@ def _accuracy(flags: BoolArray) -> Accuracy:
 
 def _compare(first: BoolArray, other: BoolArray, ends: tuple[float, float]) -> Comparison:
     """Compare the contrasts that two models win, (M,) both."""
+    from scipy.stats import binomtest
+
     gained, lost = int((other & ~first).sum()), int((first & ~other).sum())
     p_value = float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0
     return Comparison((gained - lost) / len(first), *ends, p_value)

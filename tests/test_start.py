@@ -1,0 +1,179 @@
+"""What a command loads before its first line, by count: no timing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from small_run import PASCAL, TEXT, make_run
+
+from synmt import files
+from synmt.data.vocabulary import Vocabulary
+from synmt.decode.loaded_model import load_model
+from synmt.model.build import build_for
+from synmt.model.weights import WithoutInitialValues, load_weights
+from synmt.parsing.models import COMPACT
+from synmt.parsing.parser import StanzaParser
+
+HEAVY = (
+    "stanza",
+    "torch._prims",
+    "torch._dynamo",
+    "torch._inductor",
+    "sympy",
+    "scipy",
+    "sacrebleu",
+    "networkx",
+    "transformers",
+)
+
+
+def loaded_by(arguments: list[str], cache: Path, given: str = "") -> tuple[str, set[str]]:
+    """Run a command in a new process: what it writes to stdout, and the heavy modules that it has loaded."""
+    script = (
+        "import sys\nfrom synmt.cli import main\n"
+        f"sys.argv = ['synmt', '--quiet', *{arguments!r}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"sys.stderr.write('\\n' + ' '.join(name for name in {(*HEAVY, 'torch')!r} if name in sys.modules))"
+    )
+    environment = {**os.environ, "SYNMT_CACHE": str(cache)}
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=given, stdout=pipe, stderr=pipe, text=True, env=environment, check=True)
+    return done.stdout, set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.journey
+def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
+    run = make_run(tmp_path / "run", PASCAL)
+    arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
+    first, parsed = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
+    assert {"torch", "stanza"} <= parsed
+    assert not parsed & {"torch._prims", "torch._dynamo", "torch._inductor", "sympy"}
+    again, cached = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
+    assert (again, cached) == (first, {"torch"})
+
+
+@pytest.mark.journey
+def test_a_model_that_reads_no_trees_loads_torch_only(tmp_path):
+    run = make_run(tmp_path / "run", parser=False)
+    arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
+    assert loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")[1] == {"torch"}
+
+
+@pytest.mark.journey
+def test_scores_and_groups_of_files_load_neither_torch_nor_scipy(tmp_path):
+    for name in ("source", "reference", "hypothesis"):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in TEXT))
+    source, reference, hypothesis = (str(tmp_path / name) for name in ("source", "reference", "hypothesis"))
+    assert loaded_by(["score", "-r", reference, hypothesis, "--metrics", "chrf"], tmp_path)[1] == {"sacrebleu"}
+    groups = ["--hypotheses", hypothesis, "--references", reference, "--source", source, "--by-length"]
+    assert not loaded_by(["analyze", *groups], tmp_path)[1] - {"sacrebleu"}
+    assert not loaded_by(["train", "--list"], tmp_path)[1]
+
+
+@pytest.fixture
+def models(tmp_path, monkeypatch):
+    """A folder with a copy of the compact model, and an empty cache."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    return Path(shutil.copytree(COMPACT, tmp_path / "models"))
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """Count the files that are hashed."""
+    names: list[str] = []
+    plain = files.stored_sha256
+    monkeypatch.setattr(files, "stored_sha256", lambda path: names.append(path.parent.name) or plain(path))
+    return names
+
+
+def test_the_identity_of_a_parser_is_stored(models, hashed):
+    identity = StanzaParser("en", model=str(models)).identity
+    assert sorted(hashed) == ["depparse", "pos", "tokenize"]
+    again = StanzaParser("en", model=str(models), arcs=True).identity
+    assert again == {**identity, "arcs": True}
+    assert list(again) == [*identity, "arcs"]
+    assert len(hashed) == 3
+    # another package is another parser
+    assert StanzaParser("en", model=str(models), package="default_fast").folder == models
+
+
+def spoilt(path: Path) -> None:
+    """Change a byte of a file, and give it back its old time."""
+    state, content = path.stat(), bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (state.st_size, state.st_mtime_ns)
+
+
+def replaced_by_a_copy(path: Path) -> None:
+    """Replace a file by one with the same content and time."""
+    other = Path(shutil.copy2(path, path.with_name("other")))
+    os.replace(other, path)
+
+
+def test_a_changed_model_is_noticed_even_with_its_old_size_and_time(models, hashed):
+    before = StanzaParser("en", model=str(models))
+    identity, fingerprint = before.identity, before.fingerprint
+    spoilt(models / "en" / "pos" / "compact.pt")
+    after = StanzaParser("en", model=str(models))
+    assert after.fingerprint != fingerprint
+    different = {name for name, value in after.identity["files"].items() if value != identity["files"][name]}
+    assert different == {"en/pos/compact.pt"}
+    assert len(hashed) == 6
+
+
+@pytest.mark.parametrize("name", ["en/tokenize/compact.pt", "resources.json"])
+def test_a_replaced_file_is_read_again(models, hashed, name):
+    identity = StanzaParser("en", model=str(models)).identity
+    replaced_by_a_copy(models / name)
+    assert StanzaParser("en", model=str(models)).identity == identity
+    assert len(hashed) == 6
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"folder": ".", "files": {}, "facts": {}}', '{"files": {"x": 1}}']
+)
+def test_a_damaged_stored_identity_is_made_anew(models, hashed, content):
+    identity = StanzaParser("en", model=str(models)).identity
+    [stored] = (files.cache_folder() / "parsers").glob("*.json")
+    stored.write_text(content)
+    assert StanzaParser("en", model=str(models)).identity == identity
+    assert json.loads(stored.read_text())["facts"]["files"] == identity["files"]
+
+
+def test_without_a_cache_the_identity_is_the_same(models, monkeypatch, tmp_path):
+    identity = StanzaParser("en", model=str(models)).identity
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "file"))
+    assert StanzaParser("en", model=str(models)).identity == identity
+
+
+@pytest.mark.parametrize("variants", [[], [PASCAL]])
+def test_a_loaded_model_equals_one_that_drew_its_initial_values(tmp_path, variants):
+    run = make_run(tmp_path / "run", *variants)
+    recipe = run.recipe()
+    source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
+    drawn = build_for(recipe, source, target)
+    load_weights(run.weights, drawn)
+    loaded = load_model(run, recipe, device="cpu", checkpoint="final").model
+    tensors = dict([*loaded.named_parameters(), *loaded.named_buffers()])
+    expected = dict([*drawn.named_parameters(), *drawn.named_buffers()])
+    assert tensors.keys() == expected.keys()
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in expected.items())
+
+
+def test_without_initial_values_no_random_number_is_drawn():
+    state = torch.random.get_rng_state()
+    with WithoutInitialValues():
+        torch.nn.init.xavier_uniform_(torch.nn.Linear(4, 4).weight)
+        torch.nn.Embedding(4, 4).weight.data.normal_()
+    assert torch.equal(torch.random.get_rng_state(), state)
