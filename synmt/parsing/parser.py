@@ -15,6 +15,7 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.official import fetching, listed_version
 from synmt.parsing.stanza_internals import checked_version
@@ -111,7 +112,7 @@ class StanzaParser:
         return cls(str(identity["language"]), model=model, download=True, **how)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_pipeline", "_direct")}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -156,6 +157,8 @@ class StanzaParser:
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
+        if direct := self.__dict__.get("_direct"):
+            direct.forget()
         parses: dict[str, Parse] = {}
         failures: dict[str, str] = {}
         for line in dict.fromkeys(lines):
@@ -202,7 +205,14 @@ class StanzaParser:
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs, pretokenized=self.pretokenized)
+        how = {"arcs": self.arcs, "pretokenized": self.pretokenized}
+        if self._direct is not None and self._direct.reads(batch):
+            return stanza_pipeline.run_direct(self._direct, batch, **how)
+        return stanza_pipeline.run(self._pipeline, batch, **how)
+
+    @cached_property
+    def _direct(self) -> DirectParser | None:
+        return stanza_pipeline.direct(self._pipeline)
 
     @cached_property
     def _pipeline(self) -> Any:

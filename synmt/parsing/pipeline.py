@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
+from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
 from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced
@@ -87,6 +88,19 @@ def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
     with isolated():
         document = pipeline.processors["tokenize"].process(_joined(batch))
     return tokens_of(batch, document.sentences)
+
+
+def direct(pipeline: Any) -> DirectParser | None:
+    """Return what parses without Stanza's documents, with the same trees; None if a model needs them."""
+    return DirectParser(pipeline) if DirectParser.supports(pipeline) else None
+
+
+def run_direct(parser: DirectParser, batch: list[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
+    """Parse lines as `run` does."""
+    import torch
+
+    with isolated(), torch.no_grad():
+        return parser.parse(batch, arcs=arcs, pretokenized=pretokenized)
 
 
 def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False) -> list[tuple[Parse, str]]:

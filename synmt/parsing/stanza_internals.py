@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError
 
 SUPPORTED = "1.15"
@@ -82,14 +83,26 @@ def greedy_tree(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
     """Give every word its best parent: (W+1, W+1) -> (W+1,), 0 is the root; None where the result is not a tree."""
     scores = scores.copy()
     np.fill_diagonal(scores, -np.inf)
-    scores[0] = -np.inf
-    scores[0, 0] = 0
-    heads = scores.argmax(axis=1)
+    [heads], [is_tree] = greedy_trees(scores[None], np.ones((1, len(scores)), dtype=np.bool_))
+    return heads if is_tree else None
+
+
+def greedy_trees(scores: npt.NDArray[Any], real: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Give every word its best parent: (B, W+1, W+1) -> (B, W+1), and whether the result is a tree with one root (B,).
+
+    No word may be its own parent, or have one in the padding.
+
+    real: (B, W+1) False in the padding.
+    """
+    heads = scores.argmax(axis=2)  # (B, W+1)
+    heads[:, 0] = 0
+    heads[~real] = 0
+    roots = np.count_nonzero((heads == 0) & real, axis=1) - 1  # (B,)
     above = heads
-    for _ in range(len(heads).bit_length()):
-        above = above[above]
+    for _ in range(heads.shape[1].bit_length()):
+        above = np.take_along_axis(above, above, axis=1)
     # in a cycle, no ancestor is the root
-    return heads if _roots(heads) == 1 and not above.any() else None
+    return heads, (roots == 1) & ~above.any(axis=1)
 
 
 def _roots(heads: npt.NDArray[Any]) -> int:
