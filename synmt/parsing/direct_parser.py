@@ -18,7 +18,7 @@ from synmt.parsing.direct.packing import Packing
 from synmt.parsing.direct.tagger import DirectTagger
 from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
 from synmt.parsing.lines import LONGEST, Analysis, given_tokens, join_analyses
-from synmt.parsing.stanza_internals import cheapest_first, greedy_trees
+from synmt.parsing.stanza_internals import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
 _MAX_CHARACTERS = 900
@@ -96,13 +96,10 @@ class DirectParser:
         self, table: npt.NDArray[Any], scores: ParserScores, packing: Packing
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Find the best tree of each sentence, and its relations: the lists do not have the root."""
-        from stanza.models.common.chuliu_edmonds import chuliu_edmonds, chuliu_edmonds_one_root
-
-        search = cheapest_first(chuliu_edmonds, chuliu_edmonds_one_root)
         heads, is_tree = greedy_trees(table, packing.real)  # (B, W), (B,)
         for number in np.flatnonzero(~is_tree).tolist():
             length = packing.lengths[number]
-            heads[number, :length] = search(table[number, :length, :length])
+            heads[number, :length] = searched_tree(table[number, :length, :length])
         sentence, place = packing.places
         labels = np.zeros_like(heads)  # (B, W)
         labels[sentence, place] = scores.best_labels(

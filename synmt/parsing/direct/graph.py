@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import IntArray
 from synmt.parsing.direct.packing import Packing
 from synmt.parsing.direct.vectors import WordVectors, reads_words_and_characters
 
 FloatTable = npt.NDArray[np.floating[Any]]
+
+_PART = 64
+"""Words whose scores of relations are computed at once: 1.3 MB, which a core's cache holds."""
 
 
 class DirectGraphParser:
@@ -95,22 +99,23 @@ class ParserScores:
         # the root of a sentence of padding has no arc at all; only the rows of words are read
         return torch.log_softmax(scores, dim=2).cpu().numpy()
 
-    def best_labels(self, words: npt.NDArray[Any], parents: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def best_labels(self, words: IntArray, parents: IntArray) -> IntArray:
         """Find the best relation of some arcs, given by packed numbers (M,) and (M,): (M,)."""
         import torch
 
-        left, right = self._labelled()
-        words, parents = (torch.from_numpy(each).to(left.device) for each in (words, parents))  # (M,), (M,)
-        scores = torch.bmm(right[parents][:, None], left[words])[:, 0]  # (M, L)
-        return (scores + self.model.deprel.scorer.W_bilin.bias).argmax(1).cpu().numpy()
+        left, right = self._biaffine("deprel")  # (N, D), (N, D)
+        left, right = (side[torch.from_numpy(each).to(side.device)] for side, each in ((left, words), (right, parents)))
+        parts = zip(left.split(_PART), right.split(_PART), strict=True)
+        best = [torch.bmm(parent[:, None], self._labelled(word))[:, 0] for word, parent in parts]  # each (m, L)
+        return (torch.cat(best) + self.model.deprel.scorer.W_bilin.bias).argmax(1).cpu().numpy()
 
     def labels(self, sentence: int) -> FloatTable:
         """Compute log p(relation | word, parent) of all arcs in a sentence: (W, W, L)."""
         import torch
 
-        left, right = self._labelled()
-        words = torch.from_numpy(self.packing.numbers[sentence, : self.packing.lengths[sentence]]).to(left.device)
-        scores = torch.matmul(right[words], left[words])  # (W, W, L)
+        words = torch.from_numpy(self.packing.numbers[sentence, : self.packing.lengths[sentence]])  # (W,)
+        left, right = (side[words.to(side.device)] for side in self._biaffine("deprel"))  # (W, D), (W, D)
+        scores = torch.matmul(right, self._labelled(left))  # (W, W, L)
         return torch.log_softmax(scores + self.model.deprel.scorer.W_bilin.bias, dim=2).cpu().numpy()
 
     def _pairs(self, name: str) -> Any:
@@ -123,19 +128,18 @@ class ParserScores:
         numbers = torch.from_numpy(self.packing.numbers).to(left.device)  # (B, W)
         return torch.bmm(left[numbers], parents[numbers].mT) + bilinear.bias
 
-    def _labelled(self) -> tuple[Any, Any]:
-        """Multiply words with the weights of relations: (N, D, L), and parents (N, D)."""
-        if "labels" not in self._sides:
-            words, parents = self._biaffine("deprel")
-            weight = self.model.deprel.scorer.W_bilin.weight  # (D, D, L)
-            self._sides["labels"] = (words @ weight.flatten(1)).view(len(words), *weight.shape[1:]), parents
-        return self._sides["labels"]
+    def _labelled(self, words: Any) -> Any:
+        """Multiply words (M, D) with the weights of relations: (M, D, L)."""
+        weight = self.model.deprel.scorer.W_bilin.weight  # (D, D, L)
+        return (words @ weight.flatten(1)).view(len(words), *weight.shape[1:])
 
     def _biaffine(self, name: str) -> tuple[Any, Any]:
         """Compute the two sides of a biaffine scorer, each with a 1 at its end: (N, D), (N, D)."""
         import torch
 
-        scorer = getattr(self.model, name)
-        sides = (scorer.hidden_func(layer(self.states)) for layer in (scorer.W1, scorer.W2))
-        left, right = (torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides)
-        return left, right
+        if name not in self._sides:
+            scorer = getattr(self.model, name)
+            sides = (scorer.hidden_func(layer(self.states)) for layer in (scorer.W1, scorer.W2))
+            left, right = (torch.nn.functional.pad(side, (0, 1), value=1.0) for side in sides)
+            self._sides[name] = left, right
+        return self._sides[name]

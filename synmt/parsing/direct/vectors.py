@@ -71,7 +71,6 @@ class WordVectors:
     def _spelled(self, words: list[str]) -> Any:
         """Run the model of characters on distinct words: (n, D)."""
         import torch
-        from stanza.models.common.data import get_long_tensor
         from stanza.models.common.vocab import ROOT_ID
 
         vocabulary = self.model.vocab["char"]
@@ -79,8 +78,12 @@ class WordVectors:
         # Stanza's model reads words from long to short and gives them in the order that it is told
         order = sorted(range(len(words)), key=lambda index: -len(spelled[index]))
         spelled = [spelled[index] for index in order]
-        characters = get_long_tensor(spelled, len(spelled)).to(next(self.model.parameters()).device)
-        read = self.model.charmodel(characters, None, order, [len(words)], list(map(len, spelled)))
+        lengths = list(map(len, spelled))
+        characters = np.zeros((len(words), lengths[0]), dtype=np.int64)  # (n, T)
+        for row, length, numbers in zip(characters, lengths, spelled, strict=True):
+            row[:length] = numbers
+        device = self.model.trans_char.weight.device
+        read = self.model.charmodel(torch.from_numpy(characters).to(device), None, order, [len(words)], lengths)
         return self.model.trans_char(read.data)
 
 
