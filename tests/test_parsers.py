@@ -299,6 +299,7 @@ def test_a_stanza_with_other_internals_is_refused(monkeypatch, version):
 )
 def test_a_stanza_without_a_part_that_synmt_replaces_is_refused(monkeypatch, module, name):
     parser = StanzaParser("en", device="cpu", arcs=True)
+    parser._direct = None
     parser.parse(["a"])
     monkeypatch.delattr(f"{module}.{name}")
     with pytest.raises(SynmtError, match=rf"Stanza 1\.15.* is not supported: {module} has no '{name}'"):

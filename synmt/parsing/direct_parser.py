@@ -17,13 +17,9 @@ from synmt.parsing.direct.graph import DirectGraphParser, ParserScores
 from synmt.parsing.direct.packing import Packing
 from synmt.parsing.direct.tagger import DirectTagger
 from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
-from synmt.parsing.lines import LONGEST, Analysis, given_tokens, join_analyses
+from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
-
-_MAX_CHARACTERS = 900
-"""Stanza's tokenizer reads longer lines in several parts."""
-
 
 class DirectParser:
     """The models of a Stanza Pipeline for which `supports` is true."""
@@ -50,8 +46,8 @@ class DirectParser:
         )
 
     def reads(self, lines: Sequence[str]) -> bool:
-        """Tell whether all lines are short enough."""
-        return max(map(len, lines)) <= _MAX_CHARACTERS
+        """Tell whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
+        return max(map(len, lines)) <= MAX_CHARACTERS
 
     def forget(self) -> None:
         """Drop what was computed for earlier lines."""

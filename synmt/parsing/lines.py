@@ -23,7 +23,7 @@ LONGEST = 400
 """Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
 
 # Stanza's tokenizer reads 1,000 characters at a time; where the next ones begin depends on the rest of the batch
-_MAX_CHARACTERS = 900
+MAX_CHARACTERS = 900
 # its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
 
@@ -50,7 +50,7 @@ def batches(lines: Sequence[str], batch_words: int) -> Iterator[list[str]]:
     batch: list[str] = []
     words = 0
     for cost, line in sorted(((_cost(line), line) for line in lines), reverse=True):
-        if len(line) > _MAX_CHARACTERS:
+        if len(line) > MAX_CHARACTERS:
             yield [line]
             continue
         if batch and words + cost > batch_words:
