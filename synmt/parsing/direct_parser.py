@@ -21,6 +21,7 @@ from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens,
 from synmt.parsing.stanza_internals import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
+
 class DirectParser:
     """The models of a Stanza Pipeline for which `supports` is true."""
 
@@ -119,9 +120,12 @@ class DirectParser:
             return tree, labels
         length = len(tree) + 1
         heads, found = head_constraints.resolve_head_constraint_violations(
-            table[number, :length, :length], scores.labels(number), np.array([0, *tree]), self.parser.model.vocab["deprel"]
+            table[number, :length, :length],
+            scores.labels(number),
+            np.array([0, *tree]),
+            self.parser.model.vocab["deprel"],
         )
-        return heads[1:].tolist(), list(map(int, found))
+        return heads[1:].tolist(), np.array(found).tolist()
 
     def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
         length = scores.packing.lengths[number]

@@ -40,7 +40,7 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     import torch
 
     checked_version()
-    # what was fastest where Stanza itself makes the batches; twice the size in tokens, since we do not count punctuation
+    # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not count punctuation
     size = min(batch_words, 640)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,7 +4,7 @@
     stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
     predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
 
-All of them are those of Stanza 1.15.
+All of them are those of Stanza 1.15, as are the parts of its models that `direct/` calls without replacing them.
 """
 
 from __future__ import annotations
