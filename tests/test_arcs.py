@@ -10,6 +10,7 @@ from small import stanza_sentence
 from synmt.errors import SynmtError
 from synmt.files import read_lines
 from synmt.parsing import arcs as stanza_arcs
+from synmt.parsing import direct_parser
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.parser import StanzaParser
@@ -240,6 +241,7 @@ def test_a_line_alone_has_the_arcs_of_the_line_among_others_in_any_order(parser,
 
 
 def test_stanzas_own_smaller_batches_are_put_back_in_order(parser, parses, monkeypatch):
+    monkeypatch.setattr(parser, "_direct", None)
     monkeypatch.setitem(parser._pipeline.processors["depparse"]._config, "batch_size", 12)
     again = parser.parse(LINES)
     for one, other in zip(parses, again, strict=True):
@@ -290,7 +292,7 @@ def test_flat_trees_are_certain_and_empty_lines_have_no_arcs(parser, tmp_path):
 
 def test_the_parts_of_a_line_that_is_split_are_attached_to_the_first_root(parser, monkeypatch):
     monkeypatch.setattr(stanza_lines, "LONGEST", 8)
-    monkeypatch.setattr(stanza_pipeline, "LONGEST", 8)
+    monkeypatch.setattr(direct_parser, "LONGEST", 8)
     words = LINES[2].split()[:16]
     pieces = [" ".join(words[:8]), " ".join(words[8:])]
     tables = [table for piece in pieces for table in dense(parser, piece)]

@@ -23,7 +23,6 @@ from synmt.parsing.parser import StanzaParser
 
 HEAVY = (
     "stanza",
-    "torch._prims",
     "torch._dynamo",
     "torch._inductor",
     "sympy",
@@ -55,7 +54,7 @@ def test_a_cached_tree_needs_no_stanza_and_a_new_one_no_compiler(tmp_path):
     arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
     first, parsed = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
     assert {"torch", "stanza"} <= parsed
-    assert not parsed & {"torch._prims", "torch._dynamo", "torch._inductor", "sympy"}
+    assert not parsed & {"torch._dynamo", "torch._inductor", "sympy"}
     again, cached = loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")
     assert (again, cached) == (first, {"torch"})
 

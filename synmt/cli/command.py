@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -64,18 +64,6 @@ DataFolder = Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of pars
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
-
-
-def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
-    # not Path.is_file, which fails for a long value
-    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
-    first = next(begins, len(arguments))
-    recipes, overrides = list(arguments[:first]), list(arguments[first:])
-    for one in overrides:
-        if "=" not in one:
-            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
-    return recipes, overrides
 
 
 class StrictCommand(TyperCommand):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from synmt.parsing.direct.tokenizer import Tokens
 from synmt.syntax.arcs import join_arcs, keep_most_probable, token_arcs
 from synmt.syntax.merging import token_tree
 from synmt.syntax.parse import WORD, Arcs, Parse, flat_parse
@@ -22,7 +23,7 @@ LONGEST = 400
 """Maximum words in a sentence: the scores of 400 x 400 x 50 labels take 32 MB."""
 
 # Stanza's tokenizer reads 1,000 characters at a time; where the next ones begin depends on the rest of the batch
-_MAX_CHARACTERS = 900
+MAX_CHARACTERS = 900
 # its patterns for URLs and addresses take quadratic time on ASCII without whitespace
 _UNBROKEN = re.compile(r"[!-~]{1000}")
 
@@ -49,7 +50,7 @@ def batches(lines: Sequence[str], batch_words: int) -> Iterator[list[str]]:
     batch: list[str] = []
     words = 0
     for cost, line in sorted(((_cost(line), line) for line in lines), reverse=True):
-        if len(line) > _MAX_CHARACTERS:
+        if len(line) > MAX_CHARACTERS:
             yield [line]
             continue
         if batch and words + cost > batch_words:
@@ -78,23 +79,21 @@ def split_long(sentences: list[list[dict[str, Any]]]) -> list[list[dict[str, Any
 
 
 def given_words(lines: Sequence[str]) -> list[list[dict[str, Any]]]:
-    """Write the words of lines, which have a space between two, as Stanza's tokenizer would.
-
-    The parser sees the characters that an escaping tokenizer has replaced; positions are those in the line.
-    """
+    """Write the words of lines, which have a space between two, as Stanza's tokenizer would."""
     starts = _starts(lines)
     return [
         [
-            {
-                "id": (number,),
-                "text": unescaped(match[0]),
-                "start_char": start + match.start(),
-                "end_char": start + match.end(),
-            }
-            for number, match in enumerate(WORD.finditer(line), start=1)
+            {"id": (number,), "text": word, "start_char": start + first, "end_char": start + end}
+            for number, (word, (first, end)) in enumerate(zip(tokens.words, tokens.spans, strict=True), start=1)
         ]
-        for line, start in zip(lines, starts, strict=False)
+        for tokens, start in zip(given_tokens(lines), starts, strict=False)
     ]
+
+
+def given_tokens(lines: Sequence[str]) -> list[Tokens]:
+    """Cut lines at their spaces; the parser sees the characters that an escaping tokenizer has replaced."""
+    matches = [list(WORD.finditer(line)) for line in lines]
+    return [Tokens([unescaped(match[0]) for match in found], [match.span() for match in found]) for found in matches]
 
 
 def unescaped(word: str) -> str:
@@ -126,15 +125,16 @@ def parses_of(
     arcs: those of each sentence's words; None for trees without probabilities.
     """
     starts = _starts(lines)
-    of_line: list[list[_Sentence]] = [[] for _ in lines]
+    of_line: list[list[Analysis]] = [[] for _ in lines]
     for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
-        of_line[bisect_right(starts, sentence.tokens[0].start_char) - 1].append(_read(sentence, table))
-    return [_join(*args) for args in zip(lines, of_line, starts[:-1], strict=True)]
+        index = bisect_right(starts, sentence.tokens[0].start_char) - 1
+        of_line[index].append(_read(sentence, table, starts[index]))
+    return [join_analyses(*args) for args in zip(lines, of_line, strict=True)]
 
 
 @dataclass(frozen=True)
-class _Sentence:
-    """Stanza's analysis of a sentence, by its surface tokens."""
+class Analysis:
+    """Stanza's analysis of a sentence, by its surface tokens; spans are positions [start, end) in the line."""
 
     spans: list[tuple[int, int]]
     parents: list[int]
@@ -148,14 +148,14 @@ class _Sentence:
         return ["parataxis" if others and parent == word else relation for word, (parent, relation) in pairs]
 
 
-def _read(sentence: Any, table: Arcs | None) -> _Sentence:
+def _read(sentence: Any, table: Arcs | None, offset: int) -> Analysis:
     words = sentence.words
     above = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
     ends = list(accumulate(len(token.words) for token in sentence.tokens))
     tokens = [range(start, end) for start, end in zip([0, *ends], ends, strict=False)]
     leading, parents, relations = token_tree(above, [word.deprel for word in words], tokens)
-    return _Sentence(
-        spans=[(token.start_char, token.end_char) for token in sentence.tokens],
+    return Analysis(
+        spans=[(token.start_char - offset, token.end_char - offset) for token in sentence.tokens],
         parents=parents,
         relations=relations,
         tags=[words[word].upos or "_" for word in leading],
@@ -163,10 +163,11 @@ def _read(sentence: Any, table: Arcs | None) -> _Sentence:
     )
 
 
-def _join(line: str, sentences: list[_Sentence], offset: int) -> tuple[Parse, str]:
+def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
+    """Make the tree of a line from its sentences: tree and failure ("" if none)."""
     if not sentences:
         return flat_parse(line), "the parser finds no word in the line"
-    spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64) - offset
+    spans = np.array([span for sentence in sentences for span in sentence.spans], dtype=np.int64)
     parents = _join_trees([sentence.parents for sentence in sentences])
     parse = Parse(
         words=[line[start:end] for start, end in spans.tolist()],
@@ -198,7 +199,7 @@ def _join_trees(parents: Sequence[Sequence[int]]) -> list[int]:
     return joined
 
 
-def _joined_arcs(sentences: list[_Sentence], parents: list[int]) -> Arcs | None:
+def _joined_arcs(sentences: list[Analysis], parents: list[int]) -> Arcs | None:
     tables = [sentence.arcs for sentence in sentences if sentence.arcs is not None]
     if not tables:
         return None

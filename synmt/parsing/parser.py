@@ -15,6 +15,7 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.identities import StoredFacts
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.official import fetching, listed_version
@@ -61,7 +62,7 @@ class StanzaParser:
     model: `compact` (ships with synmt), `official` (Stanza's own folder) or a folder with resources.json.
     package: the package of models in that folder.
     device: `auto` (a GPU if there is one), or a device of PyTorch.
-    batch_words: words parsed at once. 640 was fastest on one CPU core.
+    batch_words: words parsed at once. 2,000 were fastest on one CPU core.
     download: whether official models that are missing are downloaded, as `official.fetching` does with its progress.
     arcs: whether each tree has the probabilities of all arcs. The trees are the same.
     pretokenized: the lines are words with a space between two, and each of them is one word of the tree.
@@ -79,7 +80,7 @@ class StanzaParser:
         model: str = "compact",
         package: str = "default",
         device: str = "auto",
-        batch_words: int = 640,
+        batch_words: int = 2000,
         download: bool = False,
         arcs: bool = False,
         pretokenized: bool = False,
@@ -116,7 +117,7 @@ class StanzaParser:
         return cls(str(identity["language"]), model=model, download=True, **how)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key != "_pipeline"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("_pipeline", "_direct")}
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -169,6 +170,8 @@ class StanzaParser:
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""
+        if direct := self.__dict__.get("_direct"):
+            direct.forget()
         parses: dict[str, Parse] = {}
         failures: dict[str, str] = {}
         for line in dict.fromkeys(lines):
@@ -215,7 +218,14 @@ class StanzaParser:
         return self._parse_batch(batch[:middle]) + self._parse_batch(batch[middle:])
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
-        return stanza_pipeline.run(self._pipeline, batch, arcs=self.arcs, pretokenized=self.pretokenized)
+        how = {"arcs": self.arcs, "pretokenized": self.pretokenized}
+        if self._direct is not None and self._direct.reads(batch):
+            return stanza_pipeline.run_direct(self._direct, batch, **how)
+        return stanza_pipeline.run(self._pipeline, batch, **how)
+
+    @cached_property
+    def _direct(self) -> DirectParser | None:
+        return stanza_pipeline.direct(self._pipeline)
 
     @cached_property
     def _pipeline(self) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
+from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
-from synmt.parsing.stanza_internals import cheapest_first, checked_version, replaced, without_optimizers
+from synmt.parsing.stanza_internals import best_tree, checked_version, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
 
@@ -40,6 +40,8 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     import torch
 
     checked_version()
+    # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not count punctuation
+    size = min(batch_words, 640)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     with isolated(), without_optimizers():
@@ -52,10 +54,9 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
             download_method=None,  # type: ignore[arg-type]
             logging_level="CRITICAL",
             tokenize_no_ssplit=True,
-            # each model takes one of our batches at once; twice the size, since we do not count punctuation
-            pos_batch_size=batch_words,
-            pos_batch_maximum_tokens=2 * batch_words,
-            depparse_batch_size=2 * batch_words,
+            pos_batch_size=size,
+            pos_batch_maximum_tokens=2 * size,
+            depparse_batch_size=2 * size,
         )
     if arcs:
         check_graph_parser(pipeline.processors["depparse"])
@@ -89,17 +90,29 @@ def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
     return tokens_of(batch, document.sentences)
 
 
+def direct(pipeline: Any) -> DirectParser | None:
+    """Return what parses without Stanza's documents, with the same trees; None if a model needs them."""
+    return DirectParser(pipeline) if DirectParser.supports(pipeline) else None
+
+
+def run_direct(parser: DirectParser, batch: list[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
+    """Parse lines as `run` does."""
+    import torch
+
+    with isolated(), torch.no_grad():
+        return parser.parse(batch, arcs=arcs, pretokenized=pretokenized)
+
+
 def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False) -> list[tuple[Parse, str]]:
     """Parse lines: tree and failure ("" if none) of each.
 
     pretokenized: the lines are words with a space between two; no word is split or joined.
     """
-    from stanza.models.common.chuliu_edmonds import chuliu_edmonds
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
 
     processors = pipeline.processors
-    with isolated(), replaced(model, "chuliu_edmonds_one_root", partial(cheapest_first, chuliu_edmonds)):
+    with isolated(), replaced(model, "chuliu_edmonds_one_root", lambda _: best_tree):
         text = _joined(batch)
         document = Document(given_words(batch), text) if pretokenized else processors["tokenize"].process(text)
         if any(len(sentence.tokens) > LONGEST for sentence in document.sentences):

@@ -1,11 +1,11 @@
 """The parts of Stanza that synmt replaces while it loads and parses, and the only versions that it does this to.
 
     stanza.models.common.utils.dispatch_optimizer          by one without parameters (`without_optimizers`)
-    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (`cheapest_first`)
+    stanza.models.depparse.model.chuliu_edmonds_one_root   by a faster search with the same result (`best_tree`)
     stanza.pipeline.depparse_processor.DataLoader          by one that records the order of the sentences (arcs.py)
     predict of the parser's Trainer                        by one that records the arcs of each batch (arcs.py)
 
-All of them are those of Stanza 1.15.
+All of them are those of Stanza 1.15, as are the parts of its models that `direct/` calls without replacing them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError
+from synmt.syntax.spanning import maximum_spanning_tree
 
 SUPPORTED = "1.15"
-
-Search = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 
 
 def checked_version() -> str:
@@ -79,38 +79,40 @@ def without_optimizers() -> Iterator[None]:
         yield
 
 
-def cheapest_first(plain: Search, weighted: Search) -> Search:
-    """Make a search that tries the greedy tree, then the search without weights, then the weighted one.
+def best_tree(scores: npt.NDArray[Any]) -> IntArray:
+    """Find the best tree with one root: (W+1, W+1) -> (W+1,), 0 is the root.
 
     Stanza's search (Chu-Liu-Edmonds with weighted root arcs) contracts a cycle for nearly every word and takes a third
     of the parsing time. Where the best parent of every word gives a tree with one root, no other tree is better; this
-    holds for most sentences. Otherwise, the search without weights contracts real cycles only; if its tree has one
-    root, no other tree with one root is better.
+    holds for most sentences. Otherwise, all cycles are contracted at once.
     """
-
-    def find(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        heads = greedy_tree(scores)
-        if heads is None:
-            # a copy: Stanza's searches change their argument
-            heads = plain(scores.astype(np.float64))
-        return heads if _roots(heads) == 1 else weighted(scores)
-
-    return find
-
-
-def greedy_tree(scores: npt.NDArray[Any]) -> npt.NDArray[np.int64] | None:
-    """Give every word its best parent: (W+1, W+1) -> (W+1,), 0 is the root; None where the result is not a tree."""
     scores = scores.copy()
     np.fill_diagonal(scores, -np.inf)
-    scores[0] = -np.inf
-    scores[0, 0] = 0
-    heads = scores.argmax(axis=1)
+    [heads], [is_tree] = greedy_trees(scores[None], np.ones((1, len(scores)), dtype=np.bool_))
+    return heads if is_tree else searched_tree(scores)
+
+
+def searched_tree(scores: npt.NDArray[Any]) -> IntArray:
+    """Find the best tree with one root: (W+1, W+1) -> (W+1,), 0 is the root."""
+    words = scores[1:, 1:].astype(np.float64)  # (W, W)
+    np.fill_diagonal(words, scores[1:, 0])
+    parents = maximum_spanning_tree(words)  # (W,)
+    return np.concatenate([[0], np.where(parents == np.arange(len(parents)), 0, parents + 1)])
+
+
+def greedy_trees(scores: npt.NDArray[Any], real: BoolArray) -> tuple[IntArray, BoolArray]:
+    """Give every word its best parent: (B, W+1, W+1) -> (B, W+1), and whether the result is a tree with one root (B,).
+
+    No word may be its own parent, or have one in the padding.
+
+    real: (B, W+1) False in the padding.
+    """
+    heads = scores.argmax(axis=2)  # (B, W+1)
+    heads[:, 0] = 0
+    heads[~real] = 0
+    roots = np.count_nonzero((heads == 0) & real, axis=1) - 1  # (B,)
     above = heads
-    for _ in range(len(heads).bit_length()):
-        above = above[above]
+    for _ in range(heads.shape[1].bit_length()):
+        above = np.take_along_axis(above, above, axis=1)
     # in a cycle, no ancestor is the root
-    return heads if _roots(heads) == 1 and not above.any() else None
-
-
-def _roots(heads: npt.NDArray[Any]) -> int:
-    return int(np.count_nonzero(heads[1:] == 0))
+    return heads, (roots == 1) & ~above.any(axis=1)

@@ -1,0 +1,132 @@
+"""Lines to trees by Stanza's models without its documents, for models that read words and their characters.
+
+What Stanza computes and no tree needs is left out: features, lemmas, relations of arcs that are not in the tree, and
+everything about a word that was computed for an earlier line. All other models take the way of pipeline.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synmt.parsing.arcs import joint_probabilities, relation_names
+from synmt.parsing.direct.graph import DirectGraphParser, ParserScores
+from synmt.parsing.direct.packing import Packing
+from synmt.parsing.direct.tagger import DirectTagger
+from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
+from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
+from synmt.parsing.stanza_internals import greedy_trees, searched_tree
+from synmt.syntax.parse import Arcs, Parse, evenly_spaced
+
+
+class DirectParser:
+    """The models of a Stanza Pipeline for which `supports` is true."""
+
+    def __init__(self, pipeline: Any) -> None:
+        processors = pipeline.processors
+        self.tokenizer = DirectTokenizer(processors["tokenize"])
+        self.tagger = DirectTagger(processors["pos"].trainer.model)
+        self.parser = DirectGraphParser(processors["depparse"].trainer.model, self.tagger.names)
+        self.repairs = bool(processors["depparse"].config.get("resolve_head_constraints", True))
+        self.relations = relation_names(processors["depparse"].vocab["deprel"])
+
+    @staticmethod
+    def supports(pipeline: Any) -> bool:
+        """Tell whether every model of a pipeline is one that can be called directly."""
+        processors = pipeline.processors
+        if set(processors) != {"tokenize", "pos", "lemma", "depparse"} or not processors["lemma"].use_identity:
+            return False
+        models = [getattr(processors[name].trainer, "model", None) for name in ("pos", "depparse")]
+        return (
+            DirectTokenizer.supports(processors["tokenize"])
+            and DirectTagger.supports(models[0])
+            and DirectGraphParser.supports(models[1])
+        )
+
+    def reads(self, lines: Sequence[str]) -> bool:
+        """Tell whether all lines are short enough: Stanza's tokenizer reads longer ones in several parts."""
+        return max(map(len, lines)) <= MAX_CHARACTERS
+
+    def forget(self) -> None:
+        """Drop what was computed for earlier lines."""
+        self.tagger.vectors.forget()
+        self.parser.vectors.forget()
+
+    def parse(self, lines: Sequence[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
+        """Parse lines of at most 900 characters: tree and failure ("" if none) of each."""
+        found = given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
+        parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split(LONGEST)]
+        # a stable sort from long to short, which packed sequences need
+        parts.sort(key=lambda part: -len(part[1].words))
+        of_line: list[list[tuple[int, Analysis]]] = [[] for _ in lines]
+        for (index, tokens), analysis in zip(parts, self._analyses([part for _, part in parts], arcs), strict=True):
+            of_line[index].append((tokens.spans[0][0], analysis))
+        ordered = ([analysis for _, analysis in sorted(each, key=lambda pair: pair[0])] for each in of_line)
+        return [join_analyses(line, analyses) for line, analyses in zip(lines, ordered, strict=True)]
+
+    def _analyses(self, parts: list[Tokens], arcs: bool) -> list[Analysis]:
+        """Analyse sentences from long to short."""
+        if not parts:
+            return []
+        words = [part.words for part in parts]
+        tags = self.tagger(words, packing := Packing([len(each) for each in words]))
+        rooted = Packing([length + 1 for length in packing.lengths])
+        scores = self.parser.read(words, tags, rooted)
+        trees, labels = self._trees(table := scores.arcs(), scores, rooted)
+        numbers = tags.cpu().numpy()[packing.numbers]  # (B, T)
+        names, relations = self.tagger.names, self.relations
+        return [
+            Analysis(
+                spans=part.spans,
+                parents=[head - 1 if head else word for word, head in enumerate(tree)],
+                relations=[relations[label] if head else "root" for label, head in zip(own, tree, strict=True)],
+                tags=[names[tag] or "_" for tag in numbers[number, : len(tree)].tolist()],
+                arcs=self._arcs(table, scores, number) if arcs else None,
+            )
+            for number, (part, tree, own) in enumerate(zip(parts, trees, labels, strict=True))
+        ]
+
+    def _trees(
+        self, table: npt.NDArray[Any], scores: ParserScores, packing: Packing
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Find the best tree of each sentence, and its relations: the lists do not have the root."""
+        heads, is_tree = greedy_trees(table, packing.real)  # (B, W), (B,)
+        for number in np.flatnonzero(~is_tree).tolist():
+            length = packing.lengths[number]
+            heads[number, :length] = searched_tree(table[number, :length, :length])
+        sentence, place = packing.places
+        labels = np.zeros_like(heads)  # (B, W)
+        labels[sentence, place] = scores.best_labels(
+            packing.numbers[sentence, place], packing.numbers[sentence, heads[sentence, place]]
+        )
+        trees = [row[1:length].tolist() for row, length in zip(heads, packing.lengths, strict=True)]
+        found = [row[1:length].tolist() for row, length in zip(labels, packing.lengths, strict=True)]
+        if self.repairs:
+            for number in range(len(trees)):
+                trees[number], found[number] = self._repaired(table, scores, number, trees[number], found[number])
+        return trees, found
+
+    def _repaired(
+        self, table: npt.NDArray[Any], scores: ParserScores, number: int, tree: list[int], labels: list[int]
+    ) -> tuple[list[int], list[int]]:
+        """Change a tree in which a word has two subjects or two objects as Stanza does."""
+        from stanza.models.depparse import head_constraints
+
+        names = [self.relations[label] for label in labels]
+        if not head_constraints.find_head_constraint_violations([0, *tree], names):
+            return tree, labels
+        length = len(tree) + 1
+        heads, found = head_constraints.resolve_head_constraint_violations(
+            table[number, :length, :length],
+            scores.labels(number),
+            np.array([0, *tree]),
+            self.parser.model.vocab["deprel"],
+        )
+        return heads[1:].tolist(), np.array(found).tolist()
+
+    def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
+        length = scores.packing.lengths[number]
+        return joint_probabilities(table[number, :length, :length], scores.labels(number), self.relations)
