@@ -15,6 +15,7 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
+from synmt.model.fast_decoder import FastDecoder, fast_decoder
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import load_weights
 from synmt.recipe.schema import Recipe
@@ -30,6 +31,7 @@ class LoadedModel:
     device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
+    decoder: computes the steps of a search instead of the model; None if only the model can.
     cutters: how raw text becomes the words that it reads and writes, and back.
     """
 
@@ -40,6 +42,7 @@ class LoadedModel:
     device: torch.device
     reading: Reading
     parser: dict[str, Any] | None = None
+    decoder: FastDecoder | None = None
     cutters: Mapping[Side, Cutter] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
     @property
@@ -74,7 +77,8 @@ def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
     cutters = load_cutters(recipe, run.folder, info.get("text", {}))
-    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity, cutters)
+    decoder = fast_decoder(model)
+    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity, decoder, cutters)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:

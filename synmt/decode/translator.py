@@ -5,6 +5,7 @@ Everything below `translate` and `translate_windows` works on words: raw text to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, joined, make_candidate, make_translation
 from synmt.decode.tree_provider import TreeProvider
+from synmt.decode.workers import in_workers, workers
 from synmt.errors import SynmtError, UsageError
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
@@ -171,8 +173,9 @@ class Translator:
         """Translate one window of words into words; `number` is the line number of its first request."""
         batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
-        for sources in batches:
-            for source, translation in zip(sources[0], self._search(sources, requests, number), strict=True):
+        found = in_workers(lambda sources: self._search(sources, requests, number), batches, workers(self.device))
+        for sources, translated in zip(batches, found, strict=True):
+            for source, translation in zip(sources[0], translated, strict=True):
                 translations[source.index] = translation
         if self.alignment:
             for index, rescored in rescore(self.models, batches, translations, attention=True).items():
@@ -205,10 +208,12 @@ class Translator:
             if without_whitespace(line)
         ]
         logits = self.options.beam_size * len(self.target)
-        size = max(1, min(self.options.batch_size, _LOGITS // logits))
-        return batches([source for source in sources if len(source)], len, sentences=size, pieces=_PIECES * size)
+        sources = [source for source in sources if len(source)]
+        share = math.ceil(len(sources) / workers(self.device))
+        size = max(1, min(self.options.batch_size, _LOGITS // logits, share))
+        return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
-    def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> Iterator[Translation]:
+    def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> list[Translation]:
         """Translate one batch, in the order of its sources."""
         read = [
             collate([source.example for source in own], model.reading).to(self.device)
@@ -217,15 +222,18 @@ class Translator:
         numbers = [number + source.index for source in sources[0]]
         prefixes = [self._prefix(requests[source.index].prefix, number + source.index) for source in sources[0]]
         members = [
-            Member(model.model, batch.source, batch.source_signals)
+            Member(model.model, batch.source, batch.source_signals, model.decoder)
             for model, batch in zip(self.models, read, strict=True)
         ]
         limits = _length_limits(read[0], self.options)
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
+        translations = []
         for source, hypotheses, limit, prefix in zip(sources[0], found, limits.tolist(), prefixes, strict=True):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
-            yield make_translation(requests[source.index].text, source, hypotheses, self.target, number, limit)
+            text = requests[source.index].text
+            translations.append(make_translation(text, source, hypotheses, self.target, number, limit))
+        return translations
 
     def _prefix(self, text: str, line: int) -> list[int]:
         pieces = self.target.encode_ids(text) if without_whitespace(text) else []
