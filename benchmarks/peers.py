@@ -1,4 +1,4 @@
-"""A trained Transformer of synmt as a model of CTranslate2 or of Hugging Face: the same weights, to the last bit."""
+"""A trained Transformer of synmt as a model of CTranslate2: the same weights, to the last bit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.data.vocabulary import BOS, EOS
 from synmt.model.embedding import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe
@@ -68,44 +68,3 @@ def _norm(theirs: Any, ours: Any) -> None:
 
 def _array(tensor: Tensor) -> Any:
     return tensor.detach().float().numpy()
-
-
-def as_marian(model: Transformer, shape: ModelRecipe) -> Any:
-    """Give the weights to MarianMTModel, which is post-norm and has one table of embeddings."""
-    from marian import marian_model
-
-    assert shape.norm == "post" and shape.embeddings == "shared", "Marian is post-norm with shared embeddings"
-    marian = marian_model(shape, len(model.output_weight)).eval()
-    weights = {name: tensor for name, tensor in marian.state_dict().items() if "final_logits_bias" in name}
-    for name, tensor in model.state_dict().items():
-        weights.update(_renamed(name, tensor))
-    positions = sinusoids(_LONGEST, shape.model_dim)
-    for side in ("encoder", "decoder"):
-        weights[f"model.{side}.embed_positions.weight"] = positions
-        weights[f"model.{side}.embed_tokens.weight"] = model.output_weight
-    weights["model.shared.weight"] = weights["lm_head.weight"] = model.output_weight
-    marian.load_state_dict(weights)
-    return marian
-
-
-def _renamed(name: str, tensor: Tensor) -> dict[str, Tensor]:
-    """Give one of our layers' weights the names they have in Marian."""
-    side, _, rest = name.partition(".")
-    if side not in ("encoder", "decoder"):
-        return {}
-    number, _, rest = rest.partition(".")
-    module, _, kind = rest.rpartition(".")
-    cross = "encoder_attn_layer_norm"
-    norms = ["self_attn_layer_norm", *([cross] if side == "decoder" else []), "final_layer_norm"]
-    names = {
-        "self_attention.project": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-        "self_attention.output": ["self_attn.out_proj"],
-        "cross_attention.query": ["encoder_attn.q_proj"],
-        "cross_attention.key_value": ["encoder_attn.k_proj", "encoder_attn.v_proj"],
-        "cross_attention.output": ["encoder_attn.out_proj"],
-        "feed_forward.inner": ["fc1"],
-        "feed_forward.output": ["fc2"],
-        **{f"residuals.{index}.norm": [norm] for index, norm in enumerate(norms)},
-    }[module]
-    parts = tensor.chunk(len(names))
-    return {f"model.{side}.layers.{number}.{new}.{kind}": part for new, part in zip(names, parts, strict=True)}

@@ -10,8 +10,9 @@ from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
+from synmt.decode.batch_translation import translate_batches
 from synmt.decode.inputs import batches, windows
-from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines

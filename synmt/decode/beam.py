@@ -42,8 +42,8 @@ from synmt.decode.hypotheses import (
     keep_best,
     select,
 )
-from synmt.decode.options import SearchOptions
 from synmt.decode.leaving import looks
+from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import sample
 from synmt.errors import SynmtError
 

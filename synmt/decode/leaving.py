@@ -1,6 +1,7 @@
 """When the sentences of a batch that are done leave it.
 
-A sentence that is done changes no more, so it can stay: leaving costs a copy of what the decoder remembers of all others.
+A sentence that is done changes no more, so it can stay: when it leaves, what the decoder remembers of all others is
+copied.
 """
 
 from __future__ import annotations

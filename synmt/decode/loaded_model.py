@@ -16,6 +16,7 @@ from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.fast_decoder import FastDecoder, fast_decoder
+from synmt.model.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import load_weights
 from synmt.recipe.schema import Recipe
@@ -61,10 +62,19 @@ class LoadedModel:
         return self.reading.arcs and not self.reading.certain
 
 
-def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser: str | None = None) -> LoadedModel:
+def load_model(
+    run: Run,
+    recipe: Recipe,
+    *,
+    device: str,
+    checkpoint: str,
+    parser: str | None = None,
+    precision: InferencePrecision = "float32",
+) -> LoadedModel:
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+    precision: of the linear layers; a processor that cannot multiply in it computes in float32, which is logged.
     """
     info = run.info()
     identity = info.get("parser")
@@ -77,8 +87,11 @@ def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
     cutters = load_cutters(recipe, run.folder, info.get("text", {}))
-    decoder = fast_decoder(model)
-    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity, decoder, cutters)
+    own_device = next(model.parameters()).device
+    precision = usable_precision(precision, own_device)
+    decoder = fast_decoder(model, precision)
+    reduce_layers(model, precision)
+    return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, cutters)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:

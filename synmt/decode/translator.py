@@ -11,24 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from synmt.data.batch import Batch, Reading, collate
-from synmt.data.vocabulary import UNK, Vocabulary
+from synmt.data.batch import Reading, collate
+from synmt.data.vocabulary import UNK
 from synmt.decode.beam import search
-from synmt.decode.constraints import length_limits
+from synmt.decode.constraints import limits_of
 from synmt.decode.ensemble import Member
 from synmt.decode.inputs import Request, Source, Trees, batches, cut, windows, zip_trees
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
-from synmt.decode.translation import Translation, joined, make_candidate, make_translation
+from synmt.decode.translation import Translation, joined, make_translation
 from synmt.decode.tree_provider import TreeProvider
 from synmt.decode.workers import in_workers, workers
 from synmt.errors import SynmtError, UsageError
+from synmt.model.packed import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
-from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse, without_whitespace
@@ -83,6 +81,7 @@ class Translator:
         parser: str | None = None,
         alignment: bool = False,
         parse_cache: bool = True,
+        precision: InferencePrecision = "float32",
         **search: Any,
     ) -> Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
@@ -90,13 +89,14 @@ class Translator:
         run, others: run folders.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+        precision: of the linear layers, `float32`, `bf16` or `int8`; the lower ones translate faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser)
+            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser, precision=precision)
             for one, recipe in zip(opened, recipes, strict=True)
         ]
         check_ensemble(models, [str(one.folder) for one in opened])
@@ -225,7 +225,7 @@ class Translator:
             Member(model.model, batch.source, batch.source_signals, model.decoder)
             for model, batch in zip(self.models, read, strict=True)
         ]
-        limits = _length_limits(read[0], self.options)
+        limits = limits_of(read[0].source, self.options)
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
         translations = []
         for source, hypotheses, limit, prefix in zip(sources[0], found, limits.tolist(), prefixes, strict=True):
@@ -241,28 +241,3 @@ class Translator:
             what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
             raise SynmtError(what, where=f"line {line}")
         return pieces
-
-
-def translate_batches(
-    model: Seq2Seq, batches: Iterable[Batch], decoding: DecodingRecipe, vocabulary: Vocabulary
-) -> list[str]:
-    """Translate the sources of batches, in the order of their lines; the model stays in the mode that it was in."""
-    training, device = model.training, next(model.parameters()).device
-    options = SearchOptions.from_recipe(decoding)
-    model.eval()
-    try:
-        texts = {}
-        for batch in batches:
-            source = batch.to(device)
-            members = [Member(model, source.source, source.source_signals)]
-            found = search(members, options, limits=_length_limits(source, options))
-            for line, (best, *_) in zip(batch.lines, found, strict=True):
-                texts[line] = make_candidate(best, vocabulary).text
-    finally:
-        model.train(training)
-    return [texts[line] for line in sorted(texts)]
-
-
-def _length_limits(batch: Batch, options: SearchOptions) -> Tensor:
-    pieces = batch.source.mask.sum(1) - 1  # (B,)
-    return length_limits(pieces, ratio=options.max_length_ratio, extra=options.max_length_extra)

@@ -85,7 +85,7 @@ class FastDecoder:
         return FastState(mask[:, None, None], source, caches, mask.new_zeros(sentences, 1, 0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the logits of the next, in float32: (B, K, V)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
         self._make_room(state)
         places = state.caches[0].size(2)
         own = torch.full((pieces.size(1), places), -math.inf, device=pieces.device).fill_diagonal_(0.0)  # (K, S)
@@ -99,10 +99,12 @@ class FastDecoder:
         return self._output(x).float().view(*pieces.shape, -1)
 
     def _embed(self, pieces: Tensor, place: int) -> Tensor:
-        if place >= len(self._positions):
-            self._positions = sinusoids(2 * place, self._table.size(1)).to(self._positions)
+        # another thread may replace the table by a shorter one meanwhile
+        positions = self._positions
+        if place >= len(positions):
+            self._positions = positions = sinusoids(2 * place, self._table.size(1)).to(positions)
         x = F.embedding(pieces, self._table)  # (B K, D)
-        return torch.add(self._positions[place], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
+        return torch.add(positions[place], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
 
     def _make_room(self, state: FastState) -> None:
         room = state.caches[0].size(1)

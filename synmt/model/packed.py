@@ -77,7 +77,7 @@ class _ReducedLinear(Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let the linear layers of a model, except those of variants, compute in a precision; the model is not trained on."""
+    """Let the linear layers of a model compute in a precision, except those of variants; it cannot be trained then."""
     if precision == "float32":
         return
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}

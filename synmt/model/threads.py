@@ -77,7 +77,9 @@ def _quota(folder: Path) -> float | None:
         if (folder / "cpu.max").exists():
             quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
         else:
-            quota, period = ((folder / f"cpu.cfs_{name}_us").read_text(encoding="ascii") for name in ("quota", "period"))
+            quota, period = (
+                (folder / f"cpu.cfs_{name}_us").read_text(encoding="ascii") for name in ("quota", "period")
+            )
         cores = float(quota) / float(period)
     except (OSError, ValueError, ZeroDivisionError):
         # no such file, or `max`

@@ -17,7 +17,7 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
-from synmt.decode.translator import translate_batches
+from synmt.decode.batch_translation import translate_batches
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of, score_system
 from synmt.files import locked, read_lines
