@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from synmt.data.batch import collate_source
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
-from synmt.decode.best import best
+from synmt.decode.best import best_sums
 from synmt.decode.ensemble import Member
 from synmt.decode.leaving import looks
 from synmt.decode.options import Sampling, SearchOptions
@@ -154,14 +154,15 @@ def test_sentences_that_are_done_leave_in_groups_of_four():
 
 
 @pytest.mark.parametrize("size", [5, 64, 320, 331, 1000])
-def test_the_best_are_those_of_topk(size):
-    values = torch.randn(3, 4, size, generator=torch.Generator().manual_seed(size))
-    values[0, 0, 1:] = -torch.inf
+def test_the_best_sums_are_those_of_topk(size):
+    random = torch.Generator().manual_seed(size)
+    values, base = torch.randn(3, 4, size, generator=random), torch.randn(3, 4, generator=random)
+    values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
     for count in (1, 4):
-        found, places = best(values, count)
-        assert torch.equal(found, values.topk(count).values)
-        assert torch.equal(values.gather(2, places), found)
-        assert places.sort().values.diff().count_nonzero() == places.diff().numel()
+        found, beams, pieces = best_sums(values, base, count)
+        sums = (values + base[..., None]).flatten(1)
+        assert torch.equal(found, sums.topk(count).values)
+        assert torch.equal(sums.gather(1, size * beams + pieces), found)
 
 
 def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import EOS
-from synmt.decode.best import best
+from synmt.decode.best import best_sums
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
 from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import (
@@ -162,12 +162,7 @@ def continuations(
     endings = log_probabilities + logs[..., EOS]  # (B, K)
     logs[..., EOS] = -math.inf
     ranked = logs if penalties is None else logs - penalties[:, None]  # (B, K, V)
-    # the best of all beams have at most beam_size pieces of one beam
-    values, pieces = best(ranked, min(beam_size, logs.size(-1)))  # (B, K, M)
-    sums = (log_probabilities[..., None] + values).flatten(1)  # (B, K M)
-    merits, places = sums.topk(min(beam_size, sums.size(1)))  # (B, K')
-    beams = places.div(values.size(2), rounding_mode="floor")  # (B, K')
-    chosen = pieces.flatten(1).gather(1, places)  # (B, K')
+    merits, beams, chosen = best_sums(ranked, log_probabilities, min(beam_size, ranked[0].numel()))  # (B, K')
     if penalties is None:
         return Continuations(merits, merits, beams, chosen, endings)
     own = logs.flatten(1).gather(1, beams * logs.size(2) + chosen)  # (B, K')

@@ -59,7 +59,7 @@ class FastState:
 
 
 def _kept(cache: Tensor, sentences: Tensor, length: int) -> Tensor:
-    kept = cache.new_zeros(len(sentences), *cache.shape[1:])  # (B', room, S, 2 D)
+    kept = cache.new_empty(len(sentences), *cache.shape[1:])  # (B', room, S, 2 D)
     torch.index_select(cache[:, :length], 0, sentences, out=kept[:, :length])
     return kept
 
@@ -81,7 +81,7 @@ class FastDecoder:
         mask = torch.zeros(memory.mask.shape, device=device).masked_fill_(~memory.mask, -math.inf)  # (B, Ts)
         source = [layer.read(memory.states) for layer in self._layers]
         room = (sentences, _FIRST_ROOM, 1, 2 * memory.states.size(2))
-        caches = [torch.zeros(room, device=device) for _ in self._layers]
+        caches = [torch.empty(room, device=device) for _ in self._layers]
         return FastState(mask[:, None, None], source, caches, mask.new_zeros(sentences, 1, 0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
@@ -148,6 +148,8 @@ class _FastLayer:
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = new.split((x.size(1), 2 * x.size(1)), -1)
         cache[:, state.length, :beams] = keys_values
+        # nobody sees the other places, but a weight of 0 does not undo what is not a number
+        cache[:, state.length, beams:] = 0
         past = cache[:, : state.length + 1].flatten(1, 2)  # (B, length S, 2 D), a view
         return self._attention(query.float(), past, state.seen[:, None]).to(x.dtype)
 
