@@ -22,7 +22,7 @@ from synmt.model.attention import Memory
 from synmt.model.embedding import sinusoids
 from synmt.model.packed import InferencePrecision, PackedLinear, packed
 from synmt.model.seq2seq import Seq2Seq
-from synmt.model.transformer import DecoderLayer, Transformer
+from synmt.model.transformer import DecoderLayer, Residual, Transformer
 
 _FIRST_ROOM = 16
 """Steps that a new cache has room for."""
@@ -116,8 +116,9 @@ class _FastLayer:
     def __init__(self, layer: DecoderLayer, precision: InferencePrecision) -> None:
         own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
         self.heads = own.heads
-        self.pre = layer.residuals[0].pre
-        self.norms = [residual.norm for residual in layer.residuals]
+        residuals = cast(list[Residual], layer.residuals)
+        self.pre = residuals[0].pre
+        self.norms = [residual.norm for residual in residuals]
         self.project, self.output = packed(own.project, precision), packed(own.output, precision)
         self.query, self.key_value = packed(cross.query, precision), packed(cross.key_value, precision)
         self.cross_output = packed(cross.output, precision)

@@ -12,7 +12,7 @@ import logging
 import platform
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -82,9 +82,9 @@ def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
         return
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
-        if type(module) in (nn.Linear, Linear) and module not in kept:
+        if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
             module.__class__ = _ReducedLinear
-            module.multiply = packed(module, precision)
+            cast(_ReducedLinear, module).multiply = packed(module, precision)
 
 
 def usable_precision(precision: InferencePrecision, device: torch.device) -> InferencePrecision:
