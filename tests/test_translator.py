@@ -16,6 +16,7 @@ from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
+from synmt.model.fast_decoder import fast_decoder
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run
 from synmt.syntax.controls import Control
@@ -178,6 +179,8 @@ def test_broken_weights_give_an_error_instead_of_translations(plain):
     translator = Translator.load(plain)
     with torch.no_grad():
         translator.model.output_weight[7] = float("nan")
+    [loaded] = translator.models
+    translator = Translator([replace(loaded, decoder=fast_decoder(loaded.model))])
     with pytest.raises(SynmtError, match="no finite probabilities"):
         list(translator.translate(TEXT))
 
