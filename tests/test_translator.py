@@ -185,6 +185,22 @@ def test_broken_weights_give_an_error_instead_of_translations(plain):
         list(translator.translate(TEXT))
 
 
+def test_the_number_of_batches_at_once_changes_no_translation(plain):
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(texts(Translator.load(plain, batch_size=2).translate(TEXT * 3)))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_bf16_translates_every_line(plain):
+    translator = Translator.load(plain, precision="bf16")
+    assert len(texts(translator.translate(TEXT))) == len(TEXT)
+
+
 def test_batches_are_translated_in_the_order_of_their_lines():
     model = small_model().train()
     _, batch = random_batch(model, [3, 9, 1, 5])

@@ -32,7 +32,7 @@ class LoadedModel:
     device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
-    decoder: computes the steps of a search instead of the model, with a copy of its weights; None if only the model can.
+    decoder: computes the steps of a search with a copy of the weights; None if only the model can.
     cutters: how raw text becomes the words that it reads and writes, and back.
     """
 
