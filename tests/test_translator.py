@@ -10,11 +10,13 @@ from small import random_batch, small_model
 from small_run import LSTM, PASCAL, TEXT, make_run
 
 from synmt.data.vocabulary import SPECIALS, Vocabulary, Words
+from synmt.decode.batch_translation import translate_batches
 from synmt.decode.inputs import batches, windows
-from synmt.decode.translator import Translator, translate_batches
+from synmt.decode.translator import Translator
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import SynmtError, UsageError
 from synmt.files import read_available_lines
+from synmt.model.fast_decoder import fast_decoder
 from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run
 from synmt.syntax.controls import Control
@@ -177,8 +179,26 @@ def test_broken_weights_give_an_error_instead_of_translations(plain):
     translator = Translator.load(plain)
     with torch.no_grad():
         translator.model.output_weight[7] = float("nan")
+    [loaded] = translator.models
+    translator = Translator([replace(loaded, decoder=fast_decoder(loaded.model))])
     with pytest.raises(SynmtError, match="no finite probabilities"):
         list(translator.translate(TEXT))
+
+
+def test_the_number_of_batches_at_once_changes_no_translation(plain):
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(texts(Translator.load(plain, batch_size=2).translate(TEXT * 3)))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
+def test_bf16_translates_every_line(plain):
+    translator = Translator.load(plain, precision="bf16")
+    assert len(texts(translator.translate(TEXT))) == len(TEXT)
 
 
 def test_batches_are_translated_in_the_order_of_their_lines():

@@ -24,6 +24,7 @@ def translate(
     run: options.RunFolders = None,
     checkpoint: options.Checkpoint = "final",
     device: options.Device = "auto",
+    precision: options.Precision = "float32",
     beam_size: options.BeamSize = None,
     length_penalty: options.LengthPenalty = None,
     no_repeat: options.NoRepeat = 0,
@@ -72,7 +73,7 @@ def translate(
     arguments.validate(checkpoint)
     beam = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity}
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
-    search = {"n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
+    search = {"precision": precision, "n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
     translator = _load(
         run,

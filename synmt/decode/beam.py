@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import EOS
+from synmt.decode.best import best_sums
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
 from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import (
@@ -41,6 +42,7 @@ from synmt.decode.hypotheses import (
     keep_best,
     select,
 )
+from synmt.decode.leaving import looks
 from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import sample
 from synmt.errors import SynmtError
@@ -113,6 +115,7 @@ def _beam_search(
     live, finished = begin(limits.repeat_interleave(groups), options.n_best if groups == 1 else width)
     sentences = torch.arange(len(limits), device=limits.device)  # (B,)
     results: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
+    look = looks(limits.device)
     while len(sentences):
         pieces = live.pieces.view(len(sentences), -1, live.pieces.size(2))  # (B, G K, T)
         logs = ensemble.step(pieces[..., -1])  # (B, G K, V)
@@ -123,11 +126,10 @@ def _beam_search(
         finished = keep_best(finished, live, step.endings.where(ends, -math.inf), alpha)
         live = advance(live, step, ends)
         live, done = _stop(live, is_done(live, finished, width, alpha), groups)  # (B,)
-        remaining = None
-        if done.any():
-            rows = done.repeat_interleave(groups)  # (B G,)
-            collect(results, sentences[done].repeat_interleave(groups).tolist(), select(finished, rows))
-            remaining = (~done).nonzero()[:, 0]  # (B',)
+        leaving, remaining = look(done)
+        if remaining is not None:
+            rows = _rows(leaving, groups)  # (B'' G,)
+            collect(results, sentences[leaving].repeat_interleave(groups).tolist(), select(finished, rows))
             rows = _rows(remaining, groups)  # (B' G,)
             live, finished, constraints = select(live, rows), select(finished, rows), constraints.select(remaining)
             sentences, beams = sentences[remaining], beams[remaining]
@@ -160,12 +162,7 @@ def continuations(
     endings = log_probabilities + logs[..., EOS]  # (B, K)
     logs[..., EOS] = -math.inf
     ranked = logs if penalties is None else logs - penalties[:, None]  # (B, K, V)
-    # the best of all beams have at most beam_size pieces of one beam
-    best, pieces = ranked.topk(min(beam_size, logs.size(-1)))  # (B, K, M)
-    sums = (log_probabilities[..., None] + best).flatten(1)  # (B, K M)
-    merits, places = sums.topk(min(beam_size, sums.size(1)))  # (B, K')
-    beams = places.div(best.size(2), rounding_mode="floor")  # (B, K')
-    chosen = pieces.flatten(1).gather(1, places)  # (B, K')
+    merits, beams, chosen = best_sums(ranked, log_probabilities, min(beam_size, ranked[0].numel()))  # (B, K')
     if penalties is None:
         return Continuations(merits, merits, beams, chosen, endings)
     own = logs.flatten(1).gather(1, beams * logs.size(2) + chosen)  # (B, K')
@@ -202,9 +199,7 @@ def which_end(step: Continuations, live: Live, beam_size: int) -> Tensor:
 
 
 def _stop(live: Live, done: Tensor, groups: int) -> tuple[Live, Tensor]:
-    """Empty the groups that are done, (B G,), and tell which sentences are done: (B,)."""
-    if groups == 1:
-        return live, done
+    """Empty the groups that are done, (B G,), so that they stay as they are; tell which sentences are done: (B,)."""
     values = live.log_probabilities.masked_fill(done[:, None], -math.inf)  # (B G, K)
     return replace(live, log_probabilities=values), done.view(-1, groups).all(1)
 

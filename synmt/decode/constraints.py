@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, EOS, PAD
+from synmt.decode.options import SearchOptions
 
 _MIN_LIMIT = 2
 """One piece and EOS."""
@@ -60,6 +62,12 @@ def padded_prefixes(prefixes: Sequence[Sequence[int]] | None, device: torch.devi
 def length_limits(sources: Tensor, *, ratio: float, extra: int) -> Tensor:
     """Compute the maximum pieces of translations, EOS included, from the pieces of sources, EOS excluded: (B,)."""
     return (sources * ratio).long().add(extra).clamp(min=_MIN_LIMIT)
+
+
+def limits_of(source: Sequences, options: SearchOptions) -> Tensor:
+    """Compute the maximum pieces of the translations of a batch: (B,)."""
+    pieces = source.mask.sum(1) - 1  # (B,)
+    return length_limits(pieces, ratio=options.max_length_ratio, extra=options.max_length_extra)
 
 
 def limits_beyond(prefixes: Tensor, limits: Tensor) -> Tensor:

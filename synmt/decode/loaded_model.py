@@ -15,6 +15,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
+from synmt.model.fast_decoder import FastDecoder, fast_decoder
+from synmt.model.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.schema import Recipe
@@ -30,6 +32,7 @@ class LoadedModel:
     device: of its weights.
     reading: what it reads of the trees of sources.
     parser: identity of the parser that made its training trees; None if the run does not record one.
+    decoder: computes the steps of a search with a copy of the weights; None if only the model can.
     cutters: how raw text becomes the words that it reads and writes, and back.
     """
 
@@ -40,6 +43,7 @@ class LoadedModel:
     device: torch.device
     reading: Reading
     parser: dict[str, Any] | None = None
+    decoder: FastDecoder | None = None
     cutters: Mapping[Side, Cutter] = field(default_factory=lambda: {"source": RAW, "target": RAW})
 
     @property
@@ -58,10 +62,19 @@ class LoadedModel:
         return self.reading.arcs and not self.reading.certain
 
 
-def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser: str | None = None) -> LoadedModel:
+def load_model(
+    run: Run,
+    recipe: Recipe,
+    *,
+    device: str,
+    checkpoint: str,
+    parser: str | None = None,
+    precision: InferencePrecision = "float32",
+) -> LoadedModel:
     """Load the model of a run with the weights `final`, `best`, `last` or `average`.
 
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+    precision: of the linear layers; a processor that cannot multiply in it computes in float32, which is logged.
     """
     info = run.info()
     identity = info.get("parser")
@@ -75,7 +88,11 @@ def load_model(run: Run, recipe: Recipe, *, device: str, checkpoint: str, parser
         identity = {**identity, "model": parser}
     reading = reading_of(model.reads("source"), recipe.parser)
     cutters = load_cutters(recipe, run.folder, info.get("text", {}))
-    return LoadedModel(model, recipe, source, target, next(model.parameters()).device, reading, identity, cutters)
+    own_device = next(model.parameters()).device
+    precision = usable_precision(precision, own_device)
+    decoder = fast_decoder(model, precision)
+    reduce_layers(model, precision)
+    return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, cutters)
 
 
 def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> None:

@@ -29,6 +29,7 @@ from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.decode.constraints import Constraints
 from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import Finished, Hypothesis, best_first, collect, length_penalty
+from synmt.decode.leaving import looks
 from synmt.decode.options import Sampling, SearchOptions
 
 _LOGITS = 1 << 23
@@ -91,16 +92,14 @@ def sample(
     parallel = max(1, rows // max(1, len(numbers)))
     for first in range(0, options.n_best, parallel):
         samples = _begin(limits, numbers, range(first, min(first + parallel, options.n_best)))
-        ensemble, rules = Ensemble(members), constraints
+        ensemble, rules, look = Ensemble(members), constraints, looks(limits.device)
         while len(samples.places):
             logs = ensemble.step(samples.pieces[..., -1])  # (B, K, V)
             rules.apply(logs, samples.pieces)
             samples = draw(logs, samples, options.sampling)
-            done = samples.finished.all(1)  # (B,)
-            remaining = None
-            if done.any():
-                _collect(results, samples.select(done), options.length_penalty)
-                remaining = (~done).nonzero()[:, 0]  # (B',)
+            leaving, remaining = look(samples.finished.all(1))
+            if remaining is not None:
+                _collect(results, samples.select(leaving), options.length_penalty)
                 samples, rules = samples.select(remaining), rules.select(remaining)
             if len(samples.places):
                 beams = torch.arange(samples.pieces.size(1), device=limits.device)  # (K,)

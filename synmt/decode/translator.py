@@ -5,28 +5,28 @@ Everything below `translate` and `translate_windows` works on words: raw text to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
-from synmt.data.batch import Batch, Reading, collate
-from synmt.data.vocabulary import UNK, Vocabulary
+from synmt.data.batch import Reading, collate
+from synmt.data.vocabulary import UNK
 from synmt.decode.beam import search
-from synmt.decode.constraints import length_limits
+from synmt.decode.constraints import limits_of
 from synmt.decode.ensemble import Member
 from synmt.decode.inputs import Request, Source, Trees, batches, cut, windows, zip_trees
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
-from synmt.decode.translation import Translation, joined, make_candidate, make_translation
+from synmt.decode.translation import Translation, joined, make_translation
 from synmt.decode.tree_provider import TreeProvider
+from synmt.decode.workers import in_workers, workers
 from synmt.errors import SynmtError, UsageError
+from synmt.model.packed import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq
 from synmt.parsing.parser import StanzaParser
-from synmt.recipe.schema import DecodingRecipe
 from synmt.run import Run, find_run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse, without_whitespace
@@ -81,6 +81,7 @@ class Translator:
         parser: str | None = None,
         alignment: bool = False,
         parse_cache: bool = True,
+        precision: InferencePrecision = "float32",
         **search: Any,
     ) -> Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
@@ -88,13 +89,14 @@ class Translator:
         run, others: run folders.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+        precision: of the linear layers, `float32`, `bf16` or `int8`; the lower ones translate faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
         recipes = [one.recipe() for one in opened]
         options = SearchOptions.from_recipe(recipes[0].decoding, **search)
         models = [
-            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser)
+            load_model(one, recipe, device=device, checkpoint=checkpoint, parser=parser, precision=precision)
             for one, recipe in zip(opened, recipes, strict=True)
         ]
         check_ensemble(models, [str(one.folder) for one in opened])
@@ -171,8 +173,9 @@ class Translator:
         """Translate one window of words into words; `number` is the line number of its first request."""
         batches = list(self.read(requests, number))
         translations = [Translation(number + index) for index in range(len(requests))]
-        for sources in batches:
-            for source, translation in zip(sources[0], self._search(sources, requests, number), strict=True):
+        found = in_workers(lambda sources: self._search(sources, requests, number), batches, workers(self.device))
+        for sources, translated in zip(batches, found, strict=True):
+            for source, translation in zip(sources[0], translated, strict=True):
                 translations[source.index] = translation
         if self.alignment:
             for index, rescored in rescore(self.models, batches, translations, attention=True).items():
@@ -205,10 +208,12 @@ class Translator:
             if without_whitespace(line)
         ]
         logits = self.options.beam_size * len(self.target)
-        size = max(1, min(self.options.batch_size, _LOGITS // logits))
-        return batches([source for source in sources if len(source)], len, sentences=size, pieces=_PIECES * size)
+        sources = [source for source in sources if len(source)]
+        share = math.ceil(len(sources) / workers(self.device))
+        size = max(1, min(self.options.batch_size, _LOGITS // logits, share))
+        return batches(sources, len, sentences=size, pieces=_PIECES * size)
 
-    def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> Iterator[Translation]:
+    def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> list[Translation]:
         """Translate one batch, in the order of its sources."""
         read = [
             collate([source.example for source in own], model.reading).to(self.device)
@@ -217,15 +222,18 @@ class Translator:
         numbers = [number + source.index for source in sources[0]]
         prefixes = [self._prefix(requests[source.index].prefix, number + source.index) for source in sources[0]]
         members = [
-            Member(model.model, batch.source, batch.source_signals)
+            Member(model.model, batch.source, batch.source_signals, model.decoder)
             for model, batch in zip(self.models, read, strict=True)
         ]
-        limits = _length_limits(read[0], self.options)
+        limits = limits_of(read[0].source, self.options)
         found = search(members, self.options, limits=limits, prefixes=prefixes, numbers=numbers)
+        translations = []
         for source, hypotheses, limit, prefix in zip(sources[0], found, limits.tolist(), prefixes, strict=True):
             # a long prefix raises the limit to what it needs
             limit = max(limit, len(prefix) + 2)
-            yield make_translation(requests[source.index].text, source, hypotheses, self.target, number, limit)
+            text = requests[source.index].text
+            translations.append(make_translation(text, source, hypotheses, self.target, number, limit))
+        return translations
 
     def _prefix(self, text: str, line: int) -> list[int]:
         pieces = self.target.encode_ids(text) if without_whitespace(text) else []
@@ -233,28 +241,3 @@ class Translator:
             what = f"the target vocabulary has no piece for a part of the prefix '{text}'"
             raise SynmtError(what, where=f"line {line}")
         return pieces
-
-
-def translate_batches(
-    model: Seq2Seq, batches: Iterable[Batch], decoding: DecodingRecipe, vocabulary: Vocabulary
-) -> list[str]:
-    """Translate the sources of batches, in the order of their lines; the model stays in the mode that it was in."""
-    training, device = model.training, next(model.parameters()).device
-    options = SearchOptions.from_recipe(decoding)
-    model.eval()
-    try:
-        texts = {}
-        for batch in batches:
-            source = batch.to(device)
-            members = [Member(model, source.source, source.source_signals)]
-            found = search(members, options, limits=_length_limits(source, options))
-            for line, (best, *_) in zip(batch.lines, found, strict=True):
-                texts[line] = make_candidate(best, vocabulary).text
-    finally:
-        model.train(training)
-    return [texts[line] for line in sorted(texts)]
-
-
-def _length_limits(batch: Batch, options: SearchOptions) -> Tensor:
-    pieces = batch.source.mask.sum(1) - 1  # (B,)
-    return length_limits(pieces, ratio=options.max_length_ratio, extra=options.max_length_extra)

@@ -47,10 +47,12 @@ class Embedding(PieceEmbedding):
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
         """Embed ids (B, T) at the positions from `first` on: (B, T, D)."""
         last = first + ids.size(1)
-        if last > self.positions.size(0):
-            self.positions = sinusoids(2 * last, self.table.embedding_dim).to(self.positions)
+        # another thread may replace the table by a shorter one meanwhile
+        positions = self.positions
+        if last > positions.size(0):
+            self.positions = positions = sinusoids(2 * last, self.table.embedding_dim).to(positions)
         x = self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax)  # (B, T, D)
-        return self.dropout(x + self.positions[first:last])
+        return self.dropout(x + positions[first:last])
 
 
 def piece_table(pieces: int, model_dim: int) -> nn.Embedding:

@@ -18,7 +18,7 @@ from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
-from synmt.decode.translator import translate_batches
+from synmt.decode.batch_translation import translate_batches
 from synmt.evaluation.metrics import score_system
 from synmt.files import locked, read_lines
 from synmt.model.build import build_for

@@ -1,0 +1,122 @@
+"""Linear maps for inference: the weight is stored once in the layout in which the processor multiplies it.
+
+    y = relu(x Wᵀ + b) + r            bias, ReLU and residual are part of one operator
+
+In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
+that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import Literal, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from synmt.model.linear import Linear, linear
+from synmt.model.variant import Variant
+
+InferencePrecision = Literal["float32", "bf16"]
+
+_logger = logging.getLogger(__name__)
+
+_ROWS = 64
+"""Rows that the layout is chosen for; it serves every number of rows."""
+
+
+class PackedLinear:
+    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients; the weight must not change afterwards."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, precision: InferencePrecision = "float32") -> None:
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        self.bias = None if bias is None else bias.detach().to(dtype)
+        self.weight = weight.detach().to(dtype)
+        self._packed = can_pack() and self.weight.device.type == "cpu"
+        if self._packed:
+            self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS)
+        self.dtype = dtype
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Compute x Wᵀ + b: (N, D) -> (N, D'), x in the precision of the weight."""
+        if not self._packed:
+            return linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+    def relu(self, x: Tensor) -> Tensor:
+        """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
+        if not self._packed:
+            return F.relu(linear(x, self.weight, self.bias))
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "relu", [], "")
+
+    def added_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """Compute r + x Wᵀ + b: (N, D'), (N, D) -> (N, D')."""
+        if not self._packed:
+            return residual + linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
+
+
+def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear:
+    """Pack the weight of a layer."""
+    return PackedLinear(layer.weight, layer.bias, precision)
+
+
+class _ReducedLinear(Linear):
+    """A layer that rounds its input and weight to bf16, and gives back the type of its input."""
+
+    multiply: Callable[[Tensor], Tensor]
+
+    def forward(self, input: Tensor) -> Tensor:
+        """(…, D) -> (…, D')."""
+        rows = input.flatten(0, -2).to(torch.bfloat16)  # (N, D)
+        return self.multiply(rows).to(input.dtype).unflatten(0, input.shape[:-1])
+
+
+def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
+    """Let the linear layers of a model compute in a precision, except those of variants; it cannot be trained then."""
+    if precision == "float32":
+        return
+    kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
+    for module in model.modules():
+        if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
+            module.__class__ = _ReducedLinear
+            cast(_ReducedLinear, module).multiply = packed(module, precision)
+
+
+def usable_precision(precision: InferencePrecision, device: torch.device) -> InferencePrecision:
+    """Return the precision to compute in: float32 on a CPU that would emulate bf16, which is logged."""
+    if precision == "bf16" and device.type == "cpu" and not multiplies_bf16():
+        _logger.warning("this processor has no instructions for bf16, so everything is computed in float32")
+        return "float32"
+    return precision
+
+
+@cache
+def multiplies_bf16() -> bool:
+    """Tell whether the processor multiplies bf16 by itself."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+        return any(getattr(torch.cpu, name, bool)() for name in names)
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):
+        return False
+
+
+@cache
+def can_pack() -> bool:
+    """Tell whether this build of torch has the operators."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    try:
+        x = torch.ones(1, 1)
+        weight = torch.ops.mkldnn._reorder_linear_weight(x, 1)
+        torch.ops.mkldnn._linear_pointwise(x, weight, None, "relu", [], "")
+        torch.ops.mkldnn._linear_pointwise.binary(x, x, weight, None, "add")
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return True

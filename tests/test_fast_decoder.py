@@ -1,0 +1,209 @@
+"""The fast step computes what the model's own step does: at every step, for every shape, with and without oneDNN."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from searching import members_of, sharp
+from small import random_batch, small_model
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from synmt.data.batch import collate_source
+from synmt.decode import beam, sampling
+from synmt.decode.beam import search
+from synmt.decode.best import best_sums
+from synmt.decode.ensemble import Member
+from synmt.decode.leaving import looks
+from synmt.decode.options import Sampling, SearchOptions
+from synmt.decode.workers import in_workers, workers
+from synmt.model import packed
+from synmt.model.fast_decoder import fast_decoder
+from synmt.model.linear import linear
+from synmt.model.packed import PackedLinear, reduce_layers, usable_precision
+
+LENGTHS = [3, 9, 1, 5, 7, 2]
+GPU_LIKE = torch.device("meta")
+
+
+def both_steps(model, precision="float32", steps=20):
+    """Yield the logits of the model's step and of the fast one, while hypotheses are reordered and sentences leave."""
+    source = collate_source([np.arange(4, 4 + length) for length in LENGTHS[:3]])
+    decoder, random = fast_decoder(model, precision), torch.Generator().manual_seed(1)
+    with torch.inference_mode():
+        memory, _ = model.remember(source, {})
+        slow, fast, beams, sentences = model.start(memory), decoder.start(memory), 1, 3
+        for step in range(steps):
+            pieces = torch.randint(4, 40, (sentences, beams), generator=random)
+            yield linear(model.step(slow, pieces), model.output_weight), decoder.step(fast, pieces)
+            remaining = torch.tensor([2, 0]) if step == 5 else None
+            sentences = 2 if step >= 5 else 3
+            wanted = (4, 4, 2, 4, 5, 4)[step % 6]
+            chosen = torch.randint(0, beams, (sentences, wanted), generator=random)
+            slow.select(remaining, chosen)
+            fast.select(remaining, chosen)
+            beams = wanted
+
+
+def assert_equal_steps(model):
+    for slow, fast in both_steps(model):
+        torch.testing.assert_close(fast, slow, atol=2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("embeddings", ["shared", "tied", "separate"])
+def test_the_fast_step_computes_what_the_models_step_does(norm, embeddings):
+    assert_equal_steps(small_model(norm=norm, embeddings=embeddings).eval())
+
+
+@pytest.mark.parametrize("shape", [{"decoder_layers": 1}, {"heads": 2, "feedforward_dim": 24}, {"decoder_layers": 3}])
+def test_the_fast_step_has_the_shape_of_the_model(shape):
+    assert_equal_steps(small_model(**shape).eval())
+
+
+def test_without_the_operators_of_onednn_the_fast_step_is_written_out(monkeypatch):
+    monkeypatch.setattr(packed, "can_pack", lambda: False)
+    assert_equal_steps(small_model().eval())
+
+
+def test_the_fast_step_goes_beyond_the_table_of_positions():
+    model = small_model().eval()
+    model.target_embedding.positions = model.target_embedding.positions[:4]
+    assert_equal_steps(model)
+
+
+def test_bf16_is_near():
+    for slow, fast in both_steps(small_model().eval(), "bf16"):
+        assert (slow - fast).abs().max() < 0.05 * slow.abs().max()
+
+
+def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
+    assert fast_decoder(small_model({"name": "pascal"}).eval()) is not None
+    assert fast_decoder(small_model({"name": "relative", "side": "target"}).eval()) is None
+    assert fast_decoder(small_model(architecture="lstm").eval()) is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"beam_size": 6, "groups": 3, "n_best": 4},
+        {"beam_size": 3, "no_repeat": 2},
+        {"n_best": 3, "sampling": Sampling(top_p=0.9, seed=3)},
+    ],
+)
+def test_a_search_finds_the_same_with_the_fast_step_and_if_it_rarely_looks(options, monkeypatch):
+    model = sharp()
+    _, batch = random_batch(model, LENGTHS)
+    limits = torch.tensor([9, 14, 4, 12, 20, 6])
+    slow = search(members_of(batch, model), SearchOptions(**options), limits=limits)
+    member = Member(model, batch.source, {}, fast_decoder(model))
+    for _ in range(2):
+        found = search([member], SearchOptions(**options), limits=limits)
+        assert [[one.ids for one in row] for row in found] == [[one.ids for one in row] for row in slow]
+        scores = [one.score for row in found for one in row]
+        assert scores == pytest.approx([one.score for row in slow for one in row], abs=1e-4)
+        # the second time, sentences that are done stay until the next look, as on a GPU
+        monkeypatch.setattr(beam, "looks", lambda device: looks(GPU_LIKE))
+        monkeypatch.setattr(sampling, "looks", lambda device: looks(GPU_LIKE))
+
+
+class _Counting(TorchDispatchMode):
+    """Counts the operators that wait for a device."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.overloadpacket._qualified_op_name
+        if name in ("aten::_local_scalar_dense", "aten::item", "aten::nonzero", "aten::masked_select"):
+            self.counts[name] += 1
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", [{"beam_size": 4}, {"sampling": Sampling(top_k=5)}])
+def test_on_a_gpu_a_search_waits_for_the_device_once_in_eight_steps(kind, monkeypatch):
+    for module in (beam, sampling):
+        monkeypatch.setattr(module, "looks", lambda device: looks(GPU_LIKE))
+    model = small_model().eval()
+    with torch.no_grad():
+        # it never ends before the limit
+        model.output_weight[3] = -model.output_weight.mean(0) * 100
+    _, batch = random_batch(model, LENGTHS)
+    steps = 24
+    limits = torch.full((len(LENGTHS),), steps)
+    with _Counting() as counting:
+        search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**kind), limits=limits)
+    waits = counting.counts.total()
+    assert set(counting.counts) <= {"aten::_local_scalar_dense", "aten::item"}
+    assert 1 <= waits <= steps // 8 + 1
+
+
+def test_sentences_that_are_done_leave_in_groups_of_four():
+    look = looks(torch.device("cpu"))
+    assert look(torch.tensor([False, True] * 6))[1].tolist() == [0, 1, 2, 3, 4, 6, 8, 10]
+    leaving, remaining = look(torch.tensor([True, False, True, True]))
+    assert (leaving.tolist(), remaining.tolist()) == ([0, 2, 3], [1])
+    assert look(torch.tensor([False] * 3))[1] is None
+    assert look(torch.tensor([True] * 3))[1].tolist() == []
+
+
+@pytest.mark.parametrize("size", [5, 64, 320, 331, 1000])
+def test_the_best_sums_are_those_of_topk(size):
+    random = torch.Generator().manual_seed(size)
+    values, base = torch.randn(3, 4, size, generator=random), torch.randn(3, 4, generator=random)
+    values[0, :, 1:], base[1, 2] = -torch.inf, -torch.inf
+    for count in (1, 4):
+        found, beams, pieces = best_sums(values, base, count)
+        sums = (values + base[..., None]).flatten(1)
+        assert torch.equal(found, sums.topk(count).values)
+        assert torch.equal(sums.gather(1, size * beams + pieces), found)
+
+
+def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        assert workers(torch.device("cpu")) == 3
+        assert workers(torch.device("cuda")) == 1
+        used = in_workers(lambda item: (item, torch.get_num_threads()), range(9), 3)
+        assert used == [(item, 1) for item in range(9)]
+        with pytest.raises(ZeroDivisionError):
+            in_workers(lambda item: 1 / item, [1, 0], 2)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_reduced_layers_are_near_and_leave_variants_alone():
+    model, exact = (small_model({"name": "lisa"}).eval() for _ in range(2))
+    kept = [type(layer) for variant in model.variants["source"] for layer in variant.modules()]
+    reduce_layers(model, "bf16")
+    assert [type(layer) for variant in model.variants["source"] for layer in variant.modules()] == kept
+    _, batch = random_batch(model, LENGTHS)
+    with torch.inference_mode():
+        states, other = (one.remember(batch.source, batch.source_signals)[0].states for one in (model, exact))
+    assert states.dtype == torch.float32
+    assert 0 < (states - other).abs().max() < 0.05 * other.abs().max()
+
+
+def test_a_processor_without_bf16_computes_in_float32_and_says_so(monkeypatch, caplog):
+    monkeypatch.setattr(packed, "multiplies_bf16", lambda: False)
+    with caplog.at_level(logging.WARNING, "synmt"):
+        assert usable_precision("bf16", torch.device("cpu")) == "float32"
+    assert "no instructions for bf16" in caplog.text
+    assert usable_precision("bf16", torch.device("cuda")) == "bf16"
+
+
+def test_a_packed_layer_adds_what_belongs_to_it():
+    x, weight, bias, residual = torch.randn(5, 6), torch.randn(7, 6), torch.randn(7), torch.randn(5, 7)
+    layer = PackedLinear(weight, bias)
+    expected = x @ weight.T + bias
+    torch.testing.assert_close(layer(x), expected)
+    torch.testing.assert_close(layer.relu(x), expected.relu())
+    torch.testing.assert_close(layer.added_to(residual, x), expected + residual)
