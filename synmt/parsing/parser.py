@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from synmt import files
 from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
+from synmt.parallel.processes import usable_cores
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.lines import batches, unreadable
@@ -50,7 +51,7 @@ def default_processes(device: str) -> int:
 
         if device != "auto" or torch.cuda.is_available():
             return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 class StanzaParser:
@@ -136,6 +137,17 @@ class StanzaParser:
             **({"pretokenized": True} if self.pretokenized else {}),
             **({"arcs": True} if self.arcs else {}),
         }
+
+    def files(self) -> dict[str, Path]:
+        """Name the files that parsing needs by their paths in the folder of models, for a worker elsewhere."""
+        names = ("resources.json", *self.identity["files"])
+        return {name: self.folder / name for name in names}
+
+    def placed(self, folder: Path) -> StanzaParser:
+        """Make the same parser, which reads its models from another folder."""
+        other = copy.copy(self)
+        other.folder = folder
+        return other
 
     def with_arcs(self) -> StanzaParser:
         """Make the same parser with probabilities of arcs."""
