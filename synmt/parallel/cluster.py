@@ -9,10 +9,11 @@ import asyncio
 import importlib.util
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel.feeding import feed
@@ -42,22 +43,33 @@ class Cluster:
         """Connect for the length of a block; jobs of Slurm end with it."""
         if importlib.util.find_spec("distributed") is None:
             raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=_INSTALL)
-        import dask
+        import distributed
 
+        # what happens to the connection, synmt says in a sentence
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
-        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
-        with _jobs() if address == "slurm" else suppress() as jobs, _client(jobs or address, address) as client:
-            _logger.info("cluster: %s, dashboard: %s", client.scheduler.address, client.dashboard_link)
-            if not client.nthreads():
-                _logger.warning("cluster: no worker has joined %s yet; waiting for one", address)
+        distributed.dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+        jobs = _jobs() if address == "slurm" else nullcontext(address)
+        with jobs as scheduler, _client(scheduler, address) as client:
+            workers = len(client.nthreads())
+            _logger.info(
+                "cluster: %s, workers: %s, dashboard: %s", client.scheduler.address, workers, client.dashboard_link
+            )
+            if not workers and address != "slurm":
+                _logger.warning("cluster: no worker has joined yet; the work waits for one")
             yield cls(client)
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
+        from distributed.comm import CommClosedError
         from distributed.scheduler import KilledWorker
 
-        executor = self._client.get_executor(pure=False)
         kit, files = Kit.pack(work, state), _files_of(state)
+        sent: WeakSet[Any] = WeakSet()
+
+        def submit(item: T) -> _Sent:
+            sent.add(future := self._client.submit(perform, kit.key, item, pure=False))
+            return _Sent(future)
 
         def is_undone(result: Any) -> bool:
             if isinstance(result, Unequipped):
@@ -66,11 +78,11 @@ class Cluster:
 
         try:
             self._equip(kit, files, self._client.nthreads())
-            yield from feed(lambda item: executor.submit(perform, kit.key, item), items, self._room, is_undone)
+            yield from feed(submit, items, self._room, is_undone)
         except KilledWorker as error:
             raise _killed(error, where) from None
         except (CancelledError, OSError) as error:
-            if isinstance(error, OSError) and self._client.status == "running":
+            if not isinstance(error, CancelledError | CommClosedError) and self._client.status == "running":
                 raise
             raise SynmtError(
                 "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {_AGAIN}"
@@ -78,7 +90,7 @@ class Cluster:
         finally:
             # after Ctrl-C or an error, the items that are still in work are not needed
             with suppress(OSError, asyncio.TimeoutError):
-                executor.shutdown(wait=False)
+                self._client.cancel(list(sent))
 
     def _room(self) -> int:
         return 2 * len(self._client.nthreads()) + 2
@@ -103,6 +115,20 @@ class Cluster:
 
     def _call(self, function: Callable[..., Any], *arguments: Any, workers: list[str]) -> dict[str, Any]:
         return self._client.run(function, *arguments, workers=workers, on_error="return") if workers else {}
+
+
+class _Sent(Future[Any]):
+    """An item that was sent to the cluster.
+
+    The executor of Dask does the same, but there a result that is lost with the connection never ends.
+    """
+
+    def __init__(self, future: Any) -> None:
+        super().__init__()
+        future.add_done_callback(self.set_result)
+
+    def result(self, timeout: float | None = None) -> Any:
+        return super().result(timeout).result()
 
 
 def _files_of(state: Any) -> dict[str, Path]:
