@@ -55,6 +55,16 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
 
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        envvar="SYNMT_CLUSTER",
+        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (docs/scale.md).",
+    ),
+]
+
 
 class StrictCommand(TyperCommand):
     """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeOrWord
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeOrWord
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
@@ -30,6 +30,7 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")
     ] = False,
+    cluster: ClusterAddress = None,
     dry_run: DryRun = False,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the shipped recipes that contain all given words: --list pascal nc11")
@@ -52,6 +53,7 @@ def train(
 
         show_plan(plan_training(recipe, overrides or (), runs=runs, data=data, overwrite=overwrite))
         return
+    from synmt.parallel.work import using_cluster
     from synmt.training import pipeline
     from synmt.training.distributed import join_processes
 
@@ -61,7 +63,8 @@ def train(
     records = pipeline.train(
         recipe, overrides or (), runs=runs, data=data, overwrite=overwrite, stop=stop, processes=processes
     )
-    with closing(records):
+    # the first of several processes makes the data
+    with using_cluster(None if processes.rank else cluster), closing(records):
         _draw(records, stop)
 
 

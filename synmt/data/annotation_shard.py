@@ -23,6 +23,7 @@ from synmt.syntax.parse import Arcs, Parse
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
 """Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no piece."""
 
+
 @dataclass(frozen=True, eq=False)
 class ShardRows:
     """What the trees of a shard are made for.

@@ -124,9 +124,7 @@ def read_pairs(files: SplitFiles) -> Iterator[Pair]:
     return zip(read_lines(files.source), read_lines(files.target), strict=True)
 
 
-def missing_shards(
-    rows: Iterator[Row], folder: Path, split: str, lines: int
-) -> Iterator[tuple[int, Iterator[Row]]]:
+def missing_shards(rows: Iterator[Row], folder: Path, split: str, lines: int) -> Iterator[tuple[int, Iterator[Row]]]:
     """Yield each shard of a split that has no file, with its rows, which are to be read before the next shard.
 
     Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row too many is noticed.
