@@ -5,7 +5,7 @@ import sys
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for
 from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
-from tiny import snapshot, synmt
+from tiny import snapshot, synmt, write_recipe
 
 from synmt.data import encoding
 from synmt.data.annotate import annotate
@@ -174,3 +174,22 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
         pass
     done = synmt("parse", "x", "-o", tmp_path / "out", "--cluster", "x", "--workers", 2)
     assert b"--workers counts processes of this machine" in done.stderr
+
+
+@ignoring
+def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
+    run = place / "runs" / "tiny"
+    recipe = write_recipe(
+        place / "tiny.yaml", place / "corpus", name="tiny", decoding={"beam_size": 2, "batch_size": 2}
+    )
+    assert synmt("train", recipe, "--runs", place / "runs", "--data", place / "data").returncode == 0
+    source, target = place / "corpus" / "train.en", place / "corpus" / "train.de"
+    trees = ("--parses", place / "corpus" / "train.en.conllu")
+    translate = ("translate", source, "--run", run, *trees)
+    score = ("score", "--model", run, "--source", source, "--target", target, *trees)
+    here = [synmt(*command, "--device", "cpu") for command in (translate, score)]
+    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(2))
+    there = [synmt(*command, "--device", "cpu") for command in (translate, score)]
+    assert [done.returncode for done in (*here, *there)] == [0] * 4
+    assert [done.stdout for done in there] == [done.stdout for done in here]
+    assert all(b"cluster: tcp://" in done.stderr for done in there)

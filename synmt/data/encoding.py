@@ -21,7 +21,7 @@ from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines, write_atomically
 from synmt.parallel.processes import usable_cores
-from synmt.parallel.work import in_shards
+from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 
@@ -149,16 +149,11 @@ def write_shards(
     left = sum(compress(sizes, missing))
     workers = min(usable_cores(), sum(missing)) if left > _FEW_LINES else 1
     yield lines - left
-    for shard, content in in_shards(partial(_numbered, work), state, shards, workers, where=folder):
+    for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
         with write_atomically(folder / shard_name(split, shard), binary=True) as stream:
             stream.write(content)
         left -= sizes[shard]
         yield lines - left
-
-
-def _numbered(work: Callable[[S, T], bytes], state: S, shard: tuple[int, T]) -> tuple[int, bytes]:
-    number, item = shard
-    return number, work(state, item)
 
 
 def _encoded(encoder: Encoder, kept: list[tuple[int, Pair]]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,3 +54,20 @@ def in_shards(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: 
     if cluster := cluster_in_use():
         return cluster.run(work, state, items, where=where)
     return in_processes(work, state, items, workers, where=where)
+
+
+def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+    """Yield what `in_shards` does in the order of the items."""
+    early: dict[int, R] = {}
+    following = 0
+    for number, result in in_shards(partial(with_number, work), state, enumerate(items), workers, where=where):
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def with_number(work: Callable[[S, T], R], state: S, item: tuple[int, T]) -> tuple[int, R]:
+    """Work on a numbered item, and keep its number."""
+    number, content = item
+    return number, work(state, content)
