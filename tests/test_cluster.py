@@ -1,11 +1,13 @@
 """A cluster gives the files of one process, byte for byte, whichever of its processes die."""
 
+import json
 import sys
 
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for
+from small_run import make_run
 from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
-from tiny import snapshot, synmt, write_recipe
+from tiny import PASCAL, snapshot, synmt, write_lines
 
 from synmt.data import encoding
 from synmt.data.annotate import annotate
@@ -178,18 +180,16 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
 
 @ignoring
 def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
-    run = place / "runs" / "tiny"
-    recipe = write_recipe(
-        place / "tiny.yaml", place / "corpus", name="tiny", decoding={"beam_size": 2, "batch_size": 2}
-    )
-    assert synmt("train", recipe, "--runs", place / "runs", "--data", place / "data").returncode == 0
+    # only one of them loads a parser, which takes seconds
+    run, plain = make_run(place / "run", PASCAL).folder, make_run(place / "plain", parser=False).folder
     source, target = place / "corpus" / "train.en", place / "corpus" / "train.de"
-    trees = ("--parses", place / "corpus" / "train.en.conllu")
-    translate = ("translate", source, "--run", run, *trees)
-    score = ("score", "--model", run, "--source", source, "--target", target, *trees)
-    here = [synmt(*command, "--device", "cpu") for command in (translate, score)]
-    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(2))
-    there = [synmt(*command, "--device", "cpu") for command in (translate, score)]
+    size = ("--batch-size", 1, "--device", "cpu")
+    translate = ("translate", source, "--run", run, "--no-parse-cache", "--beam-size", 2, "--jsonl", *size)
+    write_lines(source, (json.dumps({"source": line}) for line in source.read_text().splitlines()))
+    score = ("score", "--model", plain, "--source", source, "--target", target, *size)
+    here = [synmt(*command) for command in (translate, score)]
+    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(1))
+    there = [synmt(*command) for command in (translate, score)]
     assert [done.returncode for done in (*here, *there)] == [0] * 4
     assert [done.stdout for done in there] == [done.stdout for done in here]
     assert all(b"cluster: tcp://" in done.stderr for done in there)

@@ -43,12 +43,13 @@ class Cluster:
         """Connect for the length of a block; jobs of Slurm end with it."""
         if importlib.util.find_spec("distributed") is None:
             raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=_INSTALL)
-        import distributed
+        import dask
+        import distributed  # noqa: F401
 
-        # what happens to the connection, synmt says in a sentence
+        # what happens to the connection, synmt says in a sentence; distributed sets the level when it is imported
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
-        distributed.dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         jobs = _jobs() if address == "slurm" else nullcontext(address)
         with jobs as scheduler, _client(scheduler, address) as client:
             workers = len(client.nthreads())
@@ -167,6 +168,8 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
 @contextmanager
 def _jobs() -> Iterator[Any]:
     """Let Slurm start as many workers as there is work for, within the limits of Dask's configuration."""
+    import dask
+
     try:
         from dask_jobqueue import SLURMCluster
     except ImportError:
@@ -180,7 +183,8 @@ def _jobs() -> Iterator[Any]:
             do="Write the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as in docs/scale.md",
         ) from None
     with cluster:
-        cluster.adapt()
+        limits = dask.config.get("distributed.adaptive")
+        cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"])
         yield cluster
 
 
