@@ -180,13 +180,14 @@ def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
 
 @ignoring
 def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
-    # only one of them loads a parser, which takes seconds
+    # the files of the parser travel; it is not loaded, since that takes seconds
     run, plain = make_run(place / "run", PASCAL).folder, make_run(place / "plain", parser=False).folder
+    trees = ("--parses", place / "corpus" / "train.en.conllu")
     source, target = place / "corpus" / "train.en", place / "corpus" / "train.de"
     size = ("--batch-size", 1, "--device", "cpu")
-    translate = ("translate", source, "--run", run, "--no-parse-cache", "--beam-size", 2, "--jsonl", *size)
+    translate = ("translate", source, "--run", run, *trees, "--beam-size", 2, "--jsonl", *size)
+    score = ("score", "--model", plain, "--source", target, "--target", target, *size)
     write_lines(source, (json.dumps({"source": line}) for line in source.read_text().splitlines()))
-    score = ("score", "--model", plain, "--source", source, "--target", target, *size)
     here = [synmt(*command) for command in (translate, score)]
     monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(1))
     there = [synmt(*command) for command in (translate, score)]

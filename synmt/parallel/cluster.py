@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -43,13 +44,13 @@ class Cluster:
         """Connect for the length of a block; jobs of Slurm end with it."""
         if importlib.util.find_spec("distributed") is None:
             raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=_INSTALL)
-        import dask
-        import distributed  # noqa: F401
+        import_module("distributed")
+        settings = import_module("dask.config")
 
         # what happens to the connection, synmt says in a sentence; distributed sets the level when it is imported
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
-        dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
+        settings.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         jobs = _jobs() if address == "slurm" else nullcontext(address)
         with jobs as scheduler, _client(scheduler, address) as client:
             workers = len(client.nthreads())
@@ -62,9 +63,7 @@ class Cluster:
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
-        from distributed.comm import CommClosedError
-        from distributed.scheduler import KilledWorker
-
+        killed, closed = import_module("distributed").KilledWorker, import_module("distributed.comm").CommClosedError
         kit, files = Kit.pack(work, state), _files_of(state)
         sent: WeakSet[Any] = WeakSet()
 
@@ -80,10 +79,10 @@ class Cluster:
         try:
             self._equip(kit, files, self._client.nthreads())
             yield from feed(submit, items, self._room, is_undone)
-        except KilledWorker as error:
+        except killed as error:
             raise _killed(error, where) from None
         except (CancelledError, OSError) as error:
-            if not isinstance(error, CancelledError | CommClosedError) and self._client.status == "running":
+            if not isinstance(error, CancelledError | closed) and self._client.status == "running":
                 raise
             raise SynmtError(
                 "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {_AGAIN}"
@@ -138,8 +137,6 @@ def _files_of(state: Any) -> dict[str, Path]:
 
 @contextmanager
 def _client(scheduler: Any, address: str) -> Iterator[Any]:
-    from distributed import Client
-
     if isinstance(scheduler, str) and "://" not in scheduler:
         if not Path(scheduler).is_file():
             raise UsageError(
@@ -151,7 +148,7 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
     else:
         how = {"address": scheduler}
     try:
-        client = Client(**how, timeout=_WAIT, set_as_default=False)
+        client = import_module("distributed").Client(**how, timeout=_WAIT, set_as_default=False)
     except (OSError, ValueError, asyncio.TimeoutError) as error:
         raise SynmtError(
             f"no Dask scheduler answers ({str(error).strip() or type(error).__name__})",
@@ -168,14 +165,12 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
 @contextmanager
 def _jobs() -> Iterator[Any]:
     """Let Slurm start as many workers as there is work for, within the limits of Dask's configuration."""
-    import dask
-
     try:
-        from dask_jobqueue import SLURMCluster
+        make = import_module("dask_jobqueue").SLURMCluster
     except ImportError:
         raise UsageError("Slurm needs dask-jobqueue, which is not installed", where="--cluster", do=_INSTALL) from None
     try:
-        cluster = SLURMCluster()
+        cluster = make()
     except ValueError as error:
         raise UsageError(
             f"Dask's configuration does not describe the jobs ({error})",
@@ -183,7 +178,7 @@ def _jobs() -> Iterator[Any]:
             do="Write the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as in docs/scale.md",
         ) from None
     with cluster:
-        limits = dask.config.get("distributed.adaptive")
+        limits = import_module("dask.config").get("distributed.adaptive")
         cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"])
         yield cluster
 

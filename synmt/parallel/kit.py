@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -122,9 +122,7 @@ def receive_file(kit: str, name: str, content: bytes) -> None:
 
 def perform(key: str, item: Any) -> Any:
     """Work on an item with a kit; without it, return Unequipped."""
-    from distributed import get_worker
-
-    address = str(get_worker().address)
+    address = str(import_module("distributed").get_worker().address)
     # models are not made for several threads
     with _one_at_a_time:
         kit = _kits.get(key)
