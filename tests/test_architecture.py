@@ -18,7 +18,7 @@ PACKAGE = ROOT / "synmt"
 ORDER = (
     ("errors",),
     ("arrays", "files", "recipe"),
-    ("syntax",),
+    ("parallel", "syntax"),
     ("corpora",),
     ("data", "parsing"),
     ("words",),

@@ -15,7 +15,7 @@ import pytest
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parsing.bulk import parse_file, parse_stream, read_summary
-from synmt.parsing.shards import Recent, join_shards, shards_of, write_shard
+from synmt.parsing.shards import Recent, join_shards, parse_shard, shards_of
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
@@ -139,7 +139,7 @@ def test_recent_lines_are_dropped_in_the_same_order_when_shards_are_joined(monke
     shards = list(shards_of(lines, 7))
     assert sum(sum(shard.repeated) for shard in shards) not in (0, len(lines))
     for shard in shards:
-        write_shard(FlatParser(), shard, tmp_path)
+        parse_shard(FlatParser(), shard).write(tmp_path)
     (tmp_path / "all.conllu").write_text("".join(block.text for block in join_shards(tmp_path, len(shards))))
     assert list(read_parses(tmp_path / "all.conllu", lines)) == [flat_parse(line) for line in lines]
 

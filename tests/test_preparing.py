@@ -13,7 +13,6 @@ import pytest
 from tiny import snapshot
 
 from synmt.corpora.resolve import Corpus, resolve_corpus
-from synmt.data import annotate as annotating
 from synmt.data import encoding
 from synmt.data.annotate import annotate, annotation_name, describe_files
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
@@ -48,8 +47,7 @@ CHAIN = {"parser": "chain"}
 
 @pytest.fixture
 def small_shards(monkeypatch):
-    for module in (encoding, annotating):
-        monkeypatch.setattr(module, "SHARD_LINES", 4)
+    monkeypatch.setattr(encoding, "SHARD_LINES", 4)
 
 
 @pytest.fixture
@@ -376,9 +374,8 @@ _KILLED = """
 import os, signal, sys
 from pathlib import Path
 import test_preparing as own
-from synmt.data import annotate as annotating
 from synmt.data import encoding
-encoding.SHARD_LINES = annotating.SHARD_LINES = 4
+encoding.SHARD_LINES = 4
 left = int(sys.argv[2])
 replace = os.replace
 def replace_or_die(*names):

@@ -10,7 +10,7 @@ import pytest
 
 from synmt.errors import UsageError
 from synmt.model import threads as module
-from synmt.model.threads import threads, usable_cores, use_threads
+from synmt.parallel.threads import threads, usable_cores, use_threads
 
 
 @pytest.fixture

@@ -5,21 +5,51 @@ Nothing heavy is imported here: torch and stanza load inside the commands that n
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import StrictCommand, run, with_threads
+from synmt.cli.command import StrictCommand, run
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
 from synmt.evaluation.progress import show_progress_with
+from synmt.parallel.threads import use_threads
+
+_Threads = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Threads that compute. Default: $SYNMT_THREADS, else all cores that the process may use.",
+        show_default=False,
+    ),
+]
+
+
+def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option `--threads`, which takes effect before the command loads torch."""
+
+    @functools.wraps(command)
+    def computing(*args: Any, threads: int | None = None, **values: Any) -> None:
+        use_threads(threads)
+        command(*args, **values)
+
+    own = inspect.signature(command, eval_str=True)
+    option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
+    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
+    computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
+    return computing
+
 
 app = typer.Typer(
     name="synmt",
@@ -30,7 +60,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for subcommand in (parse, prepare, train, translate, score, analyze):
-    app.command(cls=StrictCommand)(with_threads(subcommand))
+    app.command(cls=StrictCommand)(_with_threads(subcommand))
 
 
 def _show_version(wanted: bool) -> None:

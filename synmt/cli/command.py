@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import _thread
-import functools
 import gc
-import inspect
 import os
 import signal
 import sys
@@ -23,7 +21,6 @@ from typer.core import TyperCommand
 
 from synmt.cli import console
 from synmt.errors import SynmtError, UsageError
-from synmt.model.threads import use_threads
 
 INTERRUPTED = 130
 
@@ -65,6 +62,16 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
 
+ClusterAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        envvar="SYNMT_CLUSTER",
+        help="Let a Dask cluster do the work: tcp://HOST:PORT, a scheduler file, or slurm (docs/scale.md).",
+    ),
+]
+
 
 class StrictCommand(TyperCommand):
     """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""
@@ -77,32 +84,6 @@ class StrictCommand(TyperCommand):
             if parameter in single[:position]:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
-
-
-_Threads = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        metavar="N",
-        help="Threads that compute. Default: $SYNMT_THREADS, else all cores that the process may use.",
-        show_default=False,
-    ),
-]
-
-
-def with_threads(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option `--threads`, which takes effect before the command loads torch."""
-
-    @functools.wraps(command)
-    def computing(*args: Any, threads: int | None = None, **values: Any) -> None:
-        use_threads(threads)
-        command(*args, **values)
-
-    own = inspect.signature(command, eval_str=True)
-    option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
-    computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
-    computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
-    return computing
 
 
 @contextmanager

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synmt.cli import console
+from synmt.cli.command import ClusterAddress
 from synmt.cli.prepare import draw_progress
+from synmt.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -39,17 +41,22 @@ Pretokenized = Annotated[
     typer.Option("--pretokenized", help="The lines are words with a space between two; each is one word of the tree."),
 ]
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")
+]
+
 
 def parse(
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="Text with one sentence per line, may be .gz; - is standard input.")
     ] = "-",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."
-        ),
-    ] = None,
+    output: Output = None,
     language: Annotated[str, typer.Option("--lang", help="Language code of the text, as Stanza uses it.")] = "en",
     model: Model = None,
     package: Annotated[str, typer.Option(help="Package of models to use.")] = "default",
@@ -59,10 +66,9 @@ def parse(
     pretokenized: Pretokenized = False,
     device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
-    workers: Annotated[
-        int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")
-    ] = None,
+    workers: Workers = None,
     shard_lines: Annotated[int, typer.Option(min=1, help="Lines in a shard; only with -o.")] = 2000,
+    cluster: ClusterAddress = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file made from another text or by another parser.")
     ] = False,
@@ -75,9 +81,14 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
+    from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
 
+    if cluster and workers:
+        raise UsageError(
+            "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
+        )
     model = model or _default_model(language)
     _fetch(language, model, package)
     parser = StanzaParser(
@@ -93,7 +104,8 @@ def parse(
         _to_stdout(source, parser)
     else:
         steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
-        _to_file(source, output, steps)
+        with using_cluster(cluster):
+            _to_file(source, output, steps)
 
 
 def _default_model(language: str) -> str:

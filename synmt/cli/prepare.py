@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, Overrides, RecipeFile
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile
 from synmt.errors import all_in_one
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def prepare(
     trees: Annotated[
         bool, typer.Option("--trees", help="Parse the source even if no variant of the recipe reads its trees.")
     ] = False,
+    cluster: ClusterAddress = None,
     dry_run: DryRun = False,
 ) -> None:
     """Prepare the training data of a recipe: filter, segment into subwords, parse; prints the folder.
@@ -44,10 +45,13 @@ def prepare(
 
         show_plan(plan_preparation(recipe, overrides or (), data=data, source_trees=trees))
         return
+    from synmt.parallel.work import using_cluster
     from synmt.training import pipeline
 
-    for prepared in draw_progress(pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)):
-        print(prepared.folder)
+    records = pipeline.prepare(recipe, overrides or (), data=data, source_trees=trees)
+    with using_cluster(cluster), closing(records):
+        for prepared in draw_progress(records):
+            print(prepared.folder)
 
 
 def show_plan(steps: Sequence[PlannedStep]) -> None:

@@ -11,14 +11,14 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.command import typed_options
+from synmt.cli.command import ClusterAddress, typed_options
 from synmt.errors import UsageError
 
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
     *("group_seeds", "tests"),
 )
-_FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device")
+_FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device", "cluster")
 
 
 def score(
@@ -45,6 +45,7 @@ def score(
     parses: options.Parses = None,
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
+    cluster: ClusterAddress = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Score translations and compare each system with the first, or let models score given texts by probability.
@@ -65,7 +66,7 @@ def score(
         how |= {"samples": samples} if samples else {}
         _score_contrasts(as_json=as_json, models=models, contrast=contrast, seed=seed, **how)
     elif models:
-        _score_pairs(as_json=as_json, model=models[0], source=source, target=target, **how)
+        _score_pairs(cluster, as_json=as_json, model=models[0], source=source, target=target, **how)
     else:
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
         _score_translations(
@@ -109,18 +110,20 @@ def _score_contrasts(*, as_json: bool, **options: Any) -> None:
         console.print_tables(report.to_rows(), report.remarks())
 
 
-def _score_pairs(*, as_json: bool, **options: Any) -> None:
+def _score_pairs(cluster: str | None, *, as_json: bool, **options: Any) -> None:
     """Print a line of JSON for each pair as soon as it is scored; with `as_json` print one object at the end."""
-    from synmt.decode.pairs import Totals
+    from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_rows, warn_about_pairs
+    from synmt.parallel.work import using_cluster
 
     chosen, totals, pairs = PairOptions(**options), Totals(), []
-    for pair in score_files(chosen):
-        totals.add(pair)
-        if as_json:
-            pairs.append(pair_json(pair))
-        else:
-            sys.stdout.write(json.dumps(pair_json(pair), ensure_ascii=False) + "\n")
+    with using_cluster(cluster):
+        for pair in score_files(chosen):
+            totals.add(pair)
+            if as_json:
+                pairs.append(pair_json(pair))
+            else:
+                sys.stdout.write(json.dumps(pair_json(pair), ensure_ascii=False) + "\n")
     if as_json:
         summary = {"model": chosen.model.resolve().name, "checkpoint": chosen.checkpoint, **totals.as_json()}
         _print_json({"summary": summary, "pairs": pairs})
@@ -172,6 +175,8 @@ def _check_model_options(typed: dict[str, str], values: dict[str, Any]) -> None:
             raise UsageError(
                 "a contrastive set has its own texts", where="--contrast", do="Leave out --source and --target"
             )
+        if "cluster" in typed:
+            raise UsageError("contrastive sets are judged on this machine", where="--cluster", do="Leave it out")
         if "parses" in typed and len(values["contrast"]) > 1:
             raise UsageError("--parses needs a single --contrast set", do="Run each set separately")
         return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import DataFolder, DryRun, RecipesAndOverrides, loading
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
@@ -39,6 +39,7 @@ def train(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove the run of this name, and start again.")
     ] = False,
+    cluster: ClusterAddress = None,
     dry_run: DryRun = False,
     show_list: Annotated[
         bool, typer.Option("--list", help="List the shipped recipes that contain all given words: --list pascal nc11")
@@ -71,18 +72,23 @@ def train(
     # `torchrun` starts several processes, and the first one speaks for all
     if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
         console.configure(quiet=True, debug=False)
+        # the first of several processes makes the data
+        cluster = None
+    from synmt.parallel.work import using_cluster
+
     stop = threading.Event()
-    if grid is None:
-        with loading():
-            from synmt.training import pipeline
+    with using_cluster(cluster):
+        if grid is None:
+            with loading():
+                from synmt.training import pipeline
 
-        with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
-            _draw(records, stop)
-    else:
-        from synmt.training.grid import train_grid
+            with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
+                _draw(records, stop)
+        else:
+            from synmt.training.grid import train_grid
 
-        with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
-            _draw_grid(records, stop)
+            with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
+                _draw_grid(records, stop)
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:

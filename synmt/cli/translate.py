@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import tee
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
-from synmt.cli.command import loading, newest_run
+from synmt.cli.command import ClusterAddress, loading, newest_run
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
     from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
     from synmt.decode.translator import Translator
+    from synmt.decode.travelling import TravellingTranslator
 
 
 def translate(
@@ -47,6 +49,7 @@ def translate(
     scores: options.Scores = False,
     tokens: options.Tokens = False,
     alignments: options.Alignments = None,
+    cluster: ClusterAddress = None,
 ) -> None:
     """Translate raw text: each input line gives one output line, as soon as it is ready.
 
@@ -75,23 +78,15 @@ def translate(
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     search = {"precision": precision, "n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)
     search["sampling"] = _sampling(_typed(sampling), search, sample=sample)
-    translator = _load(
-        run,
-        device=device,
-        checkpoint=checkpoint,
-        parser=parser,
-        alignment=alignments is not None,
-        parse_cache=not no_parse_cache,
+    how = {
+        "device": device,
+        "checkpoint": checkpoint,
+        "parser": parser,
+        "alignment": alignments is not None,
+        "parse_cache": not no_parse_cache,
         **search,
-    )
-    _translate(translator, arguments)
-
-
-def _load(runs: Sequence[Path] | None, **how: Any) -> Translator:
-    with loading():
-        from synmt.decode.translator import Translator
-
-        return Translator.load(*(runs or [newest_run()]), **how)
+    }
+    _translate(run or [newest_run()], how, arguments, cluster)
 
 
 def _typed(values: dict[str, Any]) -> dict[str, Any]:
@@ -115,19 +110,30 @@ def _sampling(values: dict[str, Any], search: dict[str, Any], *, sample: bool) -
     return Sampling(**values) if sample else None
 
 
-def _translate(translator: Translator, arguments: options.TranslateArguments) -> None:
-    from synmt.decode.override import check_override
-    from synmt.decode.summary import TranslationSummary
+def _translate(
+    runs: list[Path], how: dict[str, Any], arguments: options.TranslateArguments, cluster: str | None
+) -> None:
+    with loading():
+        from synmt.decode.override import check_override
+        from synmt.decode.summary import TranslationSummary
+        from synmt.decode.translator import Translator
+        from synmt.decode.travelling import TravellingTranslator
+        from synmt.parallel.work import using_cluster
 
+        translator, travelling = Translator.load(*runs, **how), None
     if arguments.parse_override is not None:
         check_override(translator)
     _check_trees(translator, arguments)
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
+        # the lines of a pipe may come one by one
+        if cluster and arguments.source != "-":
+            stack.enter_context(using_cluster(cluster))
+            travelling = TravellingTranslator.of(translator, runs, how)
         out = stack.enter_context(_open(arguments.output))
         alignments = stack.enter_context(_open(arguments.alignment_file)) if arguments.alignment_file else None
         advance = stack.enter_context(_progress(arguments.source))
-        for window in _results(translator, arguments):
+        for window in _results(translator, arguments, travelling):
             for record, result in window:
                 out.write(_format(record, result, arguments))
                 if alignments is not None:
@@ -139,26 +145,26 @@ def _translate(translator: Translator, arguments: options.TranslateArguments) ->
     summary.log()
 
 
-def _results(translator: Translator, arguments: options.TranslateArguments) -> Iterator[list[tuple[Record, Result]]]:
+def _results(
+    translator: Translator, arguments: options.TranslateArguments, travelling: TravellingTranslator | None
+) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window."""
-    from synmt.decode.override import translate_counterfactually
     from synmt.decode.records import joined_result
+    from synmt.decode.travelling import translate_windows
     from synmt.files import open_binary, read_available_lines
 
-    number = 1
     with open_binary(arguments.source) as stream:
         lines = read_available_lines(stream, translator.window, where=arguments.where)
-        for window in _records(lines, arguments, translator):
-            requests = [record.request for record in window]
-            results: Sequence[Result]
-            if arguments.parse_override is None:
-                results = translator.translate_requests(requests, number)
-            else:
-                results = translate_counterfactually(translator, requests, number)
+        windows, again = tee(_records(lines, arguments, translator))
+        requests = ([record.request for record in window] for window in again)
+        translated = translate_windows(
+            translator, requests, counterfactually=arguments.parse_override is not None, travelling=travelling
+        )
+        # what is translated is read first, so that a window is not waited for before it is needed
+        for results, window in zip(translated, windows, strict=True):
             if not arguments.tokens:
                 results = [joined_result(one, translator.cutters["target"]) for one in results]
             yield list(zip(window, results, strict=True))
-            number += len(window)
 
 
 def _records(lines: Iterator[list[str]], arguments: options.TranslateArguments, translator: Translator) -> Windows:

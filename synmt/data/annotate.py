@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.parts import tags_of_lines
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.data.annotation_shard import COUNTS, Line, ShardAnnotator
+from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
-from synmt.data.encoding import SHARD_LINES, missing_shards, remove_unfinished
+from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
 from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
-from synmt.syntax.arcs import without_arcs
-from synmt.syntax.conllu import read_parses
+from synmt.syntax.conllu import UnreadParse, read_unparsed
 
 
 def annotation_name(side: Side, parser: Mapping[str, Any]) -> str:
@@ -62,43 +60,41 @@ def annotate(
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
         for split, path in parses.items():
-            trees = read_trees(getattr(corpus.splits()[split], side), path)
-            trees = _with_arcs(trees, path) if arcs else trees
-            make = partial(_annotator, prepared, corpus, side, split, whole and split == "train")
-            yield from _annotate_split(prepared, annotation, split, trees, make)
+            vocabulary = prepared.vocabularies[SIDES.index(side)]
+            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train")
+            trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
+            yield from _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
         _finish(prepared, annotation, side, parser, list(parses))
 
 
-def read_trees(text: Path, parses: Path) -> Iterator[Line]:
-    """Read the lines of a text with their trees."""
-    lines, again = tee(read_lines(text))
-    return zip(lines, read_parses(parses, again), strict=True)
-
-
-def _with_arcs(trees: Iterator[Line], path: Path) -> Iterator[Line]:
-    for number, (text, parse) in enumerate(trees, start=1):
-        if parse.arcs is None and len(parse):
-            raise without_arcs(f"the tree of line {number}", str(path))
-        yield text, parse
+_MakeRows = Callable[[str, Path, Iterator[UnreadParse]], ShardRows]
 
 
 def _annotate_split(
-    prepared: PreparedCorpus, annotation: Path, split: str, trees: Iterator[Line], make: Callable[[int], ShardAnnotator]
+    prepared: PreparedCorpus,
+    annotation: Path,
+    split: str,
+    trees: Iterator[UnreadParse],
+    annotator: ShardAnnotator,
+    rows: _MakeRows,
 ) -> Iterator[Progress]:
     lines = prepared.facts["splits"][split]["lines"]
-    for shard, chunk, done in missing_shards(trees, annotation, split, lines):
-        if chunk is not None:
-            make(shard).write(chunk, shard * SHARD_LINES, annotation)
+    chunks = missing_shards(trees, annotation, split, lines)
+    shards = ((shard, rows(split, prepared.folder / shard_name(split, shard), chunk)) for shard, chunk in chunks)
+    for done in write_shards(_annotated, annotator, shards, annotation, split, lines):
         yield Progress(f"trees of {split}", done, lines)
 
 
-def _annotator(
-    prepared: PreparedCorpus, corpus: Corpus, side: Side, split: str, whole: bool, shard: int
-) -> ShardAnnotator:
-    table = ArrowTable(prepared.folder / shard_name(split, shard))
+def _annotated(annotator: ShardAnnotator, rows: ShardRows) -> bytes:
+    return annotator.shard(rows)
+
+
+def _rows(corpus: Corpus, side: Side, split: str, shard: Path, trees: Iterator[UnreadParse]) -> ShardRows:
+    table, read = ArrowTable(shard), list(trees)
+    lines = table.numbers("line")
     tagged = corpus.parts if (side, split) == ("source", "train") else ()
-    before = [int(tag != "") for tag in tags_of_lines(tagged, table.numbers("line"))]
-    return ShardAnnotator(prepared.vocabularies[SIDES.index(side)], table, side, before, whole)
+    before = [int(tag != "") for tag in tags_of_lines(tagged, lines)]
+    return ShardRows(shard, lines - (read[0].line - 1 if read else 0), table.lists(side), before, read)
 
 
 def _finish(

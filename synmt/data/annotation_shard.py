@@ -1,4 +1,4 @@
-"""Writes one shard of an annotation: trees, the word of each piece, probabilities of arcs, and counts."""
+"""Makes one shard of an annotation: trees, the word of each piece, probabilities of arcs, and counts."""
 
 from __future__ import annotations
 
@@ -11,50 +11,66 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synmt.arrays import IntArray, Side
-from synmt.data.arrow import ArrowTable, lists, write_table
-from synmt.data.encoding import SHARD_LINES
+from synmt.arrays import IntArray
+from synmt.data.arrow import Lists, lists, table_bytes
 from synmt.data.stored_arcs import shares
 from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
+from synmt.syntax.arcs import without_arcs
+from synmt.syntax.conllu import UnreadParse
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 
 COUNTS = ("words", "pieces", "straddling", "characters", "unowned", "merged")
 """Counts for the summary; `unowned` characters are in no piece or no word, `merged` words own no piece."""
 
-Line = tuple[str, Parse]
-"""A line of the text with its tree."""
+
+@dataclass(frozen=True, eq=False)
+class ShardRows:
+    """What the trees of a shard are made for.
+
+    shard: its file, for messages.
+    lines: the line of each row among the lines of the shard, from 0: (N,).
+    ids: the pieces of each row.
+    before: number of pieces before the text in each row, its tag; they belong to no word.
+    trees: the lines of the shard with their trees.
+    """
+
+    shard: Path
+    lines: IntArray
+    ids: Lists
+    before: Sequence[int]
+    trees: Sequence[UnreadParse]
 
 
 @dataclass(frozen=True)
 class ShardAnnotator:
-    """Writes the trees of one shard, which numbers its relations and tags by itself.
+    """Makes the shards of trees of one split; each numbers its relations and tags by itself.
 
-    before: number of pieces before the text in each row, its tag; they belong to no word.
-    whole: write trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    parses: the file of the trees, for messages.
+    arcs: whether every tree must have probabilities of arcs.
+    whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
     """
 
     vocabulary: Vocabulary
-    table: ArrowTable
-    side: Side
-    before: Sequence[int]
+    parses: Path
+    arcs: bool = False
     whole: bool = False
 
-    def write(self, trees: Iterator[Line], first: int, folder: Path) -> None:
-        """Write the trees of the shard's rows into a folder; `first` is the line of the first tree."""
+    def shard(self, rows: ShardRows) -> bytes:
+        """Make the file of the trees of a shard's rows."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
-        for row, (text, parse) in enumerate(self._of_rows(trees, first)):
-            tree, places = self._project(text, parse, row, counts)
+        for row, (text, parse) in enumerate(self._of_rows(rows)):
+            tree, places = self._project(text, parse, rows, row, counts)
             columns["parents"].append(tree.parents)
             columns["relations"].append(relations.number(tree.relations))
             columns["tags"].append(tags.number(tree.tags or ["_"] * len(tree)))
             for name, values in zip(self._places(), places, strict=True):
                 columns[name].append(values)
             arcs.add(tree)
-        assert len(columns["parents"]) == len(self.table), (len(columns["parents"]), self.table.path)
+        assert len(columns["parents"]) == len(rows.lines), (len(columns["parents"]), rows.shard)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
             "relations": list(relations.numbers),
@@ -65,29 +81,36 @@ class ShardAnnotator:
             "arc_mass": arcs.mass(),
         }
         # a word's number is below the length of its row, and relations and tags are few
-        table = {name: lists(rows, _smallest(max(map(len, rows), default=0))) for name, rows in columns.items()}
+        table = {name: lists(each, _smallest(max(map(len, each), default=0))) for name, each in columns.items()}
         if self.whole:
             table |= {name: lists(columns[name], np.int32) for name in self._places()}
-            table["before"] = pa.array(self.before, type=pa.int8())
+            table["before"] = pa.array(rows.before, type=pa.int8())
             facts["whole"] = True
-        write_table(folder / self.table.path.name, table | arcs.stored(), facts)
+        return table_bytes(table | arcs.stored(), facts)
 
     def _places(self) -> tuple[str, ...]:
         return ("starts", "ends") if self.whole else ("word_of",)
 
-    def _of_rows(self, trees: Iterator[Line], first: int) -> Iterator[Line]:
-        lines = self.table.numbers("line") - first
-        kept = np.zeros(SHARD_LINES, dtype=bool)
-        kept[lines] = True
-        return compress(trees, kept.tolist())
+    def _of_rows(self, rows: ShardRows) -> Iterator[tuple[str, Parse]]:
+        kept = np.zeros(len(rows.trees), dtype=bool)
+        kept[rows.lines] = True
+        return compress(map(self._read, rows.trees), kept.tolist())
 
-    def _project(self, text: str, parse: Parse, row: int, counts: dict[str, int]) -> tuple[Parse, tuple[IntArray, ...]]:
-        before, pieces = self.before[row], self.vocabulary.encode(text)
-        ids = self.table.lists(self.side)[row][before:]
+    def _read(self, tree: UnreadParse) -> tuple[str, Parse]:
+        parse = tree.parse(where=str(self.parses))
+        if self.arcs and parse.arcs is None and len(parse):
+            raise without_arcs(f"the tree of line {tree.line}", str(self.parses))
+        return tree.text, parse
+
+    def _project(
+        self, text: str, parse: Parse, rows: ShardRows, row: int, counts: dict[str, int]
+    ) -> tuple[Parse, tuple[IntArray, ...]]:
+        before, pieces = rows.before[row], self.vocabulary.encode(text)
+        ids = rows.ids[row][before:]
         if not np.array_equal(pieces.ids[: len(ids)], ids):
             raise SynmtError(
                 f"the text has changed since it was prepared: row {row} has other pieces",
-                where=str(self.table.path),
+                where=str(rows.shard),
                 do="Run `synmt prepare` again",
             )
         # if a side was cut off, the words after the cut own no piece

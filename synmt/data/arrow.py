@@ -46,11 +46,19 @@ def lists(rows: Sequence[Sequence[float]], kind: type[np.number[Any]]) -> pa.Arr
 
 def write_table(path: Path, columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> None:
     """Write columns of equal length, and facts about them, which must fit into JSON."""
+    with write_atomically(path, binary=True) as stream:
+        stream.write(table_bytes(columns, facts))
+
+
+def table_bytes(columns: Mapping[str, pa.Array], facts: Mapping[str, Any]) -> bytes:
+    """Make the content of a file of columns."""
     stored = {"synmt": json.dumps(facts, sort_keys=True, ensure_ascii=False)}
     schema = pa.schema([(name, column.type) for name, column in columns.items()], metadata=stored)
     batch = pa.record_batch(list(columns.values()), schema=schema)
-    with write_atomically(path, binary=True) as stream, ipc.new_file(stream, schema) as writer:
+    content = pa.BufferOutputStream()
+    with ipc.new_file(content, schema) as writer:
         writer.write_batch(batch)
+    return content.getvalue().to_pybytes()
 
 
 class ArrowTable:

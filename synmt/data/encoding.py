@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,58 +15,64 @@ import pyarrow as pa
 
 from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
 from synmt.corpora.progress import Progress
-from synmt.corpora.resolve import Corpus
-from synmt.data.arrow import ArrowTable, lists, write_table
+from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
-from synmt.files import read_lines
+from synmt.files import read_lines, write_atomically
+from synmt.parallel.threads import usable_cores
+from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 
 Row = TypeVar("Row")
+S = TypeVar("S")
+T = TypeVar("T")
 
 KEPT_FILE = "kept.arrow"
 SHARD_LINES = 50_000
+_FEW_LINES = 50_000
+"""Work on no more of them takes less time than the start of another process."""
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """Segments one split into pieces, shard by shard.
+    """Segments pairs of one split into pieces, and makes their shards.
 
     A shard contains the pairs of SHARD_LINES lines of the text, so it does not depend on earlier shards. Only train is
     filtered. From valid, pairs without pieces on one side are removed, and sides that are too long are cut off.
 
+    parts: the parts of the training text, whose tags come before its sources.
     tail: number of pieces at the end of a source that are kept when it is cut: its task tag.
     """
 
     filters: FilterRecipe
     vocabularies: tuple[Vocabulary, Vocabulary]
-    folder: Path
     split: str
+    parts: Sequence[CorpusPart] = ()
     tail: int = 0
 
-    def encode(self, corpus: Corpus, lines: int) -> Iterator[Progress]:
-        """Write the missing shards."""
-        pairs = read_pairs(corpus.splits()[self.split])
-        for shard, chunk, done in missing_shards(pairs, self.folder, self.split, lines):
-            if chunk is not None:
-                self._write(shard, self._kept(chunk, shard * SHARD_LINES), corpus.parts)
+    def encode(self, pairs: Iterator[Pair], folder: Path, lines: int) -> Iterator[Progress]:
+        """Write the missing shards into a folder, which already says which pairs of train are kept."""
+        chunks = missing_shards(pairs, folder, self.split, lines)
+        shards = ((shard, self._kept(chunk, shard * SHARD_LINES, folder)) for shard, chunk in chunks)
+        for done in write_shards(_encoded, self, shards, folder, self.split, lines):
             yield Progress(self.split, done, lines)
 
-    def _kept(self, chunk: Iterator[Pair], first: int) -> list[tuple[int, Pair]]:
+    def _kept(self, chunk: Iterator[Pair], first: int, folder: Path) -> list[tuple[int, Pair]]:
         numbered = list(enumerate(chunk, start=first))
         if self.split != "train":
             return numbered
-        reasons = ArrowTable(self.folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
+        reasons = ArrowTable(folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
         return list(compress(numbered, reasons == KEPT))
 
-    def _write(self, shard: int, kept: list[tuple[int, Pair]], parts: Sequence[CorpusPart]) -> None:
+    def shard(self, kept: list[tuple[int, Pair]]) -> bytes:
+        """Make the file of a shard from its pairs and their lines."""
         sides = [
             vocabulary.encode_batch([pair[side] for _, pair in kept])
             for side, vocabulary in enumerate(self.vocabularies)
         ]
-        sides[0] = self._tagged(sides[0], [line for line, _ in kept], parts)
+        sides[0] = self._tagged(sides[0], [line for line, _ in kept])
         codes = [self._judge(*row) for row in zip(*sides, strict=True)]
         counts = dict(Counter(REASONS[code] for code in codes))
         good = [code == KEPT for code in codes]
@@ -83,14 +90,14 @@ class Encoder:
             "source": lists(columns[0], np.int32),
             "target": lists(columns[1], np.int32),
         }
-        write_table(self.folder / shard_name(self.split, shard), table, facts)
+        return table_bytes(table, facts)
 
-    def _tagged(self, sources: list[list[int]], lines: list[int], parts: Sequence[CorpusPart]) -> list[list[int]]:
+    def _tagged(self, sources: list[list[int]], lines: list[int]) -> list[list[int]]:
         """Put the tags of parts before the sources of the training text; one without pieces stays empty."""
-        if self.split != "train" or not part_tags(parts):
+        if self.split != "train" or not part_tags(self.parts):
             return sources
-        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(parts)} | {"": []}
-        tags = tags_of_lines(parts, np.array(lines, dtype=np.int64))
+        numbers = {tag: [self.vocabularies[0].tag_number(tag)] for tag in part_tags(self.parts)} | {"": []}
+        tags = tags_of_lines(self.parts, np.array(lines, dtype=np.int64))
         return [numbers[tag] + source if source else [] for tag, source in zip(tags, sources, strict=True)]
 
     def _judge(self, source: list[int], target: list[int]) -> int:
@@ -117,19 +124,44 @@ def read_pairs(files: SplitFiles) -> Iterator[Pair]:
     return zip(read_lines(files.source), read_lines(files.target), strict=True)
 
 
-def missing_shards(
-    rows: Iterator[Row], folder: Path, split: str, lines: int
-) -> Iterator[tuple[int, Iterator[Row] | None, int]]:
-    """Yield each shard of a split with its rows (None if its file exists) and the number of lines up to its end.
+def missing_shards(rows: Iterator[Row], folder: Path, split: str, lines: int) -> Iterator[tuple[int, Iterator[Row]]]:
+    """Yield each shard of a split that has no file, with its rows, which are to be read before the next shard.
 
     Nothing is read if all files exist. The last shard reads `rows` to the end, so that a row too many is noticed.
     """
-    missing = [not (folder / shard_name(split, shard)).exists() for shard in range(_shards(lines))]
+    missing = _missing(folder, split, lines)
     for shard in range(len(missing) * any(missing)):
         chunk = islice(rows, SHARD_LINES) if shard + 1 < len(missing) else rows
-        if not missing[shard]:
-            deque(chunk, maxlen=0)
-        yield shard, chunk if missing[shard] else None, min((shard + 1) * SHARD_LINES, lines)
+        if missing[shard]:
+            yield shard, chunk
+        deque(chunk, maxlen=0)
+
+
+def write_shards(
+    work: Callable[[S, T], bytes], state: S, shards: Iterator[tuple[int, T]], folder: Path, split: str, lines: int
+) -> Iterator[int]:
+    """Make the contents of missing shards on all cores or on the cluster in use, and write each when it is ready.
+
+    Yields the number of lines whose shards are there.
+    """
+    missing = _missing(folder, split, lines)
+    sizes = [min(SHARD_LINES, lines - shard * SHARD_LINES) for shard in range(len(missing))]
+    left = sum(compress(sizes, missing))
+    workers = min(usable_cores(), sum(missing)) if left > _FEW_LINES else 1
+    yield lines - left
+    for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
+        with write_atomically(folder / shard_name(split, shard), binary=True) as stream:
+            stream.write(content)
+        left -= sizes[shard]
+        yield lines - left
+
+
+def _encoded(encoder: Encoder, kept: list[tuple[int, Pair]]) -> bytes:
+    return encoder.shard(kept)
+
+
+def _missing(folder: Path, split: str, lines: int) -> list[bool]:
+    return [not (folder / shard_name(split, shard)).exists() for shard in range(_shards(lines))]
 
 
 def _shards(lines: int) -> int:

@@ -68,7 +68,8 @@ def prepare(
         stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
-            yield from Encoder(recipe.filters, stored, folder, split, tail).encode(corpus, lines[split])
+            encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
+            yield from encoder.encode(read_pairs(corpus.splits()[split]), folder, lines[split])
         _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
 
 

@@ -8,9 +8,8 @@ the end of the sentence counts as one more, can be compared between vocabularies
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -23,8 +22,11 @@ from synmt.data.vocabulary import UNK, IdArray
 from synmt.decode.beam import broken_weights
 from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
+from synmt.decode.pair_scores import PairScore
 from synmt.decode.translator import Translator
+from synmt.decode.travelling import TravellingTranslator
 from synmt.errors import SynmtError
+from synmt.parallel.work import in_order
 from synmt.syntax.parse import Parse
 
 _PIECES = 50
@@ -34,94 +36,65 @@ Alternatives = tuple[str, Sequence[str]]
 """A source, and translations of it."""
 
 
-@dataclass(frozen=True)
-class Token:
-    """One piece of a target, or EOS.
-
-    text: the characters that it covers, with the space before a word; empty for EOS, and for every byte of a character
-        except the last.
-    start, end: their position in the target.
-    log_probability: given everything before it, in nats.
-    """
-
-    text: str
-    start: int
-    end: int
-    log_probability: float
-
-
-@dataclass(frozen=True, eq=False)
-class PairScore:
-    """The log-probability of a target given its source.
-
-    source, target: their words, if the run cuts text.
-    line: its number, from 1.
-    log_probabilities: (T,) of each piece and of EOS; empty for a source without text, which cannot be scored.
-    spans: (T, 2) characters of the target that each piece covers; EOS covers none, at the end.
-    source_dropped, target_dropped: pieces at the end beyond the model's maximum. A target that lost some is scored
-        without them and without EOS.
-    unknown: pieces of the target that the vocabulary does not have; they are scored as <unk>.
-    """
-
-    line: int
-    source: str
-    target: str
-    log_probabilities: DoubleArray = field(default_factory=lambda: np.zeros(0))
-    spans: IntArray = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    source_dropped: int = 0
-    target_dropped: int = 0
-    unknown: int = 0
-
-    @property
-    def pieces(self) -> int:
-        """Number of pieces scored, EOS included."""
-        return len(self.log_probabilities)
-
-    @property
-    def log_probability(self) -> float | None:
-        """Log-probability of the target, in nats; None if the source has no text."""
-        return float(self.log_probabilities.sum()) if self.pieces else None
-
-    @property
-    def perplexity(self) -> float | None:
-        """Perplexity by piece; None if the source has no text."""
-        return _perplexity(self.log_probability, self.pieces) if self.log_probability is not None else None
-
-    @property
-    def tokens(self) -> list[Token]:
-        """The pieces with their characters and log-probabilities."""
-        rows = zip(self.spans.tolist(), self.log_probabilities.tolist(), strict=True)
-        return [Token(self.target[start:end], start, end, value) for (start, end), value in rows]
-
-
 def score_pairs(
-    translator: Translator, sources: Iterable[str], targets: Iterable[str], parses: Iterable[Parse] | None = None
+    translator: Translator,
+    sources: Iterable[str],
+    targets: Iterable[str],
+    parses: Iterable[Parse] | None = None,
+    *,
+    travelling: TravellingTranslator | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run cuts text; without them, sources are parsed if the model
         reads trees.
+    travelling: the same translator for workers; the cluster in use scores with it.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
-    for [score] in score_alternatives(translator, alternatives, parses):
+    for [score] in score_alternatives(translator, alternatives, parses, travelling=travelling):
         yield score
 
 
 def score_alternatives(
-    translator: Translator, alternatives: Iterable[Alternatives], parses: Iterable[Parse] | None = None
+    translator: Translator,
+    alternatives: Iterable[Alternatives],
+    parses: Iterable[Parse] | None = None,
+    *,
+    travelling: TravellingTranslator | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
+
+    travelling: the same translator for workers; the cluster in use scores with it.
     """
     translator.refuse_ensemble("a score of given translations")
+    numbered = _numbered(zip_trees(windows(alternatives, translator.window), parses))
+    if travelling is not None:
+        results = in_order(_score_numbered, travelling, numbered, 1, where=travelling.runs[0])
+    else:
+        results = (_score_numbered(translator, window) for window in numbered)
+    for scores in results:
+        yield from scores
+
+
+_Window = tuple[int, list[Alternatives], Trees]
+"""The line number of the first source, sources with alternatives, and their trees."""
+
+
+def _numbered(windows: Iterable[tuple[list[Alternatives], Trees]]) -> Iterator[_Window]:
     number = 1
-    for raw, given in zip_trees(windows(alternatives, translator.window), parses):
-        window = _cut_window(translator, raw)
-        trees = translator.trees([source for source, _ in window], given, number)
-        yield from _score_window(translator, window, trees, number)
+    for window, trees in windows:
+        yield number, window, trees
         number += len(window)
+
+
+def _score_numbered(translator: Any, numbered: _Window) -> list[list[PairScore]]:
+    number, raw, given = numbered
+    window = _cut_window(translator, raw)
+    trees = translator.trees([source for source, _ in window], given, number)
+    return list(_score_window(translator, window, trees, number))
 
 
 def _cut_window(translator: Translator, window: Sequence[Alternatives]) -> list[Alternatives]:
@@ -129,48 +102,6 @@ def _cut_window(translator: Translator, window: Sequence[Alternatives]) -> list[
     sources = translator.cutters["source"].cut_lines([source for source, _ in window])
     targets = iter(translator.cutters["target"].cut_lines([target for _, targets in window for target in targets]))
     return [(source, [next(targets) for _ in given]) for source, (_, given) in zip(sources, window, strict=True)]
-
-
-class Totals:
-    """Sums over a text. Sources without text and targets that were cut off are only counted, in `left_out`."""
-
-    def __init__(self) -> None:
-        self.pairs = self.left_out = self.unknown = 0
-        self.log_probability = 0.0
-        self.units = {"piece": 0, "word": 0, "character": 0}
-
-    def add(self, score: PairScore) -> None:
-        """Add one pair."""
-        if score.log_probability is None or score.target_dropped:
-            self.left_out += 1
-            return
-        self.pairs += 1
-        self.unknown += score.unknown
-        self.log_probability += score.log_probability
-        self.units["piece"] += score.pieces
-        self.units["word"] += len(score.target.split()) + 1
-        self.units["character"] += len(score.target) + 1
-
-    @property
-    def mean(self) -> float:
-        """Mean log-probability of a sentence, in nats."""
-        return self.log_probability / self.pairs if self.pairs else 0.0
-
-    def perplexity(self, unit: str) -> float:
-        """Compute the perplexity by piece, word or character; the end of a sentence counts as one."""
-        return _perplexity(self.log_probability, max(1, self.units[unit]))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values; None where there are no pairs, and for an infinite perplexity."""
-        perplexities = {unit: finite(self.perplexity(unit)) if self.pairs else None for unit in self.units}
-        return {
-            "pairs": self.pairs,
-            "left_out": self.left_out,
-            "unknown_pieces": self.unknown,
-            "mean_log_probability": self.mean if self.pairs else None,
-            **{f"{unit}s": count for unit, count in self.units.items()},
-            **{f"perplexity_by_{unit}": value for unit, value in perplexities.items()},
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,16 +165,6 @@ def _scored(score: PairScore, source: Source, target: _Target, values: DoubleArr
         target_dropped=target.dropped,
         unknown=int((target.ids == UNK).sum()),
     )
-
-
-def _perplexity(log_probability: float, units: int) -> float:
-    mean = -log_probability / units
-    return math.exp(mean) if mean < 700 else math.inf
-
-
-def finite(value: float | None) -> float | None:
-    """Replace infinity, which JSON does not have, by None."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _zip_lines(sources: Iterable[str], targets: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -9,11 +9,14 @@ from itertools import tee
 from pathlib import Path
 from typing import Any
 
-from synmt.decode.pairs import PairScore, Totals, finite, score_pairs
+from synmt.decode.pair_scores import PairScore, Totals, finite
+from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
+from synmt.decode.travelling import TravellingTranslator
 from synmt.errors import SynmtError
 from synmt.evaluation.report import Rows
 from synmt.files import count_lines, read_lines
+from synmt.parallel.work import cluster_in_use
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
@@ -50,8 +53,12 @@ class PairOptions(ModelOptions):
 
 def load_translator(run: Path, options: ModelOptions) -> Translator:
     """Load the model of a run."""
+    return Translator.load(find_run(run), **_loading(options))
+
+
+def _loading(options: ModelOptions) -> dict[str, Any]:
     decoding: dict[str, Any] = {} if options.batch_size is None else {"batch_size": options.batch_size}
-    return Translator.load(find_run(run), device=options.device, checkpoint=options.checkpoint, **decoding)
+    return {"device": options.device, "checkpoint": options.checkpoint, **decoding}
 
 
 def score_files(options: PairOptions) -> Iterator[PairScore]:
@@ -64,7 +71,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         trees = read_parses(options.parses, map(translator.cutters["source"].cut, again))
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
-    for score in score_pairs(translator, lines, read_lines(options.target), trees):
+    travelling = TravellingTranslator.of(translator, [options.model], _loading(options)) if cluster_in_use() else None
+    for score in score_pairs(translator, lines, read_lines(options.target), trees, travelling=travelling):
         for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
             if dropped:
                 _logger.warning(

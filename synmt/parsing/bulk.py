@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Literal
 
 from synmt import files
 from synmt.errors import SynmtError, UsageError
+from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
-from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, shards_of
-from synmt.parsing.workers import write_shards
+from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, parse_shard, shards_of
 from synmt.syntax.conllu import format_conllu
 
 State = Literal["kept", "parsed", "finished", "unchanged"]
@@ -181,11 +181,12 @@ def _parse_shards(
     unfinished = missing()
     first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
     if workers is None:
-        workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS else 1
-    for manifest in write_shards(parser, chain(first, unfinished), folder, workers):
+        workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS and cluster_in_use() is None else 1
+    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder):
+        shard.write(folder)
         while kept:
             yield "kept", kept.popleft()
-        yield "parsed", manifest
+        yield "parsed", shard.manifest
     for manifest in kept:
         yield "kept", manifest
 

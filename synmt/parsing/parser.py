@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from synmt import files
@@ -43,16 +43,6 @@ class Parser(Protocol):
     def processes(self) -> int: ...
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]: ...
-
-
-def default_processes(device: str) -> int:
-    """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
-    if device != "cpu":
-        import torch
-
-        if device != "auto" or torch.cuda.is_available():
-            return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class StanzaParser:
@@ -151,6 +141,17 @@ class StanzaParser:
         self._stored.store(self.folder, facts, states)
         return facts
 
+    def files(self) -> dict[str, Path]:
+        """Name the files that parsing needs by their paths in the folder of models, for a worker elsewhere."""
+        names = ("resources.json", *self.identity["files"])
+        return {name: self.folder / name for name in names}
+
+    def placed(self, folder: Path) -> StanzaParser:
+        """Make the same parser, which reads its models from another folder."""
+        other = copy.copy(self)
+        other.folder = folder
+        return other
+
     def with_arcs(self) -> StanzaParser:
         """Make the same parser with probabilities of arcs."""
         if self.arcs:
@@ -166,7 +167,7 @@ class StanzaParser:
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""
-        return default_processes(self.device)
+        return stanza_pipeline.default_processes(self.device)
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines: one tree each, in their order; equal lines are parsed once."""

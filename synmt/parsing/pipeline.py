@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from synmt.parallel.threads import usable_cores
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
@@ -156,3 +157,13 @@ def isolated() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+def default_processes(device: str) -> int:
+    """Return how many processes parse best on a device: one for each core of a CPU, or one on a GPU."""
+    if device != "cpu":
+        import torch
+
+        if device != "auto" or torch.cuda.is_available():
+            return 1
+    return usable_cores()

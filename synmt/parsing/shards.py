@@ -106,8 +106,24 @@ def _content(comments: str) -> str:
     return comments.rstrip("\n").split("\n", 1)[1]
 
 
-def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
-    """Parse a shard; write its file, then its manifest."""
+@dataclass(frozen=True)
+class ParsedShard:
+    """The file of a shard, which is not written yet, and its manifest."""
+
+    number: int
+    content: bytes
+    manifest: Manifest
+
+    def write(self, folder: Path) -> None:
+        """Write the file, then the manifest."""
+        path = _file(folder, self.number)
+        with files.write_atomically(path, binary=True) as stream:
+            stream.write(self.content)
+        files.write_json(path.with_suffix(".json"), asdict(self.manifest))
+
+
+def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
+    """Parse the lines of a shard that do not equal recent ones."""
     new = [index for index, repeated in enumerate(shard.repeated) if not repeated]
     failures: dict[int, str] = {}
     parses = parser.parse(
@@ -115,14 +131,13 @@ def write_shard(parser: Parser, shard: Shard, folder: Path) -> Manifest:
         on_failure=lambda index, reason: failures.update({shard.first + new[index]: reason}),
     )
     rows = dict(zip(new, map(format_rows, parses), strict=True))
-    path = _file(folder, shard.number)
-    with files.write_atomically(path) as stream:
-        for index, line in enumerate(shard.lines):
-            stream.write(format_comments(line, shard.first + index) + rows.get(index, "\n"))
-    words, output = sum(map(len, parses)), files.sha256(path)
+    blocks = (
+        format_comments(line, shard.first + index) + rows.get(index, "\n") for index, line in enumerate(shard.lines)
+    )
+    content = "".join(blocks).encode()
+    words, output = sum(map(len, parses)), hashlib.sha256(content).hexdigest()
     manifest = Manifest(len(shard.lines), words, parser.fingerprint, shard.digest(), output, failures)
-    files.write_json(path.with_suffix(".json"), asdict(manifest))
-    return manifest
+    return ParsedShard(shard.number, content, manifest)
 
 
 def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | None:

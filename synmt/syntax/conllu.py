@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from synmt.errors import SynmtError
+from synmt.files import read_lines
 from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
-from synmt.syntax.conllu_blocks import Block, blocks_of, read_blocks
+from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
 from synmt.syntax.parse import Parse, without_breaks, without_whitespace
 
 
@@ -43,18 +45,42 @@ def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
     The file has a block for each line, in the same order; a line of whitespace may have none, since many parsers drop
     such lines.
     """
-    blocks = read_blocks(path)
+    return (unread.parse(where=str(path)) for unread in read_unparsed(path, lines))
+
+
+@dataclass(frozen=True)
+class UnreadParse:
+    """A line, and the text of its tree.
+
+    line: its number, from 1.
+    block: None if the line has none.
+    """
+
+    text: str
+    line: int
+    block: Paragraph | None
+
+    def parse(self, *, where: str) -> Parse:
+        """Read the tree; `where` names the file."""
+        if self.block is None:
+            return _EMPTY
+        return _place(self.block.read(where=where), self.text, f"line {self.line} of the text")
+
+
+def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
+    """Find the tree of each line as `read_parses` does, without reading it, which takes most of the time."""
+    blocks = paragraphs_of(read_lines(path))
     block = next(blocks, None)
     lines = iter(lines)
     number = used = skipped = 0
     for number, line in enumerate(lines, start=1):
-        if not without_whitespace(line) and (block is None or block.words):
+        if not without_whitespace(line) and (block is None or block.has_words()):
             skipped += 1
-            yield _EMPTY
+            yield UnreadParse(line, number, None)
             continue
         if block is None:
             raise _count_error(path, used, number + sum(1 for _ in lines), skipped)
-        yield _place(block, line, f"line {number} of the text")
+        yield UnreadParse(line, number, block)
         used += 1
         block = next(blocks, None)
     if block is not None:

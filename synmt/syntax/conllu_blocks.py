@@ -59,13 +59,45 @@ def read_blocks(path: str | Path) -> Iterator[Block]:
 
 def blocks_of(lines: Iterable[str], *, where: str) -> Iterator[Block]:
     """Yield the sentences in lines of CoNLL-U; a paragraph of other comments is not a sentence."""
+    return (paragraph.read(where=where) for paragraph in paragraphs_of(lines))
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """The lines of a sentence, which are not read yet.
+
+    number: of the sentence, from 1.
+    first: number of its first line, from 1.
+    text: its lines, with a line end between two.
+    """
+
+    number: int
+    first: int
+    text: str
+
+    def has_words(self) -> bool:
+        """Tell whether the sentence has words."""
+        rows = (line for line in self.text.split("\n") if not line.startswith("#"))
+        return any(not _EMPTY_NODE.fullmatch(row.partition("\t")[0]) for row in rows)
+
+    def read(self, *, where: str) -> Block:
+        """Read the sentence; `where` names the file."""
+        lines = self.text.split("\n")
+        rows = [(self.first + index, line) for index, line in enumerate(lines) if not line.startswith("#")]
+        return _block(f"{where}, sentence {self.number}", self.first, _comments(lines), rows)
+
+
+def paragraphs_of(lines: Iterable[str]) -> Iterator[Paragraph]:
+    """Split lines of CoNLL-U into sentences; a paragraph of other comments is not a sentence."""
     number = 0
     for first, paragraph in _paragraphs(lines):
-        comments = {match[1]: match[2] for line in paragraph if (match := _COMMENT.fullmatch(line))}
-        rows = [(first + index, line) for index, line in enumerate(paragraph) if not line.startswith("#")]
-        if rows or comments:
+        if not all(line.startswith("#") for line in paragraph) or _comments(paragraph):
             number += 1
-            yield _block(f"{where}, sentence {number}", first, comments, rows)
+            yield Paragraph(number, first, "\n".join(paragraph))
+
+
+def _comments(lines: list[str]) -> dict[str, str]:
+    return {match[1]: match[2] for line in lines if (match := _COMMENT.fullmatch(line))}
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -47,7 +47,7 @@ _logger = logging.getLogger(__name__)
 
 def prepare(
     recipe: str | Path | Recipe, overrides: Iterable[str] = (), *, data: str | Path = "data", source_trees: bool = False
-) -> Iterator[Progress | Prepared]:
+) -> Generator[Progress | Prepared, None, None]:
     """Prepare the training data of a recipe; the last record names the folder.
 
     recipe: its file, or the name of a shipped one.

@@ -9,7 +9,8 @@ from typing import Literal
 
 from synmt.errors import SynmtError
 from synmt.files import count_lines, read_lines
-from synmt.parsing.parser import StanzaParser, default_processes
+from synmt.parsing.parser import StanzaParser
+from synmt.parsing.pipeline import default_processes
 from synmt.parsing.rates import REFERENCE, measured_rate
 from synmt.recipe.data import ParserRecipe
 

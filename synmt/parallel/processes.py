@@ -1,4 +1,4 @@
-"""Processes that work in parallel, for example on shards of a text to parse, and end when their parent does."""
+"""Processes of this machine that work in parallel, and end when their parent does."""
 
 from __future__ import annotations
 
@@ -7,32 +7,21 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from itertools import islice
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
-from synmt.parsing.parser import Parser
-from synmt.parsing.shards import Manifest, Shard, write_shard
+from synmt.parallel.feeding import feed
 
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
 _task: Callable[[Any], Any] | None = None
-
-
-def write_shards(parser: Parser, shards: Iterator[Shard], folder: Path, workers: int) -> Iterator[Manifest]:
-    """Parse shards and yield their manifests in the order in which they finish; one worker is this process itself."""
-    return in_processes(partial(_write_shard, folder), parser, shards, workers, where=folder)
-
-
-def _write_shard(folder: Path, parser: Parser, shard: Shard) -> Manifest:
-    return write_shard(parser, shard, folder)
 
 
 def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
@@ -49,7 +38,7 @@ def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], worker
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (work, state))
     try:
-        yield from _feed(pool, items, 2 * workers)
+        yield from feed(partial(pool.submit, _work), items, lambda: 2 * workers)
         pool.shutdown()
     except BrokenProcessPool:
         raise SynmtError(
@@ -63,16 +52,6 @@ def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], worker
             child.terminate()
             child.join()
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _feed(pool: ProcessPoolExecutor, items: Iterator[Any], limit: int) -> Iterator[Any]:
-    running: set[Future[Any]] = set()
-    while True:
-        running |= {pool.submit(_work, item) for item in islice(items, limit - len(running))}
-        if not running:
-            return
-        finished, running = wait(running, return_when=FIRST_COMPLETED)
-        yield from (future.result() for future in finished)
 
 
 def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:

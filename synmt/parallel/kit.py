@@ -1,0 +1,137 @@
+"""What a worker of a cluster needs for its work, and the work itself.
+
+A kit comes to each worker once: the function and its state, pickled, and the files that the state reads. A worker that
+has no kit says so instead of working, and gets it; so workers may come and go at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import platform
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import synmt
+from synmt.errors import SynmtError
+from synmt.files import cache_folder, fingerprint, stored_sha256, write_atomically
+
+_KEPT = 4
+"""Kits that a worker keeps in memory: those of a few commands that use the cluster at once."""
+
+
+@runtime_checkable
+class Travelling(Protocol):
+    """A state that reads files, of which a worker on another machine needs copies."""
+
+    def files(self) -> Mapping[str, Path]:
+        """Name the files by their paths in a folder of copies."""
+        ...
+
+    def placed(self, folder: Path) -> Any:
+        """Make the same state, which reads the copies in this folder."""
+        ...
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What all items have in common.
+
+    content: the function and the state, pickled.
+    hashes: SHA-256 of each file that the state reads, by its path in a folder of copies.
+    key: identifies the kit.
+    """
+
+    content: bytes = field(repr=False)
+    hashes: dict[str, str]
+    key: str
+
+    @classmethod
+    def pack(cls, work: Callable[[Any, Any], Any], state: Any) -> Kit:
+        """Pickle a function and its state, and hash the files that the state reads."""
+        files = state.files() if isinstance(state, Travelling) else {}
+        hashes = {name: stored_sha256(path) for name, path in sorted(files.items())}
+        content = pickle.dumps((work, state))
+        return cls(content, hashes, hashlib.sha256(content + repr(hashes).encode()).hexdigest())
+
+    def folder(self) -> Path:
+        """Name the folder of the copies on this machine."""
+        return cache_folder() / "workers" / fingerprint(*self.hashes.items())
+
+    def missing(self) -> list[str]:
+        """List the files that this machine has no copy of, or a damaged one."""
+        return [name for name, digest in self.hashes.items() if not self._has(name, digest)]
+
+    def _has(self, name: str, digest: str) -> bool:
+        path = self.folder() / name
+        return path.is_file() and stored_sha256(path) == digest
+
+    def open(self) -> Callable[[Any], Any]:
+        """Make the function of an item."""
+        work, state = pickle.loads(self.content)
+        return partial(work, state.placed(self.folder()) if self.hashes else state)
+
+
+@dataclass(frozen=True)
+class Unequipped:
+    """A worker has no kit, and did no work; the address is the worker's."""
+
+    address: str
+
+
+def versions() -> dict[str, str]:
+    """List the versions that results may depend on; a package that is not installed has none."""
+    found = {"synmt": synmt.__version__, "Python": ".".join(platform.python_version_tuple()[:2])}
+    for name in ("stanza", "torch", "sentencepiece", "numpy", "pyarrow"):
+        try:
+            # `+cpu` and `+cu130` are builds of the same version
+            found[name] = metadata.version(name).partition("+")[0]
+        except metadata.PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+# the functions below run in a worker
+
+_kits: OrderedDict[str, Kit] = OrderedDict()
+_tasks: dict[str, Callable[[Any], Any]] = {}
+_one_at_a_time = threading.Lock()
+
+
+def receive(kit: Kit) -> tuple[dict[str, str], list[str]]:
+    """Take a kit without its files; returns this worker's versions, and the files that it needs."""
+    _kits[kit.key] = kit
+    _kits.move_to_end(kit.key)
+    while len(_kits) > _KEPT:
+        key, _ = _kits.popitem(last=False)
+        _tasks.pop(key, None)
+    return versions(), kit.missing()
+
+
+def receive_file(kit: str, name: str, content: bytes) -> None:
+    """Store a copy of a file of a kit."""
+    with write_atomically(_kits[kit].folder() / name, binary=True) as stream:
+        stream.write(content)
+
+
+def perform(key: str, item: Any) -> Any:
+    """Work on an item with a kit; without it, return Unequipped."""
+    address = str(import_module("distributed").get_worker().address)
+    # models are not made for several threads
+    with _one_at_a_time:
+        kit = _kits.get(key)
+        if kit is None or (key not in _tasks and kit.missing()):
+            return Unequipped(address)
+        try:
+            task = _tasks.get(key) or _tasks.setdefault(key, kit.open())
+            return task(item)
+        except MemoryError:
+            raise SynmtError(
+                "out of memory", where=f"worker {address}", do="Give the workers more memory, and run again"
+            ) from None

@@ -1,0 +1,73 @@
+"""The choice of the engine: processes of this machine, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from synmt.parallel.cluster import Cluster
+from synmt.parallel.processes import in_processes
+
+T = TypeVar("T")
+R = TypeVar("R")
+S = TypeVar("S")
+
+_in_use: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
+
+
+@contextmanager
+def using_cluster(address: str | None) -> Iterator[None]:
+    """Let a cluster do the work of this block that falls into shards; with None, this machine does it.
+
+    address: of a Dask scheduler (`tcp://host:8786`), the path of a scheduler file, or `slurm` for jobs that Dask's own
+        configuration describes.
+    """
+    if not address:
+        yield
+        return
+    with Cluster.connect(address) as cluster:
+        before = _in_use.set(cluster)
+        try:
+            yield
+        finally:
+            _in_use.reset(before)
+
+
+def cluster_in_use() -> Cluster | None:
+    """Return the cluster of the block that runs, if there is one."""
+    return _in_use.get()
+
+
+def in_shards(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+    """Yield `work(state, item)` of each item in the order in which they finish, from the cluster or from processes.
+
+    A few items per worker are in memory. Only the caller writes files.
+
+    state: is sent to each worker once.
+    workers: processes of this machine if no cluster is in use; one is this process itself.
+    where: the folder that errors name.
+    """
+    if cluster := cluster_in_use():
+        return cluster.run(work, state, items, where=where)
+    return in_processes(work, state, items, workers, where=where)
+
+
+def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+    """Yield what `in_shards` does in the order of the items."""
+    early: dict[int, R] = {}
+    following = 0
+    for number, result in in_shards(partial(with_number, work), state, enumerate(items), workers, where=where):
+        early[number] = result
+        while following in early:
+            yield early.pop(following)
+            following += 1
+
+
+def with_number(work: Callable[[S, T], R], state: S, item: tuple[int, T]) -> tuple[int, R]:
+    """Work on a numbered item, and keep its number."""
+    number, content = item
+    return number, work(state, content)

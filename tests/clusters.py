@@ -1,0 +1,93 @@
+"""A real Dask cluster for tests: a scheduler and workers in processes of their own, over TCP; and a parser for them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from synmt.syntax.parse import flat_parse
+
+HERE = Path(__file__).parent
+_QUIET = ("--no-dashboard", "--host", "127.0.0.1")
+
+
+class LocalCluster:
+    """Processes on the loopback address; those that a test kills are started again by `complete`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.workers = folder, []
+        self.scheduler = None
+
+    def complete(self, workers: int = 2) -> str:
+        """Let the scheduler and so many workers run; gives the path of the scheduler file."""
+        if self.scheduler is None or self.scheduler.poll() is not None:
+            self.stop()
+            path = self.folder / f"scheduler-{time.monotonic_ns()}.json"
+            self.scheduler = self._start("scheduler", "--port", "0", "--scheduler-file", str(path))
+            wait_for(path.exists)
+            self.file = str(path)
+        self.workers = [worker for worker in self.workers if worker.poll() is None]
+        while len(self.workers) < workers:
+            self.join()
+        return self.file
+
+    def join(self, preload: str = "slow_worker.py") -> subprocess.Popen:
+        """Start another worker, which has an empty cache."""
+        where = ("--scheduler-file", self.file, "--preload", str(HERE / preload), "--local-directory", str(self.folder))
+        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where)
+        self.workers.append(worker)
+        return worker
+
+    def _start(self, kind: str, *options: str) -> subprocess.Popen:
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *_QUIET, *options]
+        paths = f"{HERE.parent}{os.pathsep}{HERE}"
+        own = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SYNMT_CACHE": str(self.folder / "caches")}
+        with open(self.folder / "log", "ab") as log:
+            return subprocess.Popen(command, env={**os.environ, **own}, stdout=log, stderr=log, cwd=self.folder)
+
+    def stop(self) -> None:
+        """Kill all processes."""
+        for process in filter(None, (self.scheduler, *self.workers)):
+            process.kill()
+            process.wait()
+        self.workers.clear()
+
+
+class FiledParser:
+    """A parser with a file as its model, which writes down the lines that it parses."""
+
+    def __init__(self, model: Path, log: Path, slow: float = 0.0) -> None:
+        self.model, self.log, self.slow = model, log, slow
+        self.identity, self.fingerprint = {"backend": "filed"}, "000000filed0"
+
+    def processes(self):
+        return 1
+
+    def files(self):
+        return {"models/one": self.model}
+
+    def placed(self, folder):
+        other = copy.copy(self)
+        other.model = folder / "models" / "one"
+        return other
+
+    def parse(self, lines, *, on_failure=None):
+        assert self.model.read_text() == "a model"
+        time.sleep(self.slow)
+        with open(self.log, "a") as log:
+            log.writelines(f"{self.model.parent.name} {line}\n" for line in lines)
+        if "out of memory" in lines:
+            raise MemoryError
+        return [flat_parse(line) for line in lines]
+
+
+def wait_for(condition, seconds: float = 60) -> None:
+    """Wait until something is true."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        time.sleep(0.02)

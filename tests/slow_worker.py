@@ -1,0 +1,18 @@
+"""Loaded by the workers of tests: the shards of a corpus take some time, so that a worker can be killed meanwhile."""
+
+import time
+
+from synmt.data.annotation_shard import ShardAnnotator
+from synmt.data.encoding import Encoder
+
+
+def slowed(make):
+    def shard(self, rows):
+        time.sleep(0.15)
+        return make(self, rows)
+
+    return shard
+
+
+Encoder.shard = slowed(Encoder.shard)
+ShardAnnotator.shard = slowed(ShardAnnotator.shard)

@@ -1,0 +1,196 @@
+"""A cluster gives the files of one process, byte for byte, whichever of its processes die."""
+
+import json
+import sys
+
+import pytest
+from clusters import FiledParser, LocalCluster, wait_for
+from small_run import make_run
+from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
+from tiny import PASCAL, snapshot, synmt, write_lines
+
+from synmt.data import encoding
+from synmt.data.annotate import annotate
+from synmt.data.prepare import prepare
+from synmt.errors import SynmtError, UsageError
+from synmt.parallel import cluster as clusters
+from synmt.parallel.work import using_cluster
+from synmt.parsing.bulk import parse_file
+
+pytestmark = pytest.mark.journey
+# those of Dask and tornado are theirs
+ignoring = pytest.mark.filterwarnings("ignore")
+
+LINES = [f"line {number % 31} of {number}" for number in range(60)] + ["", "line 3 of 3", "the end"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    pytest.importorskip("distributed")
+    made = LocalCluster(tmp_path_factory.mktemp("cluster"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def text(tmp_path):
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
+    (tmp_path / "model").write_text("a model")
+    return tmp_path / "text"
+
+
+def parsing(text, name, slow=0.0, **options):
+    """Parse in shards of three lines: 21 of them."""
+    parser = FiledParser(text.with_name("model"), text.with_name(f"{name}.log"), slow)
+    return parse_file(text, text.with_name(name), parser, shard_lines=3, **options)
+
+
+def trees(text, name):
+    return [path.read_bytes() for path in (text.with_name(name), text.with_name(f"{name}.json"))]
+
+
+def parsed_lines(text, name):
+    return [line.split(" ", 1)[1] for line in text.with_name(f"{name}.log").read_text().splitlines()]
+
+
+@ignoring
+def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster, text):
+    list(parsing(text, "here", workers=1))
+    with using_cluster(cluster.complete(2)):
+        steps = parsing(text, "there", slow=0.15)
+        states = [next(steps).state for _ in range(4)]
+        cluster.workers[0].kill()
+        cluster.join()
+        states += [step.state for step in steps]
+    assert states == ["parsed"] * 21 + ["finished"]
+    assert trees(text, "there") == trees(text, "here")
+    # the workers read their own copies of the model
+    assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {"models"}
+    [copy] = (cluster.folder / "caches" / "workers").glob("*/models/one")
+    assert copy.read_text() == "a model"
+
+
+@ignoring
+def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, monkeypatch):
+    monkeypatch.setattr(clusters, "_WAIT", "1s")
+    list(parsing(text, "here", workers=1))
+    with using_cluster(cluster.complete(1)):
+        steps = parsing(text, "there", slow=0.1)
+        for _ in range(4):
+            next(steps)
+        cluster.scheduler.kill()
+        with pytest.raises(SynmtError, match=r"connection to the scheduler is lost.*same command again"):
+            list(steps)
+    finished = {path.stem for path in text.with_name("there.parts").glob("*.json")}
+    text.with_name("there.log").unlink()
+    with using_cluster(cluster.complete(1)):
+        states = [step.state for step in parsing(text, "there")]
+    assert states.count("kept") == len(finished) >= 4
+    assert trees(text, "there") == trees(text, "here")
+    again = [number for number, line in enumerate(LINES) if line in parsed_lines(text, "there")]
+    assert not finished & {f"{number // 3 + 1:06d}" for number in again if LINES.index(LINES[number]) == number}
+
+
+@ignoring
+def test_a_run_that_is_left_leaves_nothing_on_the_cluster(cluster, text):
+    from distributed import Client
+
+    with using_cluster(cluster.complete(1)):
+        steps = parsing(text, "there", slow=0.1)
+        next(steps)
+        steps.close()
+    with Client(scheduler_file=cluster.file, set_as_default=False) as client:
+        wait_for(lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0)
+
+
+@ignoring
+def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_annotated(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(encoding, "SHARD_LINES", 4)
+    corpus = corpus_of(tmp_path / "text", [(line or "x", f"{line} !") for line in LINES])
+    parses = trees_for(corpus, tmp_path)
+
+    def steps(folder):
+        yield from prepare(recipe_of(vocabulary={"kind": "word", "size": 100}), corpus, folder)
+        yield from annotate(folder, corpus, parses, parser=CHAIN)
+
+    list(steps(tmp_path / "here"))
+    with using_cluster(cluster.complete(2)):
+        for progress in steps(tmp_path / "there"):
+            if (progress.stage, progress.done) in (("train", 12), ("trees of train", 12)):
+                cluster.workers[0].kill()
+                cluster.workers[0].wait()
+                cluster.complete(2)
+    assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
+
+
+@ignoring
+def test_the_compact_parser_travels_and_its_trees_are_those_of_this_machine(cluster, tmp_path):
+    (tmp_path / "text").write_text("The monkey eats a banana.\nA girl sleeps.\n" * 3)
+    assert synmt("parse", tmp_path / "text", "-o", tmp_path / "here", "--workers", 1).returncode == 0
+    on = ("--cluster", cluster.complete(1), "--shard-lines", 1, "--device", "cpu")
+    done = synmt("parse", tmp_path / "text", "-o", tmp_path / "there", *on)
+    assert done.returncode == 0, done.stderr
+    assert b"cluster: tcp://" in done.stderr
+    assert b"dashboard: http://" in done.stderr
+    assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
+
+
+@ignoring
+def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
+    from distributed import Client
+
+    cluster.complete(1)
+    text.write_text("a\nout of memory\n")
+    with using_cluster(cluster.file), pytest.raises(SynmtError, match=r"worker tcp://.*out of memory.*more memory"):
+        list(parsing(text, "there"))
+    text.write_text("a\n")
+    old = cluster.join("old_worker.py")
+    with Client(scheduler_file=cluster.file, set_as_default=False) as client:
+        wait_for(lambda: len(client.nthreads()) == len(cluster.workers))
+    with using_cluster(cluster.file), pytest.raises(SynmtError) as caught:
+        list(parsing(text, "there"))
+    old.kill()
+    assert "synmt 0.0.1 (here " in str(caught.value)
+    assert caught.value.where.startswith("worker tcp://127.0.0.1:")
+    assert "Install the same versions there" in caught.value.do
+
+
+def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    (tmp_path / "text").write_text("a\n")
+    done = synmt("parse", tmp_path / "text", "-o", tmp_path / "out", "--cluster", "tcp://127.0.0.1:1")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"pip install 'synmt[cluster]'" in done.stderr
+
+
+@ignoring
+def test_a_wrong_address_is_a_message(monkeypatch, tmp_path):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(clusters, "_WAIT", "100ms")
+    with (
+        pytest.raises(SynmtError, match=r"no Dask scheduler answers.*dask scheduler"),
+        using_cluster("tcp://127.0.0.1:1"),
+    ):
+        pass
+    with pytest.raises(UsageError, match=r"no such scheduler file.*slurm"), using_cluster(str(tmp_path / "none.json")):
+        pass
+    done = synmt("parse", "x", "-o", tmp_path / "out", "--cluster", "x", "--workers", 2)
+    assert b"--workers counts processes of this machine" in done.stderr
+
+
+@ignoring
+def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monkeypatch):
+    # the files of the parser travel; it is not loaded, since that takes seconds
+    run, plain = make_run(place / "run", PASCAL).folder, make_run(place / "plain", parser=False).folder
+    trees = ("--parses", place / "corpus" / "train.en.conllu")
+    source, target = place / "corpus" / "train.en", place / "corpus" / "train.de"
+    size = ("--batch-size", 1, "--device", "cpu")
+    translate = ("translate", source, "--run", run, *trees, "--beam-size", 2, "--jsonl", *size)
+    score = ("score", "--model", plain, "--source", target, "--target", target, *size)
+    write_lines(source, (json.dumps({"source": line}) for line in source.read_text().splitlines()))
+    here = [synmt(*command) for command in (translate, score)]
+    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(1))
+    there = [synmt(*command) for command in (translate, score)]
+    assert [done.returncode for done in (*here, *there)] == [0] * 4
+    assert [done.stdout for done in there] == [done.stdout for done in here]
+    assert all(b"cluster: tcp://" in done.stderr for done in there)
