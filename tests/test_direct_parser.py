@@ -8,8 +8,8 @@ import pytest
 from synmt.files import read_lines
 from synmt.parsing import direct_parser
 from synmt.parsing import pipeline as stanza_pipeline
-from synmt.parsing.direct.packing import Packing
 from synmt.parsing.direct.tokenizer import DirectTokenizer
+from synmt.parsing.direct.words import Packing
 from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.parser import StanzaParser
 
@@ -137,7 +137,7 @@ def test_the_arcs_of_a_text_do_not_depend_on_what_was_parsed_before(parsers):
 
 
 def test_vectors_of_words_are_dropped_when_there_are_too_many(parsers, monkeypatch):
-    monkeypatch.setattr("synmt.parsing.direct.vectors._MOST_WORDS", 20)
+    monkeypatch.setattr("synmt.parsing.direct.words._MOST_WORDS", 20)
     vectors = parsers["direct"]._direct.tagger.vectors
     # 18 distinct words, then 9 others and a full stop, then 6
     both(parsers, LINES[:3], batch_words=1)

@@ -8,12 +8,10 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
-from synmt.model import dropout as module
+from synmt.model import fused as module
 from synmt.model.attention import Terms, attend, attend_written_out
-from synmt.model.dropout import Dropout, add_dropped, dropout, scaled_mask
-from synmt.model.feed_forward import dropped_relu
+from synmt.model.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
 from synmt.model.linear import Linear
-from synmt.model.masked_attention import masked_attention
 
 SHAPE = torch.Size((300, 501))
 

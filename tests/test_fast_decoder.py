@@ -15,9 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from synmt.data.batch import collate_source
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
-from synmt.decode.best import best_sums
 from synmt.decode.ensemble import Member
-from synmt.decode.leaving import looks
+from synmt.decode.hypotheses import best_sums, looks
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.workers import in_workers, workers
 from synmt.model import packed

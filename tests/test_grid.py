@@ -9,7 +9,7 @@ from small import small_recipe
 from small_run import make_run, write_tests
 from tiny import write_corpus, write_recipe
 
-from synmt.cli.train import split_overrides
+from synmt.cli.command import split_overrides
 from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 from synmt.training import grid

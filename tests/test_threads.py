@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from synmt.errors import UsageError
-from synmt.model import threads as module
+from synmt.parallel import threads as module
 from synmt.parallel.threads import threads, usable_cores, use_threads
 
 

@@ -73,6 +73,18 @@ ClusterAddress = Annotated[
 ]
 
 
+def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
+    # not Path.is_file, which fails for a long value
+    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
+    first = next(begins, len(arguments))
+    recipes, overrides = list(arguments[:first]), list(arguments[first:])
+    for one in overrides:
+        if "=" not in one:
+            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
+    return recipes, overrides
+
+
 class StrictCommand(TyperCommand):
     """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""
 

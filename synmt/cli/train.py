@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
 from synmt.cli.prepare import draw_progress, show_plan
 from synmt.errors import SynmtError, UsageError
 
@@ -69,6 +69,17 @@ def train(
     if dry_run:
         _show_plan(recipes, overrides, grid, folders)
         return
+    _run(recipes, overrides, grid, folders, cluster)
+
+
+_Options = dict[str, Any]
+"""Keyword arguments of the library's functions."""
+
+
+def _run(
+    recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options, cluster: str | None
+) -> None:
+    """Train, and show what happens."""
     # `torchrun` starts several processes, and the first one speaks for all
     if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
         console.configure(quiet=True, debug=False)
@@ -89,22 +100,6 @@ def train(
 
             with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
                 _draw_grid(records, stop)
-
-
-def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
-    # not Path.is_file, which fails for a long value
-    begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
-    first = next(begins, len(arguments))
-    recipes, overrides = list(arguments[:first]), list(arguments[first:])
-    for one in overrides:
-        if "=" not in one:
-            raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
-    return recipes, overrides
-
-
-_Options = dict[str, Any]
-"""Keyword arguments of the library's functions."""
 
 
 def _parse_seeds(text: str | None) -> int | list[int] | None:

@@ -28,7 +28,6 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import EOS
-from synmt.decode.best import best_sums
 from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
 from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import (
@@ -38,11 +37,12 @@ from synmt.decode.hypotheses import (
     begin,
     best_distinct,
     best_possible,
+    best_sums,
     collect,
     keep_best,
+    looks,
     select,
 )
-from synmt.decode.leaving import looks
 from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import sample
 from synmt.errors import SynmtError

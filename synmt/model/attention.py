@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synmt.model.dropout import dropout as drop
-from synmt.model.masked_attention import masked_attention, outruns_fused_kernel
+from synmt.model.fused import dropout as drop
+from synmt.model.fused import masked_attention, outruns_fused_kernel
 
 Normalizer = Callable[[Tensor], Tensor]
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.vocabulary import PAD
-from synmt.model.dropout import Dropout
+from synmt.model.fused import Dropout
 from synmt.model.variant import Syntax, Variant
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
-from synmt.model.dropout import dropout as drop
+from synmt.model.fused import dropout as drop
 from synmt.model.linear import repeated
 from synmt.model.variant import Annotation
 

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
-from synmt.model.dropout import Dropout
 from synmt.model.embedding import Embedding, piece_table
-from synmt.model.feed_forward import dropped_relu
+from synmt.model.fused import Dropout, dropped_relu
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant

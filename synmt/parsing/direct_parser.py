@@ -14,9 +14,8 @@ import numpy.typing as npt
 
 from synmt.parsing.arcs import joint_probabilities, relation_names
 from synmt.parsing.direct.graph import DirectGraphParser, ParserScores
-from synmt.parsing.direct.packing import Packing
-from synmt.parsing.direct.tagger import DirectTagger
 from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
+from synmt.parsing.direct.words import DirectTagger, Packing
 from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
 from synmt.parsing.stanza_internals import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced

@@ -16,8 +16,8 @@ from synmt.errors import SynmtError
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.direct_parser import DirectParser
-from synmt.parsing.identities import StoredFacts
 from synmt.parsing.lines import batches, unreadable
+from synmt.parsing.models import StoredFacts
 from synmt.parsing.official import fetching, listed_version
 from synmt.parsing.stanza_internals import checked_version
 from synmt.syntax.controls import certain_arcs

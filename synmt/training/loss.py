@@ -1,4 +1,7 @@
-"""Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores all logits."""
+"""Label-smoothed cross-entropy with its gradient, in one pass over blocks of rows that never stores all logits.
+
+`Objective` is what training minimises: one module, so that several processes can wrap model and losses together.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from synmt.data.batch import Batch
 from synmt.model.linear import add_outer_product, product
+from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
 """Maximum number of logits in memory: small enough for a CPU's cache, large enough to keep a GPU busy."""
@@ -77,3 +82,19 @@ def smoothed_cross_entropy(
     """
     wants_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
     return _SmoothedCrossEntropy.apply(states, weight, targets, smoothing, wants_gradient)  # type: ignore[return-value]
+
+
+class Objective(nn.Module):
+    """Computes the losses of a model on a batch; the loss also reads the weight of the output layer."""
+
+    def __init__(self, model: Seq2Seq, label_smoothing: float) -> None:
+        super().__init__()
+        self.model, self.label_smoothing = model, label_smoothing
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Compute sums over the batch: `loss`, `nll` in nats, and the model's auxiliary losses."""
+        output = self.model(batch)
+        states = output.states.flatten(0, 1).index_select(0, batch.target_positions)  # (N, D)
+        targets = batch.target_output.flatten().index_select(0, batch.target_positions)  # (N,)
+        loss, nll = smoothed_cross_entropy(states, self.model.output_weight, targets, smoothing=self.label_smoothing)
+        return {"loss": loss, "nll": nll, **output.losses}

@@ -26,7 +26,7 @@ from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
-from synmt.training.objective import Objective
+from synmt.training.loss import Objective
 from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
 from synmt.training.schedule import learning_rate
 

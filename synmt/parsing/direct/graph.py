@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synmt.arrays import IntArray
-from synmt.parsing.direct.packing import Packing
-from synmt.parsing.direct.vectors import WordVectors, reads_words_and_characters
+from synmt.parsing.direct.words import Packing, WordVectors, reads_words_and_characters
 
 FloatTable = npt.NDArray[np.floating[Any]]
 

@@ -1,13 +1,65 @@
-"""The vectors of words that depend on nothing but the word: each is computed once for all lines of a call."""
+"""Words: their vectors, each computed once for all lines of a call; sentences packed for LSTMs; Stanza's tagger.
+
+Sentences are packed from long to short: first words first, then second words, without padding. The tagger gives
+universal tags only, since the parser reads no others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from synmt.arrays import IntArray
+from synmt.arrays import BoolArray, IntArray
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the words of sentences are: N words in B sentences of T words at most.
+
+    lengths: words of each sentence, descending.
+    """
+
+    lengths: Sequence[int]
+
+    @cached_property
+    def real(self) -> BoolArray:
+        """Tell which places have a word (B, T)."""
+        return np.arange(self.lengths[0]) < np.array(self.lengths)[:, None]
+
+    @cached_property
+    def places(self) -> tuple[IntArray, IntArray]:
+        """Give sentence (N,) and place (N,) of each packed word."""
+        place, sentence = np.nonzero(self.real.T)
+        return sentence, place
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """Give the packed number of each word (B, T); 0 in the padding."""
+        numbers = np.zeros(self.real.shape, dtype=np.int64)
+        numbers[self.places] = np.arange(len(self.places[0]))
+        return numbers
+
+    def pack(self, sentences: Sequence[Sequence[Any]]) -> list[Any]:
+        """List the words of sentences in packed order."""
+        return [sentences[sentence][place] for sentence, place in zip(*(p.tolist() for p in self.places), strict=True)]
+
+    def run(self, network: Any, vectors: Any, initial: tuple[Any, Any]) -> Any:
+        """Run one of Stanza's LSTMs on packed vectors: (N, D) -> (N, D).
+
+        initial: its first states, each of (layers and directions, 1, D).
+        """
+        import torch
+        from torch.nn.utils.rnn import PackedSequence
+
+        count = len(self.lengths)
+        states = tuple(state.expand(-1, count, -1).contiguous() for state in initial)
+        packed = PackedSequence(vectors, torch.from_numpy(self.real.sum(0)))
+        return network(packed, self.lengths, hx=states)[0].data
+
 
 _MOST_WORDS = 50_000
 """Words whose vectors are kept: about 50 MB for each model."""
@@ -104,3 +156,35 @@ def reads_words_and_characters(model: Any) -> bool:
         and not args.get("pretrain")
         and model.bert_model is None
     )
+
+
+class DirectTagger:
+    """The universal tags of words.
+
+    model: Stanza's, for which `supports` is true.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.model = model.eval()
+        self.vectors = WordVectors(model, ["word"])
+        # Stanza's documents write "no tag" as _
+        self.names: list[str] = [model.vocab["upos"].id2unit(number) for number in range(len(model.vocab["upos"]))]
+
+    @staticmethod
+    def supports(model: Any) -> bool:
+        """Tell whether a model is a tagger that reads words and their characters."""
+        from stanza.models.pos.model import Tagger
+
+        return type(model) is Tagger and reads_words_and_characters(model)
+
+    def __call__(self, sentences: Sequence[Sequence[str]], packing: Packing) -> Any:
+        """Find the number of each word's tag in `names`: sentences from long to short -> (N,)."""
+        import torch
+
+        model = self.model
+        rows = torch.from_numpy(self.vectors.rows(packing.pack(sentences)))  # (N,)
+        vectors = self.vectors.table
+        read = packing.run(
+            model.taggerlstm, vectors[rows.to(vectors.device)], (model.taggerlstm_h_init, model.taggerlstm_c_init)
+        )  # (N, D)
+        return model.upos_clf(torch.relu(model.upos_hid(read))).argmax(1)

@@ -1,0 +1,174 @@
+"""Dropout, the inner layer of the feed-forward sub-layer and attention, with gradients of their own for CPUs.
+
+Masks of dropout take a quarter of the time: torch draws a number of 64 bits for each element of a mask. Here such a
+number serves four elements, whose probability is therefore a multiple of 2⁻¹⁶. The inner layer keeps only its output
+for the gradient. Attention is three products: in bfloat16, the gradient of torch's fused kernel takes five times as
+long on a CPU (torch 2.13), and with dropout there is no fused kernel. On other devices and in compiled models, torch
+computes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from synmt.model.linear import forward_product, linear_gradients, product_dtype, suits
+
+_STEPS = 1 << 16
+"""How many different probabilities there are."""
+
+
+class Dropout(nn.Dropout):
+    """nn.Dropout that computes by `dropout`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Any shape -> same."""
+        return dropout(input, self.p if self.training else 0.0)
+
+    def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """Compute x + dropout(y), of the same shape."""
+        return add_dropped(x, y, self.p if self.training else 0.0)
+
+
+def dropout(x: Tensor, probability: float) -> Tensor:
+    """Zero elements with a probability, and scale the others by 1 / (1 - probability): any shape -> same."""
+    if not probability:
+        return x
+    return _Dropped.apply(x, probability) if draws_fast(x) else F.dropout(x, probability)  # type: ignore[return-value]
+
+
+def add_dropped(x: Tensor, y: Tensor, probability: float) -> Tensor:
+    """Compute x + dropout(y) in one pass, in the more exact type of both: same shapes -> same."""
+    if not probability or not draws_fast(x):
+        return x + dropout(y, probability)
+    return _AddDropped.apply(x, y, probability)  # type: ignore[return-value]
+
+
+def draws_fast(x: Tensor) -> bool:
+    """Tell whether `scaled_mask` draws the masks for a tensor."""
+    return x.device.type == "cpu" and x.numel() > 0 and not torch.compiler.is_compiling()
+
+
+def scaled_mask(shape: torch.Size, probability: float, dtype: torch.dtype) -> tuple[Tensor, float]:
+    """Draw a mask, 0 with a probability and else 1, and give the number by which the rest is scaled."""
+    count = shape.numel()
+    words = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(1 << 63), None)
+    zeros = min(round(probability * _STEPS), _STEPS - 1)
+    mask = torch.empty(shape, dtype=dtype)
+    torch.ge(words.view(torch.int16)[:count].view(shape), zeros - _STEPS // 2, out=mask)
+    return mask, _STEPS / (_STEPS - zeros)
+
+
+class _Dropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
+        mask, ctx.scale = scaled_mask(x.shape, probability, x.dtype)
+        ctx.save_for_backward(mask)
+        return (x * mask).mul_(ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return (slopes[0] * mask).mul_(ctx.scale), None
+
+
+class _AddDropped(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, probability: float) -> Tensor:
+        dtype = torch.promote_types(x.dtype, y.dtype)
+        mask, ctx.scale = scaled_mask(y.shape, probability, dtype)
+        ctx.save_for_backward(mask)
+        ctx.types = x.dtype, y.dtype
+        return torch.addcmul(x.to(dtype), y.to(dtype), mask, value=ctx.scale)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        slope = slopes[0]
+        return slope.to(ctx.types[0]), (slope * mask).mul_(ctx.scale).to(ctx.types[1]), None
+
+
+def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> Tensor:
+    """Compute dropout(relu(x Wᵀ + b)): (…, D) -> (…, D').
+
+    Where the output is positive, the gradient passes, scaled; elsewhere either ReLU or dropout stops it.
+    """
+    weight, bias, dtype = projection.weight, projection.bias, product_dtype(x)
+    wants_gradient = torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad)
+    if not wants_gradient or not suits(x, dtype) or not suits(weight, dtype):
+        return dropout(F.relu(projection(x)), probability)
+    return _DroppedRelu.apply(x, weight, bias, probability, dtype)  # type: ignore[return-value]
+
+
+class _DroppedRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
+        ctx.types = x.dtype, weight.dtype
+        x, weight = x.to(dtype), weight.to(dtype)
+        output = forward_product(x, weight, bias.to(dtype), relu=True)  # (…, D')
+        ctx.scale = 1.0
+        if probability:
+            mask, ctx.scale = scaled_mask(output.shape, probability, dtype)
+            output.mul_(mask).mul_(ctx.scale)
+        ctx.save_for_backward(x, weight, output)
+        return output
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        x, weight, output = ctx.saved_tensors
+        slope = torch.ops.aten.threshold_backward(slopes[0], output, 0)  # (…, D')
+        slope = (slope.mul_(ctx.scale) if ctx.scale != 1 else slope).flatten(0, -2)  # (N, D')
+        return (*linear_gradients(slope, x, weight, ctx.needs_input_grad, ctx.types), None, None)
+
+
+def outruns_fused_kernel(q: Tensor, dropout: float) -> bool:
+    """Tell whether `masked_attention` is faster than torch's fused kernel."""
+    return draws_fast(q) and torch.is_grad_enabled() and q.requires_grad and (dropout > 0 or q.dtype == torch.bfloat16)
+
+
+def masked_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+    """Compute dropout(softmax(mask(q kᵀ / √d))) v: (B, H, Tq, d), two of (B, H, Tk, d) -> (B, H, Tq, d).
+
+    mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend.
+    """
+    return _MaskedAttention.apply(q, k, v, mask, dropout)  # type: ignore[return-value]
+
+
+class _MaskedAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+        ctx.heads, ctx.scale = q.shape[:2], 1 / math.sqrt(q.size(-1))
+        q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # (B H, Tq, d), (B H, Tk, d), (B H, Tk, d)
+        exact = torch.promote_types(q.dtype, torch.float32)
+        scores = torch.bmm(q, k.mT).to(exact).mul_(ctx.scale)  # (B H, Tq, Tk)
+        if mask is not None:
+            scores.unflatten(0, ctx.heads).masked_fill_(~mask, -math.inf)
+        weights = scores.softmax(-1)  # (B H, Tq, Tk)
+        used, kept, ctx.factor = weights.to(q.dtype), None, 1.0
+        if dropout:
+            kept, ctx.factor = scaled_mask(used.shape, dropout, q.dtype)
+            used = (used * kept).mul_(ctx.factor)  # (B H, Tq, Tk)
+        ctx.save_for_backward(q, k, v, weights, used, kept)
+        return torch.bmm(used, v).unflatten(0, ctx.heads)  # (B, H, Tq, d)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        q, k, v, weights, used, kept = ctx.saved_tensors
+        slope = slopes[0].flatten(0, 1)  # (B H, Tq, d)
+        to_weights = torch.bmm(slope, v.mT)  # (B H, Tq, Tk)
+        if kept is not None:
+            to_weights = (to_weights * kept).mul_(ctx.factor)  # (B H, Tq, Tk)
+        to_weights = to_weights.to(weights.dtype)
+        to_scores = torch.ops.aten._softmax_backward_data(to_weights, weights, -1, weights.dtype)  # (B H, Tq, Tk)
+        to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
+        gradients = torch.bmm(to_scores, k), torch.bmm(to_scores.mT, q), torch.bmm(used.mT, slope)
+        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None)
