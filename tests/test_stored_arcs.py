@@ -1,12 +1,12 @@
 """Probabilities of arcs in a prepared corpus: what is read is what was written, within a 65,535th, in few bytes."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from synmt.data.annotation_shard import ShardAnnotator
+from synmt.data.annotation_shard import ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable, lists, write_table
 from synmt.data.stored_arcs import open_arcs, shares
 from synmt.data.stored_trees import open_trees
@@ -33,6 +33,17 @@ def chain_of(arcs):
     spans = np.stack((ends - [len(word) for word in words], ends), 1)
     parents = np.maximum(np.arange(len(words)) - 1, 0)
     return Parse(words, spans, parents, ["dep"] * len(words), ["X"] * len(words), arcs=arcs)
+
+
+@dataclass
+class ReadLine:
+    """A line whose tree has been read already."""
+
+    text: str
+    tree: Parse
+
+    def parse(self, *, where):
+        return self.tree
 
 
 def text_columns(text):
@@ -91,15 +102,16 @@ def test_an_annotation_with_arcs_takes_at_most_six_bytes_an_arc_more(tmp_path):
     write_table(tmp_path / "train-00000.arrow", text_columns(text), {})
     sizes = {}
     for name, own in (("with", trees), ("without", [replace(tree, arcs=None) for tree in trees])):
-        table = ArrowTable(tmp_path / "train-00000.arrow")
-        annotator = ShardAnnotator(WORDS, table, "source", [0] * len(text))
-        (tmp_path / name).mkdir()
-        annotator.write(iter(zip(text, own, strict=True)), 0, tmp_path / name)
-        sizes[name] = (tmp_path / name / "train-00000.arrow").stat().st_size
+        shard = tmp_path / "train-00000.arrow"
+        lines = [ReadLine(line, tree) for line, tree in zip(text, own, strict=True)]
+        numbers = np.arange(len(text))
+        rows_of_shard = ShardRows(shard, numbers, ArrowTable(shard).lists("source"), 0 * numbers, lines)
+        (tmp_path / name).write_bytes(ShardAnnotator(WORDS, tmp_path).shard(rows_of_shard))
+        sizes[name] = (tmp_path / name).stat().st_size
     arcs = sum(len(row.words) for row in rows)
     # names, counts and padding of the file are not for each arc
     assert sizes["with"] - sizes["without"] < 6 * arcs + 4_000
-    stored = open_trees(tmp_path / "with" / "train-00000.arrow", len(rows))
+    stored = open_trees(tmp_path / "with", len(rows))
     for number, row in enumerate(rows):
         read = stored.tree(number).parse.arcs
         assert replace(read, probabilities=row.probabilities) == row
