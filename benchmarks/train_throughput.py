@@ -45,9 +45,10 @@ from transformer_peers import (
     opennmt_transformer_loss,
 )
 
-from synmt.data.batch import Batch, token_batches
+from synmt.data.batch import Batch
+from synmt.data.batch_plan import plan_batches
 from synmt.data.corpus import Example, PreparedCorpus
-from synmt.data.stream import pair_lengths, prefetch
+from synmt.data.stream import prefetch
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
@@ -171,8 +172,8 @@ def draw_corpus(options: argparse.Namespace, random: np.random.Generator) -> lis
     if options.prepared is None:
         rows = ((longest, max(1, options.batch_tokens // longest)) for longest in options.lengths)
         return [draw_examples(longest, count, options.pieces, random) for longest, count in rows]
-    lengths = pair_lengths(PreparedCorpus.open(options.prepared).split("train"))
-    plan = token_batches(lengths, batch_tokens=options.batch_tokens)
+    lengths = np.concatenate(list(PreparedCorpus.open(options.prepared).split("train").lengths()))
+    plan = plan_batches([lengths], len(lengths), batch_tokens=options.batch_tokens)
     chosen = np.linspace(0, len(plan) - 1, 2 * len(options.lengths) + 1).round().astype(int)[1::2]
     return [draw_pairs(lengths[plan[number]], options.pieces, random) for number in chosen]
 

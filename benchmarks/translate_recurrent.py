@@ -1,7 +1,7 @@
 """Sentences per second of LSTMs, greedy and with a beam of 5: synmt and JoeyNMT, with models of one size.
 
-The weights are random and EOS is next to never chosen, so that both make as many steps as they may: half of what a
-batch of translate_throughput.py may take. No sentence leaves early, which would help synmt alone. The systems take
+The weights are random and EOS is next to never chosen, so that both make as many steps as they may: half of
+RATIO times the source and EXTRA pieces. No sentence leaves early, which would help synmt alone. The systems take
 turns; times are medians over the rounds.
 
     python benchmarks/translate_recurrent.py --size base --threads 2
@@ -11,19 +11,59 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from recurrent_peers import joeynmt_model
 from systems import model_of, recipe_of
-from translate_throughput import Sentences, System, draw_sentences, timed
 
 from synmt.data.batch import collate_source
 from synmt.data.vocabulary import EOS, PAD
 from synmt.decode.beam import Member, search
 from synmt.decode.options import SearchOptions
 from synmt.model.seq2seq import Seq2Seq
+
+Sentences = list[list[int]]
+RATIO, EXTRA = 1.5, 20
+"""The longest translation allowed is RATIO times its source and EXTRA pieces."""
+
+
+@dataclass(frozen=True)
+class System:
+    """translate: sentences of like length, the longest translation allowed -> translations."""
+
+    name: str
+    translate: Callable[[Sentences, int], Sentences]
+
+    def run(self, sentences: Sentences, batch_size: int) -> Sentences:
+        """Translate everything, longest first."""
+        order = sorted(range(len(sentences)), key=lambda number: -len(sentences[number]))
+        found: Sentences = [[] for _ in sentences]
+        for first in range(0, len(order), batch_size):
+            numbers = order[first : first + batch_size]
+            batch = [sentences[number] for number in numbers]
+            limit = int(RATIO * len(batch[0]) + EXTRA)
+            for number, translation in zip(numbers, self.translate(batch, limit), strict=True):
+                found[number] = translation
+        return found
+
+
+def timed(system: System, sentences: Sentences, batch_size: int) -> tuple[float, float]:
+    """Measure seconds by the clock and seconds of the processor."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    system.run(sentences, batch_size)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def draw_sentences(count: int, pieces: int) -> Sentences:
+    """Draw sentences whose lengths are those of image captions: 6 to 40 pieces, 15 on average."""
+    random = np.random.default_rng(1)
+    lengths = random.gamma(6.0, 2.0, count).astype(int).clip(3, 37) + 3
+    return [random.integers(EOS + 1, pieces, length).tolist() for length in lengths]
 
 
 def ours(model: Seq2Seq, beam: int) -> System:
