@@ -14,14 +14,12 @@ how many there are, what they weigh and what they take in a file.
 """
 
 import argparse
-import multiprocessing
 import os
 import tempfile
-import time
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
+import measuring
 import numpy as np
 
 from synmt.files import read_lines
@@ -44,14 +42,14 @@ def main():
     settings = parser.parse_args()
     lines = [line for line in islice(read_lines(settings.text), settings.lines) if line.strip()]
     systems = prepare(lines, settings.lang, settings.model)
-    quiet, busy = [], []
+    quiet, beside = [], []
     for number in range(settings.rounds):
-        quiet.append({name: measured(run) for name, run in systems.items()})
+        quiet.append({name: measuring.timed(run) for name, run in systems.items()})
         if settings.busy:
-            with spinning(settings.busy):
-                busy.append({name: measured(run) for name, run in systems.items()})
+            with measuring.busy(settings.busy):
+                beside.append({name: measuring.timed(run) for name, run in systems.items()})
         print(f"round {number + 1}: " + ", ".join(f"{name} {wall:.1f} s" for name, (wall, _) in quiet[-1].items()))
-    report(len(lines), quiet, busy)
+    report(len(lines), quiet, beside)
     report_arcs(lines, settings.lang, settings.model)
 
 
@@ -91,35 +89,7 @@ def to_file(parser, lines, workers):
         list(parse_file(source, Path(folder) / "trees.conllu", parser, workers=workers, shard_lines=shard))
 
 
-def measured(run):
-    """Return the seconds of a call: on the clock, and of processors in this process and in those that it ended."""
-    wall, before = time.perf_counter(), os.times()
-    run()
-    after = os.times()
-    return time.perf_counter() - wall, sum(after[:4]) - sum(before[:4])
-
-
-@contextmanager
-def spinning(count):
-    """Run processes that only count while the block runs."""
-    others = [multiprocessing.get_context("spawn").Process(target=count_forever, daemon=True) for _ in range(count)]
-    for other in others:
-        other.start()
-    time.sleep(2)
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-
-
-def count_forever():
-    number = 0
-    while True:
-        number += 1
-
-
-def report(lines, quiet, busy):
+def report(lines, quiet, beside):
     columns = ("sentences/s", "ratio", "sentences/CPU s", "ratio of CPU s", "busy / quiet")
     print(f"\n{'system':32}" + "".join(f"{column:>26}" for column in columns) + f"   ({os.cpu_count()} cores)")
     for name in quiet[0]:
@@ -127,7 +97,7 @@ def report(lines, quiet, busy):
         for clock in range(2):
             row.append(f"{lines / np.median([times[name][clock] for times in quiet]):.0f}")
             row.append(spread([times[BULK][clock] / times[name][clock] for times in quiet]))
-        row.append(spread([one[name][1] / other[name][1] for one, other in zip(quiet, busy, strict=False)]))
+        row.append(spread([one[name][1] / other[name][1] for one, other in zip(quiet, beside, strict=False)]))
         print(f"{name:32}" + "".join(f"{cell:>26}" for cell in row))
 
 

@@ -28,10 +28,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import measuring
 import numpy as np
 import torch
 from marian import marian_loss, marian_model
@@ -130,7 +130,7 @@ class System:
         self.wall.append(wall)
         self.steps.append(processor)
         if busy:
-            with others(busy):
+            with measuring.busy(busy):
                 self.busy.append(self._run(batches)[1])
         if self.reads is not None:
             began = time.perf_counter()
@@ -176,18 +176,6 @@ def draw_corpus(options: argparse.Namespace, random: np.random.Generator) -> lis
     plan = plan_batches([lengths], len(lengths), batch_tokens=options.batch_tokens)
     chosen = np.linspace(0, len(plan) - 1, 2 * len(options.lengths) + 1).round().astype(int)[1::2]
     return [draw_pairs(lengths[plan[number]], options.pieces, random) for number in chosen]
-
-
-@contextmanager
-def others(count: int) -> Iterator[None]:
-    """Keep processes busy beside a block."""
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
 
 
 def summary(name: str, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:

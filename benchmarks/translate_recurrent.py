@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import measuring
 import numpy as np
 import torch
 from recurrent_peers import joeynmt_model
@@ -50,13 +51,6 @@ class System:
             for number, translation in zip(numbers, self.translate(batch, limit), strict=True):
                 found[number] = translation
         return found
-
-
-def timed(system: System, sentences: Sentences, batch_size: int) -> tuple[float, float]:
-    """Measure seconds by the clock and seconds of the processor."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    system.run(sentences, batch_size)
-    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def draw_sentences(count: int, pieces: int) -> Sentences:
@@ -126,7 +120,7 @@ def main() -> None:
     times: dict[str, list[tuple[float, float]]] = {system.name: [] for system in systems}
     for number in range(options.rounds + 1):
         for system in systems:
-            taken = timed(system, sentences, options.batch_size)
+            taken = measuring.timed(partial(system.run, sentences, options.batch_size))
             if number:  # the first round warms up
                 times[system.name].append(taken)
     print(f"{'system':14} {'sentences/s':>12} {'x joeynmt':>10} {'by CPU time':>12}")

@@ -16,14 +16,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
+import measuring
 import torch
 from peers import write_ctranslate2
 
@@ -60,10 +59,10 @@ def main() -> None:
         systems = dict(all_systems(run, Path(folder), options))
         found = {name: system(lines) for name, system in systems.items()}
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
-        with busy(options.busy):
+        with measuring.busy(options.busy):
             for _ in range(options.rounds):
                 for name, system in systems.items():
-                    times[name].append(timed(system, lines))
+                    times[name].append(measuring.timed(partial(system, lines)))
     report(times, found, len(lines))
 
 
@@ -126,25 +125,6 @@ def theirs(loaded, translator: Translator) -> System:
         return pieces
 
     return translate
-
-
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Keep the processor busy with other processes."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-
-
-def timed(system: System, lines: list[str]) -> tuple[float, float]:
-    """Measure seconds by the clock and seconds of the processor."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    system(lines)
-    return time.perf_counter() - wall, time.process_time() - cpu
 
 
 def report(times: dict[str, list[tuple[float, float]]], found: dict[str, Translations], count: int) -> None:
