@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel.feeding import feed
-from synmt.parallel.kit import Kit, Unequipped, perform, receive, receive_file, versions
+from synmt.parallel.kit import Kit, Unequipped, files_of, perform, receive, receive_file, versions
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Cluster:
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
         killed, closed = import_module("distributed").KilledWorker, import_module("distributed.comm").CommClosedError
-        kit, files = Kit.pack(work, state), _files_of(state)
+        kit, files = Kit.pack(work, state), files_of(state)
         sent: WeakSet[Any] = WeakSet()
 
         def submit(item: T) -> _Sent:
@@ -95,7 +95,7 @@ class Cluster:
     def _room(self) -> int:
         return 2 * len(self._client.nthreads()) + 2
 
-    def _equip(self, kit: Kit, files: dict[str, Path], workers: Iterable[str]) -> None:
+    def _equip(self, kit: Kit, files: Mapping[str, Path], workers: Iterable[str]) -> None:
         """Give a kit to workers, and its files to those that lack them; one that dies meanwhile is left out."""
         lacking: dict[str, list[str]] = {}
         for address, answer in self._call(receive, kit, workers=list(workers)).items():
@@ -129,10 +129,6 @@ class _Sent(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         return super().result(timeout).result()
-
-
-def _files_of(state: Any) -> dict[str, Path]:
-    return dict(state.files()) if hasattr(state, "files") and hasattr(state, "placed") else {}
 
 
 @contextmanager

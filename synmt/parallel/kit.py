@@ -39,6 +39,11 @@ class Travelling(Protocol):
         ...
 
 
+def files_of(state: Any) -> Mapping[str, Path]:
+    """Name the files that a state reads, by their paths in a folder of copies."""
+    return state.files() if isinstance(state, Travelling) else {}
+
+
 @dataclass(frozen=True)
 class Kit:
     """What all items have in common.
@@ -55,8 +60,7 @@ class Kit:
     @classmethod
     def pack(cls, work: Callable[[Any, Any], Any], state: Any) -> Kit:
         """Pickle a function and its state, and hash the files that the state reads."""
-        files = state.files() if isinstance(state, Travelling) else {}
-        hashes = {name: stored_sha256(path) for name, path in sorted(files.items())}
+        hashes = {name: stored_sha256(path) for name, path in sorted(files_of(state).items())}
         content = pickle.dumps((work, state))
         return cls(content, hashes, hashlib.sha256(content + repr(hashes).encode()).hexdigest())
 
