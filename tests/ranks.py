@@ -74,7 +74,7 @@ def lose_rank(rank, count, folder, how):
             signal.pause()
         os._exit(0)
     try:
-        with processes.reporting_losses():
+        with processes.reporting_lost_processes():
             processes.sum(1)
     except SynmtError as error:
         (folder / "said").write_text(str(error))

@@ -51,7 +51,7 @@ class Processes:
         if self.count == 1:
             return list(values)
         total = torch.tensor(values)
-        with self.reporting_losses():
+        with self.reporting_lost_processes():
             torch.distributed.all_reduce(total, group=self.group)
         return total.tolist()
 
@@ -69,7 +69,7 @@ class Processes:
         )
 
     @contextmanager
-    def reporting_losses(self) -> Iterator[None]:
+    def reporting_lost_processes(self) -> Iterator[None]:
         """Say in plain words that another process has ended or hangs."""
         try:
             yield

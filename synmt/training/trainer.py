@@ -90,7 +90,7 @@ class Trainer:
         try:
             while (reason := self._reason_to_stop()) is None:
                 batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
-                with self.processes.reporting_losses():
+                with self.processes.reporting_lost_processes():
                     self._meter.add(self.update(batches))
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
                 if self.state.step % self.settings.log_every == 0:
