@@ -19,6 +19,7 @@ from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import best_sums, looks
 from synmt.decode.options import Sampling, SearchOptions
 from synmt.decode.workers import in_workers, workers
+from synmt.errors import UsageError
 from synmt.model import packed
 from synmt.model.fast_decoder import fast_decoder
 from synmt.model.linear import linear
@@ -197,6 +198,11 @@ def test_a_processor_without_bf16_computes_in_float32_and_says_so(monkeypatch, c
         assert usable_precision("bf16", torch.device("cpu")) == "float32"
     assert "no instructions for bf16" in caplog.text
     assert usable_precision("bf16", torch.device("cuda")) == "bf16"
+
+
+def test_a_precision_that_does_not_exist_is_refused():
+    with pytest.raises(UsageError, match=r"unknown precision 'int8'\. float32, bf16"):
+        usable_precision("int8", torch.device("cpu"))
 
 
 def test_a_packed_layer_adds_what_belongs_to_it():

@@ -89,7 +89,7 @@ class Translator:
         run, others: run folders.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
-        precision: of the linear layers, `float32`, `bf16` or `int8`; the lower ones translate faster.
+        precision: of the linear layers, `float32` or `bf16`, which translates faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]

@@ -12,12 +12,13 @@ import logging
 import platform
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synmt.errors import UsageError
 from synmt.model.linear import Linear, linear
 from synmt.model.variant import Variant
 
@@ -88,7 +89,12 @@ def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
 
 
 def usable_precision(precision: InferencePrecision, device: torch.device) -> InferencePrecision:
-    """Return the precision to compute in: float32 on a CPU that would emulate bf16, which is logged."""
+    """Return the precision to compute in: float32 on a CPU that would emulate bf16, which is logged.
+
+    Raises UsageError if there is no such precision.
+    """
+    if precision not in get_args(InferencePrecision):
+        raise UsageError(f"unknown precision '{precision}'", allowed=", ".join(get_args(InferencePrecision)))
     if precision == "bf16" and device.type == "cpu" and not multiplies_bf16():
         _logger.warning("this processor has no instructions for bf16, so everything is computed in float32")
         return "float32"
