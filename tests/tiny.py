@@ -142,7 +142,9 @@ def lines_of(done: subprocess.CompletedProcess[bytes]) -> list[str]:
 
 def snapshot(folder: Path) -> dict[str, bytes]:
     """Read every file of a folder, but not what is remembered of parsers in a cache."""
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.name != "parsers")
+    files = (
+        path for path in sorted(folder.rglob("*")) if path.is_file() and path.parent.parts[-2:] != ("cache", "parsers")
+    )
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
