@@ -15,7 +15,7 @@ CPU_BUILDS := https://download.pytorch.org/whl/cpu
 quickstart: $(VENV)/.plot
 	@$(BIN)/python -m synmt train quickstart
 	@echo; echo "A new sentence, parsed and translated:"
-	@echo "The boy next to the girls sees the dog." | tee /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
+	@echo "The boy next to the girls sees the dog." | tee -a /dev/stderr | $(BIN)/python -m synmt -q translate --run runs/quickstart
 	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-length --plot runs/quickstart/by-length.png
 	@echo; $(BIN)/python -m synmt analyze --run runs/quickstart --by-label --label attractors --where 'split!=length'
 	@cat docs/after-quickstart.txt
