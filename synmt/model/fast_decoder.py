@@ -19,9 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
-from synmt.model.embedding import sinusoids
 from synmt.model.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.seq2seq import Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Residual, Transformer
 
 _FIRST_ROOM = 16

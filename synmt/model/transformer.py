@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
-from synmt.model.embedding import Embedding, piece_table
 from synmt.model.fused import Dropout, dropped_relu
 from synmt.model.multihead import Cache, CrossAttention, SelfAttention
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.seq2seq import Embedding, Seq2Seq, piece_table
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
