@@ -1,8 +1,8 @@
 """Where Stanza's models are stored, and what a parser is, which stays stored until one of its files changes.
 
 Models are in synmt (one ships with it), in Stanza's own folder, or in any other folder. What is known of a parser is
-stored in `$SYNMT_CACHE/parsers/<hash>.json`, with the state of every file that it depends on: the models, their list, and
-Stanza itself. So a parser is identified without importing Stanza. If a file has another size, time or inode, all is
+stored in `$SYNMT_CACHE/parsers/<hash>.json`, with the state of every file that it depends on: the models, their list,
+and Stanza itself. So a parser is identified without importing Stanza. If a file has another size, time or inode, all is
 computed again.
 """
 
