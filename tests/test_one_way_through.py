@@ -78,6 +78,7 @@ SYSTEMS = {
     "plain": [],
     "pascal": [{"name": "pascal", "ignore": 0.3}],
     "deps_san": [{"name": "deps_san", "resample": 0.1, "window": 6, "layers": [1, 2]}],
+    "distance_mask": [{"name": "distance_mask", "layers": [1, 2]}],
     "localness": [{"name": "localness", "window": "query", "layers": [1]}],
     "context": [{"name": "context", "kind": "deep_global"}],
     "tags": [{"name": "tag_embedding"}],

@@ -1,4 +1,4 @@
-"""Vectors of pairs against loops over the sums: one index for all sentences or one for each, one table or one a head."""
+"""Vectors of pairs against loops over the sums, with one index or one for each sentence, one table or one a head."""
 
 import math
 from itertools import product

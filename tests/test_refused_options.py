@@ -32,6 +32,13 @@ REFUSED = {
         ({"layers": [1], "windw": 6}, "Did you mean 'window'?"),
         ({"layers": [3]}, "no layer 3"),
     ],
+    "distance_mask": [
+        ({"reach": [0]}, "reach: input should be greater than 0, not [0]"),
+        ({"reach": [1, 2, 3]}, "3 reaches for 4 heads of layer 1"),
+        ({"reach": []}, "0 reaches for 4 heads of layer 1"),
+        ({"side": "target"}, "distance_mask cannot be used on the target side. side: source"),
+        ({"own": "yes"}, "own: input should be a valid boolean"),
+    ],
     "context": [
         ({"side": "target"}, "side: source"),
         ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),

@@ -6,6 +6,7 @@
 | `lisa.py`                    | the same; Strubell et al., 2018 | q, k, bias             | learns parent_first        |
 | `tag_embedding.py`           | Sennrich & Haddow, 2016         | the embedding          | relation                   |
 | `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
+| `distance_mask.py`           | Ahmad et al., 2021              | mask, bias             | distance, word             |
 | `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
 | `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
