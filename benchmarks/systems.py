@@ -27,6 +27,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "deps-san-rs": [{"name": "deps_san", "resample": 0.1}],
     "deps-san-wink": [{"name": "deps_san", "window": 6}],
     "distance-mask": [{"name": "distance_mask"}],
+    "kinship-mask": [{"name": "kinship_mask"}],
     "localness-fixed": [{"name": "localness", "window": "fixed"}],
     "localness-layer": [{"name": "localness", "window": "layer"}],
     "localness-query": [{"name": "localness", "window": "query"}],

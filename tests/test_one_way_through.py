@@ -79,6 +79,7 @@ SYSTEMS = {
     "pascal": [{"name": "pascal", "ignore": 0.3}],
     "deps_san": [{"name": "deps_san", "resample": 0.1, "window": 6, "layers": [1, 2]}],
     "distance_mask": [{"name": "distance_mask", "layers": [1, 2]}],
+    "kinship_mask": [{"name": "kinship_mask"}],
     "localness": [{"name": "localness", "window": "query", "layers": [1]}],
     "context": [{"name": "context", "kind": "deep_global"}],
     "tags": [{"name": "tag_embedding"}],

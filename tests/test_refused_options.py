@@ -39,6 +39,13 @@ REFUSED = {
         ({"side": "target"}, "distance_mask cannot be used on the target side. side: source"),
         ({"own": "yes"}, "own: input should be a valid boolean"),
     ],
+    "kinship_mask": [
+        ({"masks": ["self", "parent"]}, "lacks `all`, so that rows could have no key"),
+        ({"masks": ["all", "parent", "parent"]}, "names a mask twice"),
+        ({"masks": []}, "lacks `all`"),
+        ({"masks": ["all", "uncle"]}, "masks: input should be 'all', 'self'"),
+        ({"side": "target"}, "kinship_mask cannot be used on the target side. side: source"),
+    ],
     "context": [
         ({"side": "target"}, "side: source"),
         ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),

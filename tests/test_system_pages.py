@@ -60,7 +60,7 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
-NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask"}
+NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask", "kinship-mask"}
 """Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
@@ -324,6 +324,14 @@ def test_the_distance_mask_divides_equal_weights_by_their_distance():
     for piece, row in steps.items():
         shares = [1 / max(step, 1) if step <= 2 else 0 for step in row]
         assert on_page("distance-mask", piece, [*(share / sum(shares) for share in shares), 0], "{:.3f}")
+
+
+def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
+    words = ["The", "monkey", "eats", "a", "banana"]
+    kin = {"banana": ("monkey", "eats", "a", "banana"), "no word": ()}
+    for piece, word in (("▁ban", "banana"), ("</s>", "no word")):
+        shares = [(1 + (words[owner] in kin[word])) / 5 for owner in MONKEY_WORD_OF]
+        assert on_page("kinship-mask", piece, [*shares, 1 / 5], "{:.1f}")
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

@@ -3,8 +3,8 @@
     S_ij = q_i · k_j / √d - log max(d_ij, 1)   where d_ij ≤ reach of the head        S_ij = -∞   elsewhere
 
 d_ij counts the steps between the words of pieces i and j in the tree. The softmax of S is the softmax of the plain
-scores within the reach, divided by d and scaled to sum to 1 again, as in the released code. The paper extracts relations
-and events across languages; nothing in it is about translation.
+scores within the reach, divided by d and scaled to sum to 1 again, as in the released code. The paper extracts
+relations and events across languages; nothing in it is about translation.
 
 A piece without a word, such as EOS, attends to itself only, and no word attends to it: the paper's trees have words
 only. In the released code no word attends to itself, because 0, the distance to itself, also means that there is no
