@@ -36,6 +36,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "context-deep-global": [{"name": "context", "kind": "deep_global"}],
     "relative-keys": [{"name": "relative", "side": side, "values": False} for side in BOTH],
     "relative": [{"name": "relative", "side": side} for side in BOTH],
+    "depth-relative": [{"name": "depth_relative"}],
+    "graph-relations": [{"name": "graph_relations"}],
     "dbsa-encoder": [{"name": "dbsa"}],
     "dbsa-decoder": [{"name": "dbsa", "side": "target"}],
     "dbsa-both": [{"name": "dbsa", "side": side} for side in BOTH],

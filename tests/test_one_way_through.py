@@ -85,6 +85,8 @@ SYSTEMS = {
     "tags": [{"name": "tag_embedding"}],
     "labels": [{"name": "dependency_distribution", "kind": "ldd", "layers": [1]}],
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
+    "depth_relative": [{"name": "depth_relative"}],
+    "graph_relations": [{"name": "graph_relations"}],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
     "tree_attention": [{"name": "tree_attention", "hard": True}],

@@ -46,6 +46,16 @@ REFUSED = {
         ({"masks": ["all", "uncle"]}, "masks: input should be 'all', 'self'"),
         ({"side": "target"}, "kinship_mask cannot be used on the target side. side: source"),
     ],
+    "depth_relative": [
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
+        ({"values": "no"}, "values: input should be a valid boolean"),
+        ({"side": "target"}, "depth_relative cannot be used on the target side. side: source"),
+    ],
+    "graph_relations": [
+        ({"labelled": 1}, "labelled: input should be a valid boolean"),
+        ({"labels": False}, "Did you mean 'labelled'?"),
+        ({"side": "target"}, "graph_relations cannot be used on the target side. side: source"),
+    ],
     "context": [
         ({"side": "target"}, "side: source"),
         ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),

@@ -26,6 +26,7 @@ from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import Control
+from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
@@ -60,7 +61,7 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
-NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask", "kinship-mask"}
+NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask", "kinship-mask", "graph-relations", "depth-relative"}
 """Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
@@ -349,6 +350,23 @@ def test_context_adds_as_many_weights_as_its_page_says():
 def test_relative_rows_are_clipped_distances():
     assert on_page("relative", "j - i", [j - 3 for j in PLACES])
     assert on_page("relative", "row", [min(max(j - 3, -2), 2) + 2 for j in PLACES])
+
+
+def test_depths_of_the_monkey_choose_the_rows_of_its_determiner():
+    depths = [2, 1, 1, 0, 2, 1, 1]
+    assert on_page("depth-relative", "depth", [*depths, "–"])
+    assert on_page("depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5])
+
+
+def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
+    owners, parents = [*MONKEY_WORD_OF, -1], [*MONKEY.parents, -1]
+    for piece, word in (("▁mon", 1), ("▁eats", 2), ("</s>", -1)):
+        row = [
+            0 if -1 in (word, other) or word == other else 1 if parents[word] == other else 2 * (parents[other] == word)
+            for other in owners
+        ]
+        assert on_page("graph-relations", piece, [int(number) for number in row])
+    assert edge_kinds(KNOWN) == 145
 
 
 def test_tag_embedding_has_a_row_for_every_relation_and_two_more():

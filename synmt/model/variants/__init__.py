@@ -11,6 +11,8 @@
 | `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
 | `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
+| `depth_relative.py`          | Omote et al., 2019              | bias, relative         | depth                      |
+| `graph_relations.py`         | Mohammadshahi & Henderson, 2020 | bias, relative         | arcs with relations        |
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
 | `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
