@@ -38,6 +38,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "relative": [{"name": "relative", "side": side} for side in BOTH],
     "depth-relative": [{"name": "depth_relative"}],
     "graph-relations": [{"name": "graph_relations"}],
+    "structural-positions": [{"name": "structural_positions"}],
+    "structural-depth": [{"name": "structural_depth"}],
     "dbsa-encoder": [{"name": "dbsa"}],
     "dbsa-decoder": [{"name": "dbsa", "side": "target"}],
     "dbsa-both": [{"name": "dbsa", "side": side} for side in BOTH],

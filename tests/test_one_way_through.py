@@ -87,6 +87,8 @@ SYSTEMS = {
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
     "depth_relative": [{"name": "depth_relative"}],
     "graph_relations": [{"name": "graph_relations"}],
+    "structural_positions": [{"name": "structural_positions"}],
+    "structural_depth": [{"name": "structural_depth"}],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
     "tree_attention": [{"name": "tree_attention", "hard": True}],

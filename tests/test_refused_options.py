@@ -56,6 +56,16 @@ REFUSED = {
         ({"labels": False}, "Did you mean 'labelled'?"),
         ({"side": "target"}, "graph_relations cannot be used on the target side. side: source"),
     ],
+    "structural_positions": [
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
+        ({"values": "no"}, "values: input should be a valid boolean"),
+        ({"side": "target"}, "structural_positions cannot be used on the target side. side: source"),
+    ],
+    "structural_depth": [
+        ({"heads": 2}, "owns no heads"),
+        ({"layers": [2]}, "acts once, not in every layer"),
+        ({"side": "target"}, "structural_depth cannot be used on the target side. side: source"),
+    ],
     "context": [
         ({"side": "target"}, "side: source"),
         ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),

@@ -61,7 +61,7 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
-NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask", "kinship-mask", "graph-relations", "depth-relative"}
+NO_FIGURES = {"controls", "tree-attention"} | {"distance-mask", "kinship-mask", "structural-depth", "structural-positions", "graph-relations", "depth-relative"}
 """Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
@@ -356,6 +356,14 @@ def test_depths_of_the_monkey_choose_the_rows_of_its_determiner():
     depths = [2, 1, 1, 0, 2, 1, 1]
     assert on_page("depth-relative", "depth", [*depths, "–"])
     assert on_page("depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5])
+
+
+def test_structural_positions_count_steps_with_a_direction():
+    # The is below monkey and eats, and comes before a and banana, at depths 2 and 1
+    steps = [0, 1, 1, 2, -(2 + 2), -(2 + 1), -(2 + 1)]
+    assert on_page("structural-positions", "s", [*steps, "–"])
+    assert on_page("structural-positions", "row", [*(min(max(step, -2), 2) + 2 for step in steps), 5])
+    assert on_page("structural-depth", "depth", [2, 1, 1, 0, 2, 1, 1, "–"])
 
 
 def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
