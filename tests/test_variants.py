@@ -146,7 +146,8 @@ def attend_fused(terms, dropout=0.0):
     nothing = torch.zeros_like(terms.q)
     output = F.scaled_dot_product_attention(nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", scores.softmax(-1), terms.relative)
+        vectors = terms.relative.table[..., terms.relative.index, :].expand(len(scores), *scores.shape[2:], -1)
+        output = output + torch.einsum("bhqk,bqkd->bhqd", scores.softmax(-1), vectors)
     return output
 
 
