@@ -58,6 +58,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "udd": [{"name": "dependency_distribution", "kind": "udd"}],
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
+    "gcn": [{"name": "gcn"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
 LSTMS: dict[str, list[dict]] = {

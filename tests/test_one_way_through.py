@@ -91,6 +91,7 @@ SYSTEMS = {
     "structural_depth": [{"name": "structural_depth"}],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
+    "gcn": [{"name": "gcn"}],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
     "rotary": [{"name": "pascal", "heads": 2}],
     "alibi": [{"name": "relative", "side": side, "heads": 2} for side in ("source", "target")],

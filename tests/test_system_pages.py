@@ -21,6 +21,7 @@ from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
+from synmt.model.variants.gcn import GraphLayer, graph
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
@@ -202,7 +203,7 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
-    if recipe.model.architecture == "transformer" and NEWER_PARTS != recipe.model.model_dump(include={*NEWER_PARTS}):
+    if recipe.model.architecture == "transformer" and recipe.model.model_dump(include={*NEWER_PARTS}) != NEWER_PARTS:
         yield "transformer"
 
 
@@ -266,7 +267,13 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     for first, *cells in rows:
         name = first.strip("`")
         if name in known:
-            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            base = (
+                "nc11-lstm"
+                if name == "nc11-gcn"
+                else re.sub(
+                    r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name
+                )
+            )
             assert cells[-2:] == [known[base], known[name]], name
         else:
             assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
@@ -349,6 +356,20 @@ def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
     for piece, word in (("▁ban", "banana"), ("</s>", "no word")):
         shares = [(1 + (words[owner] in kin[word])) / 5 for owner in MONKEY_WORD_OF]
         assert on_page("kinship-mask", piece, [*shares, 1 / 5], "{:.1f}")
+
+
+def test_messages_of_the_graph_network_and_its_weights():
+    upward, downward = graph(MONKEY, WITH_EOS)
+    assert on_page("gcn", "share", PIECES)
+    assert on_page("gcn", "▁The up", upward[0], "{:.2f}")
+    assert on_page("gcn", "▁eats down", downward[3], "{:.2f}")
+    states = np.arange(1.0, 6)
+    from_above = [states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())]
+    from_below = [states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)]
+    after = (states + from_above + from_below) / 2
+    assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
+    layer = GraphLayer(16)
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

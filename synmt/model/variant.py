@@ -20,6 +20,8 @@ from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+"""A rate of dropout, which scales what is kept."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,15 @@ class Variant(nn.Module):
     loss_weight: float = 1.0
     """Weight of the auxiliary loss; set by the recipe."""
 
+    loss_steps: tuple[int, int] | None = None
+    """First and last step in which the auxiliary loss counts, None for all; set by the recipe."""
+
+    loss_counts: bool = True
+    """Whether the auxiliary loss counts in the present step; set by the trainer."""
+
     annotation: Annotation = "none"
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
-    (shared) or with its own (separate)."""
+    (shared) or with its own (separate); none for a variant that only edits the states."""
 
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
@@ -104,18 +112,35 @@ class Variant(nn.Module):
         return terms
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
-        """Edit what the decoder reads of the source."""
+        """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
         return memory
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        syntax.losses[name] = syntax.losses.get(name, 0.0) + self.loss_weight * loss
+        # a loss that does not count is still there, so that every process of a training has the same graph
+        weight = self.loss_weight if self.loss_counts else 0.0
+        syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
+
+    def enter_step(self, step: int) -> None:
+        """Let the auxiliary loss count if it does in this step of training, counted from 1."""
+        first, last = self.loss_steps or (step, step)
+        self.loss_counts = first <= step <= last
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
         """List `reads` for these options (all of them, defaults included). Override it where options decide."""
         return cls.reads
+
+    @classmethod
+    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
+        """List `learns` for these options. Override it where options decide."""
+        return cls.learns
+
+    @classmethod
+    def annotation_for(cls, **options: Any) -> Annotation:
+        """Return `annotation` for these options. Override it where options decide."""
+        return cls.annotation
 
     @classmethod
     def check(cls, place: Place, **options: Any) -> None:
@@ -138,5 +163,5 @@ class Variant(nn.Module):
 
     @classmethod
     def annotates_memory(cls) -> bool:
-        """Tell whether it edits what the decoder reads, as only an LSTM's decoder can."""
+        """Tell whether it edits what the decoder reads of the source."""
         return cls.annotate is not Variant.annotate

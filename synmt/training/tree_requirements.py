@@ -75,7 +75,7 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
     arcs = {} if parser.control != "none" else {v.kind.recipe_name(): None for v in variants if _needs_arcs(v)}
-    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs))
+    return TreeRequirements(any(v.reads for v in variants), any(v.learns for v in variants), tuple(arcs))
 
 
 def _needs_arcs(variant: PlacedVariant) -> bool:

@@ -18,6 +18,7 @@
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
 | `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
+| `gcn.py`                     | Bastings et al., 2017           | the memory's states    | parents, relations         |
 | `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 
 Multi-task training (Currey & Heafield, 2019) is not a variant: see `synmt/data/task_corpus.py`.
