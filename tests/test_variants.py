@@ -20,11 +20,18 @@ from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
 
 CATALOGUE = variant_names()
+TRANSFORMER = {"architecture": "transformer"}
 
 
 def places(name):
-    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them."""
+    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them.
+
+    One that edits the memory is tried with an LSTM and, if it fits, with a Transformer.
+    """
     kind = variant_class(name)
+    if kind.annotates_memory():
+        tried = [{"name": name, "side": "source", "architecture": kind} for kind in ("lstm", "transformer")]
+        return [recipe for recipe in tried if fits(recipe)]
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
     for where in numbers if kind.edits_attention() else [{}]:
         # signals of the parse cannot be read on the target side
@@ -37,15 +44,19 @@ def places(name):
 
 def fits(recipe):
     try:
-        small_model(recipe, **sizes(recipe))
+        small_model(variant_of(recipe), **sizes(recipe))
     except UsageError:
         return False
     return True
 
 
+def variant_of(recipe):
+    return {key: value for key, value in recipe.items() if key != "architecture"}
+
+
 def sizes(recipe, layers=2):
-    if variant_class(recipe["name"]).annotates_memory():
-        return {"architecture": "lstm"}
+    if "architecture" in recipe:
+        return {"architecture": recipe["architecture"]}
     return {"model_dim": 32, "encoder_heads": [16] * layers} if recipe.get("heads") == 16 else {}
 
 
@@ -63,10 +74,11 @@ def choices(name):
 def cases():
     for name in CATALOGUE:
         for recipe in places(name):
-            yield pytest.param(recipe, id=f"{name}-{recipe['side']}")
+            where = "-".join([name, recipe["side"], *(["transformer"] if sizes(recipe) == TRANSFORMER else [])])
+            yield pytest.param(recipe, id=where)
             for option, value in choices(name):
                 if fits(chosen := {**recipe, option: value}):
-                    yield pytest.param(chosen, id=f"{name}-{recipe['side']}-{option}={value}")
+                    yield pytest.param(chosen, id=f"{where}-{option}={value}")
 
 
 CASES = list(cases())
@@ -77,7 +89,7 @@ EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"
 
 def made(recipe, layers=2):
     depth = {"encoder_layers": layers, "decoder_layers": layers}
-    model = small_model(recipe, **depth, **sizes(recipe, layers)).eval()
+    model = small_model(variant_of(recipe), **depth, **sizes(recipe, layers)).eval()
     # parameters that begin at zero would hide what the variant does
     torch.manual_seed(5)
     for variant in model.variants[recipe["side"]]:

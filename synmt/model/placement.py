@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.model.variant import Place, Variant
+from synmt.model.variant import Annotation, Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.signals import Signal
 
@@ -36,15 +36,20 @@ class PlacedVariant:
         """What it reads and what it learns from."""
         return self.reads + self.kind.learns
 
+    @property
+    def annotation(self) -> Annotation:
+        """How an LSTM's decoder reads its annotations, with these options."""
+        return self.kind.annotation_for(**self.options)
+
     def build(self) -> Variant:
         """Make the module."""
         variant = self.kind(self.place, **self.options)
-        if {"reads", "learns"} & vars(variant).keys():
+        if {"reads", "learns", "annotation"} & vars(variant).keys():
             raise UsageError(
-                f"{self.kind.recipe_name()} sets `reads` or `learns` in __init__, which is too late",
-                do="Set them on the class, or override the class method `reads_for`",
+                f"{self.kind.recipe_name()} sets `reads`, `learns` or `annotation` in __init__, which is too late",
+                do="Set them on the class, or override the class methods `reads_for` and `annotation_for`",
             )
-        variant.reads, variant.loss_weight = self.reads, self.loss_weight
+        variant.reads, variant.loss_weight, variant.annotation = self.reads, self.loss_weight, self.annotation
         return variant
 
 
@@ -65,8 +70,8 @@ def place_variant(
     where: the key of the variant in the recipe.
     punctuation: ids of the pieces of the side that are punctuation.
     """
-    _check_architecture(kind, recipe.name, model.architecture, where)
     options = _check_options(kind, recipe, where)
+    _check_architecture(kind, recipe.name, model.architecture, kind.annotation_for(**options), where)
     with _at(where):
         reads = kind.reads_for(**options)
     _check_side(kind, recipe, reads, where)
@@ -76,6 +81,7 @@ def place_variant(
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
             raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
+        _check_annotations(kind.annotation_for(**options), recipe.name, layer, where)
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         place = Place(
@@ -146,19 +152,31 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
     )
 
 
-def _check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
+def _check_architecture(
+    kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str
+) -> None:
     if architecture == "lstm" and kind.edits_attention():
         raise UsageError(
             f"{name} edits self-attention, and an LSTM has none",
             where=where,
-            do="Set model.architecture=transformer, or use a variant for LSTMs (latent_tree, tag_embedding)",
+            do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, tag_embedding)",
         )
-    if architecture != "lstm" and kind.annotates_memory():
+    if architecture != "lstm" and annotation != "none":
         raise UsageError(
             f"{name} annotates the source for the decoder of an LSTM; a Transformer's decoder reads no annotations",
             where=where,
             do="Set model.architecture=lstm, or use tree_attention, which has trees in the heads of a Transformer",
         )
+
+
+def _check_annotations(annotation: Annotation, name: str, layer: list[PlacedVariant], where: str) -> None:
+    for other in layer if annotation != "none" else ():
+        if other.annotation != "none":
+            raise UsageError(
+                f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
+                where=where,
+                do="Leave one of them out",
+            )
 
 
 def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:

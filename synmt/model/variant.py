@@ -20,6 +20,8 @@ from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+"""A rate of dropout, which scales what is kept."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class Variant(nn.Module):
 
     annotation: Annotation = "none"
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
-    (shared) or with its own (separate)."""
+    (shared) or with its own (separate); none for a variant that only edits the states."""
 
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
@@ -104,7 +106,7 @@ class Variant(nn.Module):
         return terms
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
-        """Edit what the decoder reads of the source."""
+        """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
         return memory
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
@@ -116,6 +118,11 @@ class Variant(nn.Module):
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
         """List `reads` for these options (all of them, defaults included). Override it where options decide."""
         return cls.reads
+
+    @classmethod
+    def annotation_for(cls, **options: Any) -> Annotation:
+        """Return `annotation` for these options. Override it where options decide."""
+        return cls.annotation
 
     @classmethod
     def check(cls, place: Place, **options: Any) -> None:
@@ -138,5 +145,5 @@ class Variant(nn.Module):
 
     @classmethod
     def annotates_memory(cls) -> bool:
-        """Tell whether it edits what the decoder reads, as only an LSTM's decoder can."""
+        """Tell whether it edits what the decoder reads of the source."""
         return cls.annotate is not Variant.annotate
