@@ -190,7 +190,7 @@ def test_boundaries_and_splits_of_the_monkey():
     # ▁The | ▁mon key | ▁eats | ▁a | ▁ban ana </s>: δ = 2 4 3 2 between words, 1 inside them
     assert boundaries(MONKEY, word_of).tolist() == [2, 1, 4, 3, 2, 1, CUT, CUT]
     # (eats (a banana)) is split after eats, all after key; two words have one split and no row
-    assert splits(MONKEY, word_of).tolist() == [[0, 0, 0, 3, 2, 1, 1, 0], [2, 1, 3, 2, 2, 1, 1, 0]]
+    assert splits(MONKEY, word_of).tolist() == [[-1, -1, -1, 3, 2, 1, 1, 0], [2, 1, 3, 2, 2, 1, 1, 0]]
     assert boundaries(MONKEY, np.append(-1, word_of)).tolist()[:2] == [CUT, 2]
 
 
@@ -205,7 +205,7 @@ def test_splits_are_those_of_all_nodes_that_are_spans(seed):
         joined = sorted(nodes[left] | nodes[right])
         if len(joined) < 3 or max(nodes[left]) > min(nodes[right]) or joined != list(range(joined[0], joined[-1] + 1)):
             continue
-        row = [0] * len(word_of)
+        row = [-1 if word >= 0 else 0 for word in owner.tolist()]
         for place, word in enumerate(owner.tolist()):
             last = place + 1 == len(owner) or owner[place + 1] != word
             if word in joined:

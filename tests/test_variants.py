@@ -33,7 +33,7 @@ def places(name):
         tried = [{"name": name, "side": "source", "architecture": kind} for kind in ("lstm", "transformer")]
         return [recipe for recipe in tried if fits(recipe)]
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in numbers if kind.edits_attention() else [{}]:
+    for where in numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]:
         # signals of the parse cannot be read on the target side
         sides = [side for side in kind.sides if side == "source" or not kind.reads]
         found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
@@ -191,7 +191,7 @@ def test_every_parameter_of_its_own_gets_a_gradient(recipe):
 @pytest.mark.parametrize("recipe", CASES)
 def test_it_changes_the_states_and_adds_the_losses_that_it_learns_by(recipe):
     plain, edited = small_model(**sizes(recipe)).eval(), made(recipe)
-    _, batch = random_batch(edited, [5, 8])
+    _, batch = random_batch(edited, [5, 8, 3, 6])
     if variant_class(recipe["name"]).annotates_memory():
         # its decoder has weights for the annotations, so it is compared with other annotations
         plain = copy.deepcopy(edited)

@@ -155,9 +155,10 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
 def _check_architecture(
     kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str
 ) -> None:
-    if architecture == "lstm" and kind.edits_attention():
+    if architecture == "lstm" and (kind.edits_attention() or kind.observes()):
+        what = "edits self-attention" if kind.edits_attention() else "learns from layers of attention"
         raise UsageError(
-            f"{name} edits self-attention, and an LSTM has none",
+            f"{name} {what}, and an LSTM has none",
             where=where,
             do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, tag_embedding)",
         )
@@ -200,7 +201,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
     if not numbers or len(set(numbers)) < len(numbers):
         fault = "names a layer twice" if numbers else "is empty"
         raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")
-    if not kind.edits_attention() and numbers != (1,):
+    if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
         raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]")
     return numbers
 

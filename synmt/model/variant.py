@@ -50,7 +50,7 @@ class Syntax:
     """What one forward pass over one side hands to the variants; None for a side without variants.
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T); those of `learns` are there in training only.
-    states: the inputs of the layers so far, each (B, T, D).
+    states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output of the last layer.
     losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
     ids: (B, T), the source pieces.
     """
@@ -62,7 +62,7 @@ class Syntax:
 
 
 class Variant(nn.Module):
-    """Edit attention in one place. Override the one of `embed`, `edit` and `annotate` that your paper needs.
+    """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate` that your paper needs.
 
     Options are keyword-only arguments of `__init__` with a type and a default. The type can limit the values:
     `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
@@ -105,6 +105,9 @@ class Variant(nn.Module):
         """Edit the terms of the heads that this variant owns."""
         return terms
 
+    def observe(self, x: Tensor, syntax: Syntax) -> None:
+        """Look at the output of its layer, (B, T, D), and `supervise`: called in a pass over a batch of pairs only."""
+
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
         return memory
@@ -142,6 +145,11 @@ class Variant(nn.Module):
     def edits_attention(cls) -> bool:
         """Tell whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit
+
+    @classmethod
+    def observes(cls) -> bool:
+        """Tell whether it looks at the output of a Transformer's layers."""
+        return cls.observe is not Variant.observe
 
     @classmethod
     def annotates_memory(cls) -> bool:

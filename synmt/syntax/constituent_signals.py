@@ -15,7 +15,7 @@ from synmt.syntax.signals import Signal
 
 CUT = 2000
 """The height of a boundary beside a special, above that of all trees (Hou et al., 2022, released code)."""
-INSIDE, SPLIT, GOLD = 1, 2, 3
+OUTSIDE, INSIDE, SPLIT, GOLD = -1, 1, 2, 3
 
 
 def owners(word_of: IntArray) -> IntArray:
@@ -61,7 +61,8 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
     """Mark where each node of three words or more can be split, a row for each node: (N, T).
 
     INSIDE is a piece of the node, SPLIT the last piece of a word other than its last one, GOLD the last piece of its
-    left part, 0 every other piece. A node that is not one span of words, or whose parts are not, has no row.
+    left part, OUTSIDE another piece of the text, 0 a special. A node that is not one span of words, or whose parts are
+    not, has no row.
     """
     owner = owners(word_of)  # (T,)
     last = np.append(np.flatnonzero(np.diff(owner)), len(owner) - 1)
@@ -73,7 +74,7 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
         (first, split, size), (start, end, more) = spans[left], spans[right]
         spans.append((min(first, start), max(split, end), size + more))
         if size + more > 2 and split - first == size - 1 and start == split + 1 and end - start == more - 1:
-            row = np.where((owner >= first) & (owner <= end), INSIDE, 0)  # (T,)
+            row = np.where((owner >= first) & (owner <= end), INSIDE, OUTSIDE) * (owner >= 0)  # (T,)
             row[[ends[word] for word in range(first, end)]] = SPLIT
             row[ends[split]] = GOLD
             rows.append(row)
