@@ -81,7 +81,7 @@ def place_variant(
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
             raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
-        _check_annotations(kind.annotation_for(**options), recipe.name, layer, where)
+        _check_annotations(kind, kind.annotation_for(**options), layer, where)
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         place = Place(
@@ -92,6 +92,7 @@ def place_variant(
             head_dim=model.model_dim // total,
             first_head=taken,
             embedding_dim=model.embedding_dim,
+            recurrent=model.architecture == "lstm",
             punctuation=punctuation,
         )
         with _at(where):
@@ -170,9 +171,16 @@ def _check_architecture(
         )
 
 
-def _check_annotations(annotation: Annotation, name: str, layer: list[PlacedVariant], where: str) -> None:
-    for other in layer if annotation != "none" else ():
-        if other.annotation != "none":
+def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str) -> None:
+    name = kind.recipe_name()
+    for other in layer:
+        if kind.annotates_memory() and other.kind.lengthens_memory:
+            raise UsageError(
+                f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it",
+                where=where,
+                do=f"Name {name} first",
+            )
+        if annotation != "none" and other.annotation != "none":
             raise UsageError(
                 f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
                 where=where,

@@ -32,6 +32,7 @@ class Place:
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
+    recurrent: whether the model is an LSTM.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     """
 
@@ -42,6 +43,7 @@ class Place:
     head_dim: int
     first_head: int = 0
     embedding_dim: int = 0
+    recurrent: bool = False
     punctuation: tuple[int, ...] = ()
 
 
@@ -90,12 +92,18 @@ class Variant(nn.Module):
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
     (shared) or with its own (separate); none for a variant that only edits the states."""
 
+    lengthens_memory: bool = False
+    """Whether `annotate` puts more places after the pieces."""
+
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
+
+    def initialise(self) -> None:
+        """Set the weights that do not begin like all others of an LSTM, which draws them when it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""

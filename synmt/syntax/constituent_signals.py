@@ -6,6 +6,8 @@ one are in no tree.
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from synmt.arrays import IntArray
@@ -81,5 +83,33 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
     return np.array(rows, dtype=np.int64).reshape(-1, len(owner))
 
 
+def merges(parse: Parse, word_of: IntArray) -> IntArray:
+    """List what is joined into each node of the binary tree, by the height of the node: (heights, N, 3).
+
+    A row has the left part, the right part and the number of the node, from 0; -1 where a height has fewer nodes. Parts are
+    pieces, 0 to T - 1, or nodes: number n is written -2 - n. The pieces of a word are joined from left to right below it.
+    """
+    owner = owners(word_of)  # (T,)
+    height: dict[int, int] = {}
+    levels: list[list[tuple[int, int, int]]] = []
+
+    def join(left: int, right: int) -> int:
+        number = len(height)
+        above = 1 + max(height.get(left, 0), height.get(right, 0))
+        height[-2 - number] = above
+        levels.extend([] for _ in range(above - len(levels)))
+        levels[above - 1].append((left, right, number))
+        return -2 - number
+
+    nodes = [reduce(join, np.flatnonzero(owner == word).tolist()) for word in range(len(parse))]
+    for left, right in binary_tree(parse).tolist():
+        nodes.append(join(nodes[left], nodes[right]))
+    table = np.full((len(levels), max(map(len, levels), default=0), 3), -1)
+    for row, level in zip(table, levels, strict=True):
+        row[: len(level)] = level
+    return table
+
+
 BOUNDARIES = Signal("boundaries", needs="constituents", compute=boundaries, pad=0)
 SPLITS = Signal("splits", needs="constituents", compute=splits, pad=0)
+MERGES = Signal("merges", needs="constituents", compute=merges, pad=-1)
