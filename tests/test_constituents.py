@@ -1,6 +1,7 @@
 """Constituents: brackets read, moved to other words, made binary or built from dependencies; their signals."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ def random_spans(words, random):
         if random.random() < 0.7:
             spans.add((start, end))
         cuts = sorted({start, end, *random.integers(start + 1, end, size=2).tolist()})
-        waiting += zip(cuts[:-1], cuts[1:], strict=True)
+        waiting += pairwise(cuts)
     return np.array(sorted(spans, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(-1, 2)
 
 

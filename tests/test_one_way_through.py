@@ -85,6 +85,9 @@ SYSTEMS = {
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
+    "distance_transformer": [{"name": "distance_transformer"}],
+    "tree_regularization": [{"name": "tree_regularization", "side": "target", "layers": [1, 2]}],
+    "tree_lstm": [{"name": "tree_lstm"}],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
 }
 

@@ -20,11 +20,14 @@ from synmt import cli
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
+from synmt.model.variants.distance_transformer import log_locality
+from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
@@ -131,7 +134,7 @@ def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
     assert linked == PAGES.keys()
     listed = re.findall(r"^\| `(\w+)\.py`", synmt.model.variants.__doc__, flags=re.MULTILINE)
     assert {page_name(name) for name in listed} <= PAGES.keys()
-    assert len(listed) == 11
+    assert len(listed) == 14
 
 
 def slug(heading):
@@ -240,7 +243,11 @@ def reported():
     return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls", "tree-attention"}))
+UNREPORTED = {"controls", "tree-attention", "distance-transformer", "tree-regularization", "tree-lstm"}
+"""Pages without a table of what a paper reports."""
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - UNREPORTED))
 def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     known, (head, _, *rows) = reported(), table_rows(section(PAGES[page], "What the paper reports"))
     for first, *cells in rows:
@@ -314,6 +321,32 @@ def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
     np.testing.assert_array_equal(distance(MONKEY, WITH_EOS)[:7, :7], steps[np.ix_(MONKEY_WORD_OF, MONKEY_WORD_OF)])
     assert on_page("deps-san", "D", [density(edges) for edges in range(6)], "{:.3f}")
     assert 5.5e-9 < density(6) < 6.5e-9
+
+
+def test_the_distance_transformer_s_factors_come_from_heights():
+    assert "is 2, 4, 3 and 2" in " ".join(PAGES["distance-transformer"].split())
+    factors = log_locality(torch.tensor([[2.0, 4, 3, 2, 0]]), 10.0).exp()[0]
+    for word, place in (("The", 0), ("eats", 2), ("banana", 4)):
+        assert on_page("distance-transformer", word, factors[place].tolist(), "{:.3f}")
+
+
+def test_tree_regularization_scores_the_splits_of_five_states():
+    states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]])
+    scores = split_scores(residues(states), torch.tensor([[[2, 3, 2, 2, 1]]]))[0, 0, :4]
+    loss = scores.logsumexp(0) - scores[1]
+    assert on_page("tree-regularization", "score", scores.tolist(), "{:.3f}"), scores
+    assert f"loss {loss:.3f}" in PAGES["tree-regularization"]
+
+
+def test_tree_lstm_joins_the_pieces_of_words_first():
+    names = {place: piece for place, piece in enumerate(PIECES)}
+    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
+        for left, right, number in level:
+            if number >= 0:
+                names[-2 - number] = f"{names[left]} {names[right]}"
+        assert f"height {height}" in PAGES["tree-lstm"]
+    assert names[-7] == " ".join(PIECES[:-1])
+    assert len(names) == 8 + 6
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

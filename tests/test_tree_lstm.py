@@ -1,10 +1,19 @@
-"""Tree-to-sequence against a recursion written from the paper's equations, with its example, its memory and its start."""
+"""Tree-to-sequence against a recursion written from the paper's equations; its example, its memory and its start."""
 
 import numpy as np
 import pytest
 import torch
 from searching import ids_of
-from small import MONKEY, MONKEY_WORD_OF, batch_for, random_batch, random_example, random_pieces, random_tree, small_model
+from small import (
+    MONKEY,
+    MONKEY_WORD_OF,
+    batch_for,
+    random_batch,
+    random_example,
+    random_pieces,
+    random_tree,
+    small_model,
+)
 
 from synmt.data.batch import Reading, collate
 from synmt.data.corpus import Example, Tree
@@ -26,7 +35,8 @@ def slow_cell(cell, left, right):
     """Compute one node from the equations, gate by gate."""
     (h_left, c_left), (h_right, c_right) = left, right
     rows = cell.gates.weight.chunk(5), cell.gates.bias.chunk(5)
-    i, f_left, f_right, o, u = (weight @ torch.cat((h_left, h_right)) + bias for weight, bias in zip(*rows, strict=True))
+    h = torch.cat((h_left, h_right))
+    i, f_left, f_right, o, u = (weight @ h + bias for weight, bias in zip(*rows, strict=True))
     c = i.sigmoid() * u.tanh() + f_left.sigmoid() * c_left + f_right.sigmoid() * c_right
     return o.sigmoid() * c.tanh(), c
 
@@ -163,10 +173,11 @@ def test_the_fast_decoder_reads_the_phrases_and_translates_alike():
     model = small_model({"name": "tree_lstm"}, seed=3).eval()
     _, batch = random_batch(model, [7, 2, 5])
     decoder = fast_decoder(model)
+    given = (model, batch.source, batch.source_signals)
     assert decoder is not None
     with torch.inference_mode():
         slow, fast = (
-            search([Member(model, batch.source, batch.source_signals, used)], SearchOptions(beam_size=3), limits=torch.full((3,), 12))
+            search([Member(*given, used)], SearchOptions(beam_size=3), limits=torch.full((3,), 12))
             for used in (None, decoder)
         )
     assert ids_of(slow) == ids_of(fast)

@@ -153,9 +153,7 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
     )
 
 
-def _check_architecture(
-    kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str
-) -> None:
+def _check_architecture(kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str) -> None:
     if architecture == "lstm" and (kind.edits_attention() or kind.observes()):
         what = "edits self-attention" if kind.edits_attention() else "learns from layers of attention"
         raise UsageError(

@@ -7,8 +7,8 @@ A block looks like this:
     1   The   _   DET   _   _   2   det   _   TokenRange=0:3
     ...
 
-A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the constituents. Where trees of
-given lines are read, a file whose name ends in `.brackets` has constituents only: the brackets of each line.
+A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the constituents. Where
+trees of given lines are read, a file whose name ends in `.brackets` has constituents only: the brackets of each line.
 
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 

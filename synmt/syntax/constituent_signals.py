@@ -1,7 +1,7 @@
 """Signals of the binary tree of a line (see `synmt/syntax/constituents.py`).
 
-A piece without a word between two words belongs to the word before it. Specials before the first word and after the last
-one are in no tree.
+A piece without a word between two words belongs to the word before it. Specials before the first word and after the
+last one are in no tree.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def splits(parse: Parse, word_of: IntArray) -> IntArray:
 def merges(parse: Parse, word_of: IntArray) -> IntArray:
     """List what is joined into each node of the binary tree, by the height of the node: (heights, N, 3).
 
-    A row has the left part, the right part and the number of the node, from 0; -1 where a height has fewer nodes. Parts are
-    pieces, 0 to T - 1, or nodes: number n is written -2 - n. The pieces of a word are joined from left to right below it.
+    A row has the left part, the right part and the number of the node, from 0; -1 where a height has fewer nodes. Parts
+    are pieces, 0 to T - 1, or nodes: number n is written -2 - n. The pieces of a word are joined from left to right
+    below it.
     """
     owner = owners(word_of)  # (T,)
     height: dict[int, int] = {}

@@ -1,7 +1,7 @@
 """Constituents: read from brackets, moved to other words, and as binary trees; or a binary tree from dependencies.
 
-Constituents are spans of words, (N, 2): [start, end). They have two words at least, each is there once, and an outer one
-comes before an inner one. Labels are not kept, and a constituent in one of the same words is the same constituent.
+Constituents are spans of words, (N, 2): [start, end). They have two words at least, each is there once, and an outer
+one comes before an inner one. Labels are not kept, and a constituent in one of the same words is the same constituent.
 
 A binary tree of W words is an array of merges, (W - 1, 2): merge m joins two nodes into the node W + m. The nodes 0 to
 W - 1 are the words. A merge comes after those that make its nodes.

@@ -5,13 +5,14 @@
     F_ij = Π_{m = j}^{i - 2} σ(2 (δ_{i-1} - δ_m) / τ)          j < i - 1
     F_ij = Π_{m = i + 1}^{j - 1} σ(2 (δ_i - δ_m) / τ)          j > i + 1,  and 1 for the piece itself and its neighbours
 
-δ_m is the height of the lowest constituent over the pieces m and m + 1 in the binary tree; a word has height 1, and so has
-a boundary inside a word. σ(2x) is the paper's ½ (1 + tanh x). F enters as B = log F, so attention keeps its kernel. There
-are no parameters.
+δ_m is the height of the lowest constituent over the pieces m and m + 1 in the binary tree; a word has height 1, and so
+has a boundary inside a word. σ(2x) is the paper's ½ (1 + tanh x). F enters as B = log F, so attention keeps its kernel.
+There are no parameters.
 
 With the paper's τ, each factor is near ½ unless heights differ by many: F is then nearly ½^(|i - j| - 1), a decay with
 the distance that the tree tilts a little. The height beside EOS is 2000: the last word and EOS alone attend to EOS, and
-EOS attends to every piece alike. All of this is as in the released code; the binary trees of that code branch to the right.
+EOS attends to every piece alike. All of this is as in the released code; the binary trees of that code branch to the
+right.
 """
 
 from __future__ import annotations

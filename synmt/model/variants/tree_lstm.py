@@ -3,15 +3,15 @@
     i, f_l, f_r, o = σ(U [h_l; h_r] + b)        u = tanh(U_u [h_l; h_r] + b_u)
     c = i ⊙ u + f_l ⊙ c_l + f_r ⊙ c_r           h = o ⊙ tanh(c)
 
-A node of the binary tree joins the nodes l and r. The decoder attends to the states of the pieces and to the h of all nodes
-with one softmax. An LSTM's decoder starts from one more cell with weights of its own: its left part is the final state of
-the encoder's layer, its right part the root of the tree. All forget biases begin at 1.
+A node of the binary tree joins the nodes l and r. The decoder attends to the states of the pieces and to the h of all
+nodes with one softmax. An LSTM's decoder starts from one more cell with weights of its own: its left part is the final
+state of the encoder's layer, its right part the root of the tree. All forget biases begin at 1.
 
 Here the leaves are pieces, with h = c = their state, and the pieces of a word are joined from left to right before the
 words are. States come from synmt's encoder: a bidirectional LSTM, where the paper has a unidirectional one, or a
 Transformer, whose decoder reads the longer memory as it is. The LSTM's attention is the one of synmt (s · W h; the
-paper: s · h). Nodes of one height are computed together. Left out: the paper's output layer (BlackOut), and the scores of
-its search for the length of a translation.
+paper: s · h). Nodes of one height are computed together. Left out: the paper's output layer (BlackOut), and the scores
+of its search for the length of a translation.
 """
 
 from __future__ import annotations

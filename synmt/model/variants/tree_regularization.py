@@ -4,8 +4,8 @@
 
     loss = mean over nodes of -log softmax_k score(k) at the true split
 
-A node of the binary tree covers the pieces a, …, b; a split after piece k makes the pieces a, …, k its left part. h are the
-first dimensions of a layer's output. ⊥ is 0 where y is before the first word. The released code also adds
+A node of the binary tree covers the pieces a, …, b; a split after piece k makes the pieces a, …, k its left part. h are
+the first dimensions of a layer's output. ⊥ is 0 where y is before the first word. The released code also adds
 ⊥(h_{b+1}, h_b), which is the same for every k and so changes no probability. Splits are at the ends of words; a node of
 two words has one split and teaches nothing.
 
