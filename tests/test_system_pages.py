@@ -20,6 +20,7 @@ from synmt import cli
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
+from synmt.model.positions import alibi_slopes
 from synmt.model.variants.distance_transformer import log_locality
 from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
@@ -56,6 +57,8 @@ SECTIONS = [
 ]
 PIECES = ["▁The", "▁mon", "key", "▁eats", "▁a", "▁ban", "ana", "</s>"]
 PLACES = list(range(8))
+NEWER_PARTS = {"positions": "sinusoid", "norm_kind": "layer", "feed_forward": "relu"}
+"""Keys of a model, with the values of the published Transformer."""
 WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 
 
@@ -114,6 +117,7 @@ def test_the_page_of_a_variant_names_every_choice_of_an_option(name):
 def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
     sections = {
         "lstm": ModelRecipe.model_validate({"architecture": "lstm"}),
+        "transformer": ModelRecipe.model_validate({}),
         "controls": ParserRecipe(),
         "multi-task": TasksRecipe(),
     }
@@ -187,6 +191,8 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
+    if recipe.model.architecture == "transformer" and NEWER_PARTS != recipe.model.model_dump(include={*NEWER_PARTS}):
+        yield "transformer"
 
 
 def test_every_shipped_recipe_is_named_on_the_pages_of_its_systems():
@@ -243,7 +249,7 @@ def reported():
     return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
 
 
-UNREPORTED = {"controls", "tree-attention", "distance-transformer", "tree-regularization", "tree-lstm"}
+UNREPORTED = {"controls", "tree-attention", "transformer", "distance-transformer", "tree-regularization", "tree-lstm"}
 """Pages without a table of what a paper reports."""
 
 
@@ -364,6 +370,11 @@ def test_context_adds_as_many_weights_as_its_page_says():
 def test_relative_rows_are_clipped_distances():
     assert on_page("relative", "j - i", [j - 3 for j in PLACES])
     assert on_page("relative", "row", [min(max(j - 3, -2), 2) + 2 for j in PLACES])
+
+
+def test_alibi_s_first_head_of_four_loses_a_quarter_for_each_step():
+    assert on_page("transformer", "penalty", [-abs(j - 3) / 4 + 0.0 for j in PLACES], "{:.2f}")
+    torch.testing.assert_close(alibi_slopes(4), torch.tensor([1 / 4, 1 / 16, 1 / 64, 1 / 256]))
 
 
 def test_tag_embedding_has_a_row_for_every_relation_and_two_more():

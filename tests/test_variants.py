@@ -87,9 +87,9 @@ ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
 EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()]
 
 
-def made(recipe, layers=2):
+def made(recipe, layers=2, **options):
     depth = {"encoder_layers": layers, "decoder_layers": layers}
-    model = small_model(variant_of(recipe), **depth, **sizes(recipe, layers)).eval()
+    model = small_model(variant_of(recipe), **depth, **sizes(recipe, layers), **options).eval()
     # parameters that begin at zero would hide what the variant does
     torch.manual_seed(5)
     for variant in model.variants[recipe["side"]]:
