@@ -19,6 +19,7 @@ from synmt.syntax.constituents import (
     read_brackets,
     right_binary,
 )
+from synmt.syntax.controls import Control
 from synmt.syntax.merging import merge_unowned
 
 SENTENCE = "The monkey eats a banana"
@@ -233,3 +234,11 @@ def test_constituents_follow_words_that_are_merged():
     assert merged.constituents.tolist() == [[0, 4], [0, 2], [2, 4]]
     alone, _ = merge_unowned(replace(parse, relations=[]), spans, np.array([0, 1, 3, 4]))
     assert alone.relations == []
+
+
+def test_a_control_drops_constituents_that_were_given():
+    parse = replace(MONKEY, constituents=np.array(SPANS))
+    assert Control("left").apply(parse, b"").constituents is None
+    assert Control().apply(parse, b"").constituents.tolist() == SPANS
+    # those that are built from the dependencies follow the control: a chain to the right branches to the left
+    assert binary_tree(Control("right").apply(parse, b"")).tolist() == [[3, 4], [2, 5], [1, 6], [0, 7]]

@@ -32,4 +32,4 @@ def open_constituents(table: ArrowTable) -> StoredConstituents | None:
 
 def constituent_columns(rows: list[IntArray]) -> dict[str, Any]:
     """Make the columns of a shard from the constituents of its rows."""
-    return {name: lists([row[:, end] for row in rows], np.int32) for end, name in enumerate(_COLUMNS)}
+    return {name: lists([row[:, end].tolist() for row in rows], np.int32) for end, name in enumerate(_COLUMNS)}
