@@ -21,12 +21,15 @@ from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
+from synmt.model.variants.distance_transformer import log_locality
 from synmt.model.variants.gcn import GraphLayer, graph
+from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
@@ -69,12 +72,15 @@ NO_FIGURES = {
     "controls",
     "depth-relative",
     "distance-mask",
+    "distance-transformer",
     "graph-relations",
     "kinship-mask",
     "structural-depth",
     "structural-positions",
     "transformer",
     "tree-attention",
+    "tree-lstm",
+    "tree-regularization",
 }
 """Pages of what no paper reports a score of translation for."""
 
@@ -370,6 +376,32 @@ def test_messages_of_the_graph_network_and_its_weights():
     assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
     layer = GraphLayer(16)
     assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
+
+
+def test_the_distance_transformer_s_factors_come_from_heights():
+    assert "is 2, 4, 3 and 2" in " ".join(PAGES["distance-transformer"].split())
+    factors = log_locality(torch.tensor([[2.0, 4, 3, 2, 0]]), 10.0).exp()[0]
+    for word, place in (("The", 0), ("eats", 2), ("banana", 4)):
+        assert on_page("distance-transformer", word, factors[place].tolist(), "{:.3f}")
+
+
+def test_tree_regularization_scores_the_splits_of_five_states():
+    states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]])
+    scores = split_scores(residues(states), torch.tensor([[[2, 3, 2, 2, 1]]]))[0, 0, :4]
+    loss = scores.logsumexp(0) - scores[1]
+    assert on_page("tree-regularization", "score", scores.tolist(), "{:.3f}"), scores
+    assert f"loss {loss:.3f}" in PAGES["tree-regularization"]
+
+
+def test_tree_lstm_joins_the_pieces_of_words_first():
+    names = {place: piece for place, piece in enumerate(PIECES)}
+    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
+        for left, right, number in level:
+            if number >= 0:
+                names[-2 - number] = f"{names[left]} {names[right]}"
+        assert f"height {height}" in PAGES["tree-lstm"]
+    assert names[-7] == " ".join(PIECES[:-1])
+    assert len(names) == 8 + 6
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

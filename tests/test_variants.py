@@ -33,7 +33,7 @@ def places(name):
         tried = [{"name": name, "side": "source", "architecture": kind} for kind in ("lstm", "transformer")]
         return [recipe for recipe in tried if fits(recipe)]
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in numbers if kind.edits_attention() else [{}]:
+    for where in numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]:
         # signals of the parse cannot be read on the target side
         sides = [side for side in kind.sides if side == "source" or not kind.reads]
         found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
@@ -192,7 +192,7 @@ def test_every_parameter_of_its_own_gets_a_gradient(recipe):
 @pytest.mark.parametrize("recipe", CASES)
 def test_it_changes_the_states_and_adds_the_losses_that_it_learns_by(recipe):
     plain, edited = small_model(**sizes(recipe)).eval(), made(recipe)
-    _, batch = random_batch(edited, [5, 8])
+    _, batch = random_batch(edited, [5, 8, 3, 6])
     if variant_class(recipe["name"]).annotates_memory():
         # its decoder has weights for the annotations, so it is compared with other annotations
         plain = copy.deepcopy(edited)
@@ -287,11 +287,12 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
     for signal in kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind)):
-        assert signal.needs in ("parents", "relations", "arcs")
+        assert signal.needs in ("parents", "relations", "arcs", "constituents")
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]
         array = signal.compute(tree.parse, np.append(tree.word_of, -1))
-        assert array.shape[-1] == len(example.source) + 1
+        # nodes are listed by what is joined into them
+        assert array.shape[-1] == (3 if signal.name == "merges" else len(example.source) + 1)
 
 
 def test_without_variants_no_syntax_travels():

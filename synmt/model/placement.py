@@ -89,7 +89,7 @@ def place_variant(
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
             raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
-        _check_annotations(kind.annotation_for(**options), recipe.name, layer, where)
+        _check_annotations(kind, kind.annotation_for(**options), layer, where)
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         place = Place(
@@ -100,6 +100,7 @@ def place_variant(
             head_dim=model.model_dim // total,
             first_head=taken,
             embedding_dim=model.embedding_dim,
+            recurrent=model.architecture == "lstm",
             punctuation=punctuation,
         )
         with _at(where):
@@ -161,9 +162,10 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
 
 
 def _check_architecture(kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str) -> None:
-    if architecture == "lstm" and kind.edits_attention():
+    if architecture == "lstm" and (kind.edits_attention() or kind.observes()):
+        what = "edits self-attention" if kind.edits_attention() else "learns from layers of attention"
         raise UsageError(
-            f"{name} edits self-attention, and an LSTM has none",
+            f"{name} {what}, and an LSTM has none",
             where=where,
             do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, tag_embedding)",
         )
@@ -175,9 +177,16 @@ def _check_architecture(kind: type[Variant], name: str, architecture: str, annot
         )
 
 
-def _check_annotations(annotation: Annotation, name: str, layer: list[PlacedVariant], where: str) -> None:
-    for other in layer if annotation != "none" else ():
-        if other.annotation != "none":
+def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str) -> None:
+    name = kind.recipe_name()
+    for other in layer:
+        if kind.annotates_memory() and other.kind.lengthens_memory:
+            raise UsageError(
+                f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it",
+                where=where,
+                do=f"Name {name} first",
+            )
+        if annotation != "none" and other.annotation != "none":
             raise UsageError(
                 f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
                 where=where,
@@ -206,7 +215,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
     if not numbers or len(set(numbers)) < len(numbers):
         fault = "names a layer twice" if numbers else "is empty"
         raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")
-    if not kind.edits_attention() and numbers != (1,):
+    if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
         raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]")
     return numbers
 

@@ -32,6 +32,7 @@ class Place:
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
+    recurrent: whether the model is an LSTM.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     """
 
@@ -42,6 +43,7 @@ class Place:
     head_dim: int
     first_head: int = 0
     embedding_dim: int = 0
+    recurrent: bool = False
     punctuation: tuple[int, ...] = ()
 
 
@@ -50,7 +52,7 @@ class Syntax:
     """What one forward pass over one side hands to the variants; None for a side without variants.
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T); those of `learns` are there in training only.
-    states: the inputs of the layers so far, each (B, T, D).
+    states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output of the last layer.
     losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
     ids: (B, T), the source pieces.
     """
@@ -62,7 +64,7 @@ class Syntax:
 
 
 class Variant(nn.Module):
-    """Edit attention in one place. Override the one of `embed`, `edit` and `annotate` that your paper needs.
+    """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate` that your paper needs.
 
     Options are keyword-only arguments of `__init__` with a type and a default. The type can limit the values:
     `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
@@ -96,12 +98,18 @@ class Variant(nn.Module):
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
     (shared) or with its own (separate); none for a variant that only edits the states."""
 
+    lengthens_memory: bool = False
+    """Whether `annotate` puts more places after the pieces."""
+
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
+
+    def initialise(self) -> None:
+        """Set the weights that do not begin like all others of an LSTM, which draws them when it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""
@@ -110,6 +118,9 @@ class Variant(nn.Module):
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Edit the terms of the heads that this variant owns."""
         return terms
+
+    def observe(self, x: Tensor, syntax: Syntax) -> None:
+        """Look at the output of its layer, (B, T, D), and `supervise`: called in a pass over a batch of pairs only."""
 
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
         """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
@@ -160,6 +171,11 @@ class Variant(nn.Module):
     def edits_attention(cls) -> bool:
         """Tell whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit
+
+    @classmethod
+    def observes(cls) -> bool:
+        """Tell whether it looks at the output of a Transformer's layers."""
+        return cls.observe is not Variant.observe
 
     @classmethod
     def annotates_memory(cls) -> bool:
