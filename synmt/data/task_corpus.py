@@ -28,13 +28,12 @@ from typing import Any, TextIO
 
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.batch import reading_of
-from synmt.data.encoding import read_pairs
 from synmt.data.corpus import PreparedCorpus
+from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, Pair, judge_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically
-from synmt.files import write_json
+from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe

@@ -144,7 +144,7 @@ class TasksRecipe(StrictModel):
     """Add each source again with its linearised tree as the target: dependencies from the recipe's parser, or the
     lines of `source_bracketings` (<train>.<language>.brackets next to the text)."""
     mixed: Literal["none", "dependencies", "bracketings"] = "none"
-    """Add each pair again with its source linearised, words included: the mixed encoder, which translates plain text."""
+    """Add each pair again with its source linearised, words included: the mixed encoder, which reads plain text too."""
     mixed_only: bool = False
     """With `mixed: dependencies`, train on linearised sources only, and parse what is translated: parse2seq."""
 
