@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from test_tasks import corpus_of, lines, recipe_of
 from tiny import synmt, write_corpus, write_recipe
 
 from synmt.analysis.forward_passes import run_forward
+from synmt.analysis.robustness.conditions import check_translator
 from synmt.corpora.resolve import resolve_corpus
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.prepare import prepare
@@ -18,6 +20,8 @@ from synmt.data.vocabulary import word_of
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.decode.alignment import whitespace_words
 from synmt.decode.inputs import cut, cut_tree
+from synmt.decode.loaded_model import check_ensemble
+from synmt.decode.override import check_override
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
 from synmt.recipe.corpus import CorpusRecipe
@@ -129,6 +133,9 @@ def test_parse2seq_has_linearised_sources_only(tmp_path):
     assert (lines(made.valid.source), made.valid.target) == (TWINS[:1], corpus.valid.target)
     both = with_trees(recipe_of(tmp_path, tasks=MIXED), corpus, *paths[:2])
     assert both.train.source != made.train.source
+    (tmp_path / "valid.conllu").write_text(trees.replace("det", "obj").split("\n\n")[0] + "\n\n", encoding="utf-8")
+    other = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
+    assert lines(other.valid.source) == [TWINS[0].replace("det", "obj")]
 
 
 def test_pairs_are_filtered_by_their_plain_source(tmp_path):
@@ -237,3 +244,9 @@ def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog)
         assert translator.source.decode(ids.tolist()).startswith("(root ")
         with pytest.raises(UsageError, match="this model reads linearised trees"):
             next(run_forward(translator, text[:1]))
+        for check in (lambda: check_translator(translator, "x"), lambda: check_override(translator)):
+            with pytest.raises(UsageError, match="this model reads linearised trees"):
+                check()
+        other = replace(translator.models[0], parser={"model": "another"})
+        with pytest.raises(UsageError, match="reads other linearised trees than a"):
+            check_ensemble([translator.models[0], other], ["a", "b"])

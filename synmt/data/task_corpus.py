@@ -60,7 +60,8 @@ def with_trees(recipe: Recipe, corpus: Corpus, trees: Path, root: Path, valid_tr
     valid_trees: those of the validation source, which `mixed_only` linearises too.
     """
     valid = () if valid_trees is None else _linearised(recipe, corpus.valid.source, valid_trees)
-    return _write_corpus(recipe, corpus, trees, _linearised(recipe, corpus.train.source, trees), root, valid)
+    made = task_corpus(recipe, corpus, trees, root, valid_trees)
+    return _write_corpus(recipe, corpus, made, _linearised(recipe, corpus.train.source, trees), valid)
 
 
 def _linearised(recipe: Recipe, text: Path, trees: Path) -> Iterator[_TreeText]:
@@ -84,13 +85,13 @@ def with_bracketings(recipe: Recipe, corpus: Corpus, root: Path) -> Corpus:
     lines, expected = count_lines(given), count_lines(corpus.train.source)
     if lines != expected:
         raise SynmtError(f"has {lines:,} lines, but the training text has {expected:,}", where=str(given))
-    trees = ((line, [token for token in line.split() if token[0] == "("]) for line in read_lines(given))
-    return _write_corpus(recipe, corpus, given, trees, root)
+    trees = ((line, [token for token in line.split() if token[0] == "(" and token[1:]]) for line in read_lines(given))
+    return _write_corpus(recipe, corpus, task_corpus(recipe, corpus, given, root), trees)
 
 
-def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path) -> Corpus:
+def task_corpus(recipe: Recipe, corpus: Corpus, given: Path, root: Path, valid_trees: Path | None = None) -> Corpus:
     """Name the files of the multi-task corpus that is made from trees or bracketings, in a folder under `root`."""
-    inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given)
+    inputs = (corpus.train.source, corpus.train.target, corpus.valid.source, given, *filter(None, (valid_trees,)))
     parser = recipe.parser if recipe.tasks.trees == "dependencies" else ParserRecipe()
     mixed = () if recipe.tasks.mixed == "none" else (recipe.tasks.mixed, recipe.tasks.mixed_only)
     settings = (recipe.filters.identity(), parser.control, parser.rewire, parser.seed, *mixed)
@@ -127,12 +128,11 @@ def _facts(corpus: Corpus) -> dict[str, Any]:
 
 
 def _write_corpus(
-    recipe: Recipe, corpus: Corpus, given: Path, trees: Iterable[_TreeText], root: Path, valid: Iterable[_TreeText] = ()
+    recipe: Recipe, corpus: Corpus, made: Corpus, trees: Iterable[_TreeText], valid: Iterable[_TreeText] = ()
 ) -> Corpus:
-    made = task_corpus(recipe, corpus, given, root)
     folder = made.train.source.parent
     if not folder.is_dir():
-        with locked(root, "multi-task texts"), write_folder_atomically(folder) as unfinished:
+        with locked(folder.parent, "multi-task texts"), write_folder_atomically(folder) as unfinished:
             train = unfinished / made.train.source.name, unfinished / made.train.target.name
             units, plain = _write_pairs(recipe, corpus, trees, train)
             if recipe.tasks.mixed != "none":

@@ -149,18 +149,23 @@ def _plan_parse(
 
 
 def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Corpus | None]:
-    """Plan the multi-task corpus, and name its files; None as long as they are not there."""
+    """Plan the corpus of the task, and name its files; None as long as they are not there."""
     write, corpus, steps = "write sentences with tasks", text.corpus, list[PlannedStep]()
+    splits = ("train", "valid") if recipe.tasks.mixed_only else ("train",)
     try:
-        given = _bracketings(corpus) if recipe.tasks.trees == "bracketings" else None
-        for split in () if recipe.tasks.trees == "bracketings" else ("valid", "train")[not recipe.tasks.mixed_only :]:
-            given = given_trees(recipe, corpus.splits()[split], "source") if corpus else None
-            if given is None and recipe.parser.control != "gold":
-                more, given = _plan_trees_of_task(recipe, text, data, split)
-                steps = [*more, *steps]
+        given = [_bracketings(corpus)] if recipe.tasks.trees == "bracketings" else []
+        for split in splits if recipe.tasks.trees == "dependencies" else ():
+            trees = given_trees(recipe, corpus.splits()[split], "source") if corpus else None
+            if trees is None and recipe.parser.control != "gold":
+                more, trees = _plan_trees_of_task(recipe, text, data, split)
+                steps += more
+            given.append(trees)
     except SynmtError as error:
         return [PlannedStep("find the trees of the source", "missing", problem=error)], None
-    made = task_corpus(recipe, corpus, given, data / "tasks") if corpus and given and given.is_file() else None
+    found = [path for path in given if path and path.is_file()]
+    made = None
+    if corpus and len(found) == len(given):
+        made = task_corpus(recipe, corpus, found[0], data / "tasks", *found[1:])
     if made is None or not made.train.source.is_file():
         return [*steps, PlannedStep(write, "to do")], None
     return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "there")], made
