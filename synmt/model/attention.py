@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from synmt.model.fused import dropout as drop
 from synmt.model.fused import masked_attention, outruns_fused_kernel
+from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]
 
@@ -36,7 +37,7 @@ class Terms:
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all keys.
     factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
-    relative: (Tq, Tk, d), an extra value for each pair.
+    relative: an extra value for each pair of a query and a key.
     position: (H, Tq, Tk), what ALiBi adds to the bias; variants leave it as it is.
     normalize: scores -> weights.
     """
@@ -48,7 +49,7 @@ class Terms:
     mask: Tensor | None = None
     factor: Tensor | None = None
     bias: Tensor | None = None
-    relative: Tensor | None = None
+    relative: Pairs | None = None
     position: Tensor | None = None
     normalize: Normalizer = softmax
 
@@ -89,11 +90,12 @@ class Terms:
 class Memory:
     """What the decoder reads of the source.
 
-    states: (B, T, D), the output of the encoder.
-    mask: (B, T), True at real pieces.
+    states: (B, T, D), the output of the encoder, and what variants put after it.
+    mask: (B, T), True at real pieces and at all else that the decoder may attend to.
     ends: final outputs and cells of each layer of a recurrent encoder, (L, B, D) both.
     annotations: (B, T, D), syntactic annotations of the states, if a variant makes them.
     weights: (B, T, T), the weights of the pieces (columns) in the annotation of each piece (rows).
+    pieces: how many places, from the first, are pieces; None if all are.
     """
 
     states: Tensor
@@ -101,6 +103,7 @@ class Memory:
     ends: tuple[Tensor, Tensor] | None = None
     annotations: Tensor | None = None
     weights: Tensor | None = None
+    pieces: int | None = None
 
     def edit(self, **changes: Any) -> Memory:
         """Return this memory with some fields replaced."""
@@ -124,7 +127,7 @@ def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
     weights = weights.to(terms.v.dtype)
     output = weights @ terms.v  # (B, H, Tq, d)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", weights, terms.relative.to(weights.dtype))
+        output = output + terms.relative.sums(weights)
     return output
 
 

@@ -159,7 +159,7 @@ class _FastLayer:
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = self._placed(new, state.length).split((x.size(1), 2 * x.size(1)), -1)
         cache[:, state.length, :beams] = keys_values
-        # nobody sees the other places, but a weight of 0 does not undo what is not a number
+        # the other places are masked, but NaN times a weight of 0 is still NaN
         cache[:, state.length, beams:] = 0
         past = cache[:, : state.length + 1].flatten(1, 2)  # (B, length S, 2 D), a view
         return self._attention(query.float(), past, self._seen(state)).to(x.dtype)
@@ -229,7 +229,7 @@ def _inner(feed_forward: nn.Module, projection: PackedLinear) -> _Function:
 
 
 def fast_decoder(model: Seq2Seq, precision: InferencePrecision = "float32") -> FastDecoder | None:
-    """Pack the decoder of a model; None if its decoder has variants or is no Transformer's."""
+    """Pack the decoder of a model; None if its decoder has variants, or if it is not a Transformer."""
     if not isinstance(model, Transformer) or model.variants["target"]:
         return None
     return FastDecoder(model, precision)
