@@ -155,7 +155,7 @@ def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(tmp_
     source = data.vocabularies[0]
     rows = data.split("train").rows(range(5))
     assert [source.decode(row.source.tolist()) for row in rows] == PLAIN + TWINS[:2]
-    said = describe_dropped(made, tmp_path / "prepared")
+    [said] = describe_dropped(recipe, made, tmp_path / "prepared")
     assert said.startswith("1 of 3 linearised sources have more pieces than filters.max_pieces")
 
 

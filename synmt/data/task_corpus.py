@@ -110,17 +110,17 @@ def bracket_units(recipe: Recipe, corpus: Corpus) -> tuple[str, ...]:
     return () if recipe.tasks.mixed == "none" else tuple(_facts(corpus)["units"])
 
 
-def describe_dropped(corpus: Corpus, prepared: Path) -> str:
-    """Say how many linearised sources of a mixed encoder's corpus are too long to be learned; empty if none is."""
+def describe_dropped(recipe: Recipe, corpus: Corpus, prepared: Path) -> list[str]:
+    """Say how many linearised sources of a mixed encoder's corpus are too long to be learned; nothing if none is."""
+    if recipe.tasks.mixed == "none":
+        return []
     first, lines = _facts(corpus)["plain"], PreparedCorpus.open(prepared).split("train").lines
     linearised = count_lines(corpus.train.source) - first
     dropped = linearised - int((lines >= first).sum())
-    if not dropped:
-        return ""
-    return (
-        f"{dropped:,} of {linearised:,} linearised sources have more pieces than filters.max_pieces, and are left out; "
-        "their plain sources stay unless they are too long themselves"
+    said = (
+        f"{dropped:,} of {linearised:,} linearised sources have more pieces than filters.max_pieces, and are left out"
     )
+    return [f"{said}; their plain sources stay unless they are too long themselves"] * bool(dropped)
 
 
 def _facts(corpus: Corpus) -> dict[str, Any]:

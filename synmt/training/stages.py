@@ -83,11 +83,7 @@ def prepare_data(
     vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
     if source_trees and recipe.tasks.trees != "none":
-        contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
-        raise UsageError(
-            f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
-            do="Leave out --trees",
-        )
+        raise _trees_beside_task(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
         corpus = yield from find_text(recipe)
@@ -117,14 +113,21 @@ def prepare_data(
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
-    if recipe.tasks.mixed != "none" and (dropped := describe_dropped(corpus, folder)):
-        _logger.warning("prepare: %s", dropped)
     identity = sources["source"].identity if "source" in sources else identity
     prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
-    for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
+    dropped = describe_dropped(recipe, corpus, folder)
+    for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
         _logger.warning("%s", text)
     return prepared
+
+
+def _trees_beside_task(recipe: Recipe) -> UsageError:
+    contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
+    return UsageError(
+        f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
+        do="Leave out --trees",
+    )
 
 
 def _find_sources(
