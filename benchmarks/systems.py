@@ -46,6 +46,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
     "gcn": [{"name": "gcn"}],
+    "tree-planting": [{"name": "tree_planting", "side": "target"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
 LSTMS: dict[str, list[dict]] = {
@@ -55,6 +56,8 @@ LSTMS: dict[str, list[dict]] = {
     "sa-hard": [{"name": "latent_tree", "hard": True}],
     "sa-1set": [{"name": "latent_tree", "sets": 1}],
     "fa": [{"name": "latent_tree", "normalize": "flat"}],
+    "gcn-lstm": [{"name": "gcn"}],
+    "latent-graph": [{"name": "latent_graph"}],
     "fa-separate": [{"name": "latent_tree", "normalize": "flat", "attention": "separate"}],
 }
 SYSTEMS = TRANSFORMERS | LSTMS

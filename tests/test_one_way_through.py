@@ -86,6 +86,7 @@ SYSTEMS = {
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
     "gcn": [{"name": "gcn"}],
+    "tree_planting": [{"name": "tree_planting", "side": side, "layers": [1]} for side in ("source", "target")],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
 }
 

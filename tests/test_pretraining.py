@@ -22,9 +22,7 @@ def trainer_of(folder, variants=({**LISA, "loss_steps": [2, 3]},), **training):
     recipe = make_recipe(variants=variants, **{"warmup": 0, "schedule": "constant", **training})
     torch.manual_seed(0)
     reader = Reader(CopyTask(), recipe.training, {})
-    return Trainer(
-        Run(folder), recipe, make_model(recipe), train=reader, valid=reader, device=torch.device("cpu")
-    )
+    return Trainer(Run(folder), recipe, make_model(recipe), train=reader, valid=reader, device=torch.device("cpu"))
 
 
 def weights_of(model):
@@ -159,5 +157,5 @@ def test_steps_out_of_order_are_refused(steps):
 
 
 def test_steps_for_a_loss_that_is_not_there_are_refused():
-    with pytest.raises(UsageError, match="pascal has no auxiliary loss. Leave out `loss_steps`"):
+    with pytest.raises(UsageError, match=r"pascal has no auxiliary loss\. Leave out `loss_steps`"):
         check_values(small_recipe(syntax={"variants": [{"name": "pascal", "loss_steps": [1, 2]}]}))

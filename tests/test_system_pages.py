@@ -21,6 +21,7 @@ from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.variants.gcn import GraphLayer, graph
+from synmt.model.variants.latent_graph import LABELS
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
@@ -61,7 +62,7 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
-NO_FIGURES = {"controls", "tree-attention"}
+NO_FIGURES = {"controls", "tree-attention", "tree-planting", "supervised-head"}
 """Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
@@ -98,7 +99,7 @@ def test_the_page_of_a_variant_names_every_option_with_its_default(name):
         expected["loss_weight"] = kind.loss_weight
     given = {option: parse_yaml_value(cell) for option, cell in found.items() if option in expected}
     assert given == {option: list(value) if isinstance(value, tuple) else value for option, value in expected.items()}
-    assert found.keys() - expected.keys() <= {"option", "---", "side"}
+    assert found.keys() - expected.keys() <= {"option", "---", "side", "loss_steps"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -222,7 +223,7 @@ def test_every_recipe_on_a_page_is_accepted_and_builds(page, block, tmp_path):
     path = tmp_path / "page.yaml"
     path.write_text(block, encoding="utf-8")
     recipe = builds(load_yaml(path))
-    assert page in {"README", "controls", *pages_about(recipe)}
+    assert page in {"README", "controls", "supervised-head", *pages_about(recipe)}
 
 
 def test_the_index_says_rightly_which_systems_translate_with_a_parser():
@@ -230,7 +231,7 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
     for _, variants, parser in (row for row in table_rows(TEXTS[SYSTEMS / "README.md"]) if "{name:" in row[1]):
         for line in re.findall(r"\{name: [^}]*\}", variants):
             variant = parse_yaml_value(line)
-            lstm = variant["name"] == "latent_tree"
+            lstm = variant["name"] in ("latent_tree", "latent_graph")
             model = {"architecture": "lstm"} if lstm else {"encoder_heads": [16, 8, 8, 8, 8, 8]}
             recipe = builds({"model": model, "syntax": {"variants": [variant]}})
             assert tree_requirements(recipe)["source"].to_run == (parser == "yes"), line
@@ -250,7 +251,8 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     for first, *cells in rows:
         name = first.strip("`")
         if name in known:
-            base = "nc11-lstm" if name == "nc11-gcn" else re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            base = re.sub(r"-(gcn|latent-graph)$", "-lstm", name)
+            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", base)
             assert cells[-2:] == [known[base], known[name]], name
         else:
             assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
@@ -332,6 +334,43 @@ def test_messages_of_the_graph_network_and_its_weights():
     assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
     layer = GraphLayer(16)
     assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
+
+
+def planted(distances):
+    """Weigh by e to the minus distance."""
+    weights = np.exp(-np.array(distances, dtype=float))
+    return weights / weights.sum()
+
+
+def test_planted_rows_fall_with_the_distance_in_the_tree():
+    before = {
+        "The": [3],
+        "monkey": [2, 1],
+        "eats": [1, 2, 1],
+        "a": [3, 4, 3, 2],
+        "banana": [2, 3, 2, 1, 1],
+        "EOS": [2, 3, 2, 1, 3, 2],
+    }
+    for word, distances in before.items():
+        assert on_page("tree-planting", word, planted(distances), "{:.3f}")
+    assert on_page("tree-planting", "row of *banana* is", [*planted([3, 2, 1, 1]), 0], "{:.3f}")
+
+
+def test_a_latent_graph_that_learns_trees_has_first_pieces_and_the_root():
+    first: list[int | str] = parent_first(MONKEY, WITH_EOS)[:7].tolist()
+    assert first[3] == 3
+    first[3] = "root"
+    assert on_page("latent-graph", "parent", first)
+    assert "state above it is 0.7 · 2 + 0.2 · 3 + 0.1 · 5 = 2.5" in " ".join(PAGES["latent-graph"].split())
+    assert f"2D to {LABELS} labels" in PAGES["latent-graph"]
+
+
+def test_the_controls_of_a_supervised_head_are_diagonals():
+    for kind in ("none", "left", "right"):
+        tree, label = Control(kind).apply(MONKEY, b""), "parser" if kind == "none" else kind
+        parents = enumerate(tree.parents.tolist())
+        assert on_page("supervised-head", label, ["root" if word == up else MONKEY.words[up] for word, up in parents])
+        assert on_page("supervised-head", label, [*parent_first(tree, WITH_EOS)[:7], "–"])
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

@@ -160,9 +160,7 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
     )
 
 
-def _check_architecture(
-    kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str
-) -> None:
+def _check_architecture(kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str) -> None:
     if architecture == "lstm" and kind.edits_attention():
         raise UsageError(
             f"{name} edits self-attention, and an LSTM has none",
