@@ -1,15 +1,18 @@
-"""Processes that fork from one which has loaded torch and the package: they begin in a moment, and die like any others."""
+"""Processes that fork from one which has loaded torch and the package: they begin in a moment and end like others."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import sys
+import time
 from collections.abc import Callable
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+from synmt.cli import main
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"])
@@ -29,6 +32,7 @@ class Forked:
         where = (os.getcwd(), {**os.environ, **more}, str(log))
         self._process = _CONTEXT.Process(target=_begin, args=(work, arguments, *where))
         self._process.start()
+        self.pid = self._process.pid
 
     def poll(self) -> int | None:
         """Tell how it has ended: 0, or the number of its signal, negative; None if it still runs."""
@@ -43,6 +47,10 @@ class Forked:
         """End it at once."""
         self._process.kill()
 
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
 
 def _begin(work, arguments, folder, variables, log):
     os.chdir(folder)
@@ -53,6 +61,21 @@ def _begin(work, arguments, folder, variables, log):
             os.dup2(stream.fileno(), standard)
     work(*arguments)
     sys.stdout.flush()
+
+
+def run_command(*arguments: str) -> None:
+    """Be the command `synmt`, in a session of its own."""
+    os.setsid()
+    sys.argv = ["synmt", *arguments]
+    main()
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until something is true."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        time.sleep(0.02)
 
 
 def run_together(count: int, work: Callable[..., object], *arguments: Any, log: Path) -> list[int | None]:
