@@ -159,6 +159,7 @@ def _annotated(
         arcs = parser.arcs
     description = source.description(arcs=arcs)
     options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole}
+    options["constituents"] = source.constituents
     yield from _labelled(annotate(folder, corpus, paths, parser=description, **options))
     name = source.name(arcs=arcs)
     # given trees may have been annotated for a recipe that needs no probabilities
