@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import os
-import subprocess
-import sys
 import time
+from importlib import import_module
 from pathlib import Path
+
+from forked import Forked, wait_for
 
 from synmt.syntax.parse import flat_parse
 
@@ -35,19 +36,16 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "slow_worker.py") -> subprocess.Popen:
+    def join(self, preload: str = "slow_worker.py") -> Forked:
         """Start another worker, which has an empty cache."""
         where = ("--scheduler-file", self.file, "--preload", str(HERE / preload), "--local-directory", str(self.folder))
         worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where)
         self.workers.append(worker)
         return worker
 
-    def _start(self, kind: str, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *_QUIET, *options]
-        paths = f"{HERE.parent}{os.pathsep}{HERE}"
-        own = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SYNMT_CACHE": str(self.folder / "caches")}
-        with open(self.folder / "log", "ab") as log:
-            return subprocess.Popen(command, env={**os.environ, **own}, stdout=log, stderr=log, cwd=self.folder)
+    def _start(self, kind: str, *options: str) -> Forked:
+        own = {"SYNMT_CACHE": str(self.folder / "caches")}
+        return Forked(_serve, kind, [*_QUIET, *options], self.folder, log=self.folder / "log", **own)
 
     def stop(self) -> None:
         """Kill all processes."""
@@ -55,6 +53,11 @@ class LocalCluster:
             process.kill()
             process.wait()
         self.workers.clear()
+
+
+def _serve(kind, options, folder):
+    os.chdir(folder)
+    import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
 class FiledParser:
@@ -83,11 +86,3 @@ class FiledParser:
         if "out of memory" in lines:
             raise MemoryError
         return [flat_parse(line) for line in lines]
-
-
-def wait_for(condition, seconds: float = 60) -> None:
-    """Wait until something is true."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.02)

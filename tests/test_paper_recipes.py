@@ -7,6 +7,7 @@ from math import ceil
 
 import pytest
 import torch
+from each import of_each
 from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, variants
 
 from synmt.corpora.known import KNOWN_CORPORA
@@ -25,20 +26,20 @@ def test_the_names_of_recipes_differ_in_all_folders():
     assert len(PATHS) == len(list((ROOT / "recipes").rglob("*.yaml")))
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_loads_and_its_variants_fit_its_model(name):
     place_variants(recipe(name).model, recipe(name).syntax)
     corpus = KNOWN_CORPORA[str(recipe(name).corpus.name)]
     assert {recipe(name).source, recipe(name).target} <= set(corpus.languages)
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_begins_with_its_purpose_and_names_its_paper(name):
     assert len(comment(name).split()) >= 8
     assert name in WITHOUT_PAPER or re.search(r"\(.*(19|20)\d\d.*\)", comment(name))
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_that_extends_another_says_little_of_its_own(name):
     lines = PATHS[name].read_text(encoding="utf-8").splitlines()
     own = [line for line in lines if not line.lstrip().startswith("#")]
