@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).parent))
 from small import random_batch, small_recipe
+from test_training import make_recipe, make_trainer
 from test_variants import DEFAULTS, made
 
 from synmt.errors import SynmtError
 from synmt.run import Run
 from synmt.training import distributed
 from synmt.training.distributed import Processes
+from synmt.training.optimizer import local_part
 from synmt.training.trainer import Trainer
 
 SYSTEMS = {case.id: case.values[0] for case in DEFAULTS}
@@ -63,6 +66,31 @@ def run_rank(rank, count, folder):
     torch.distributed.destroy_process_group()
 
 
+def share_state(rank, count, folder, how):
+    """Train the copy task with an optimizer that is whole, divided, and both after the other's checkpoint."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
+    for name, divided in (("whole", False), ("divided", True), ("whole-divided", True), ("divided-whole", False)):
+        if "-" in name:
+            recipe = make_recipe(max_steps=2, shard_optimizer=not divided, validation_beam_size=0)
+            list(of_rank(folder / name, recipe, rank, count).train())
+        recipe = make_recipe(max_steps=4, shard_optimizer=divided, validation_beam_size=0)
+        trainer = of_rank(folder / name, recipe, rank, count)
+        trainer.resume()
+        list(trainer.train())
+        if name == "divided":
+            kept = sum(len(state) > 0 for state in local_part(trainer.optimizer).state.values())
+            (folder / f"kept-{rank}").write_text(str(kept))
+    torch.distributed.destroy_process_group()
+
+
+def of_rank(folder, recipe, rank, count):
+    trainer = make_trainer(folder, recipe, processes=Processes(rank, count))
+    trainer.train_reader = replace(trainer.train_reader, rank=rank, processes=count)
+    trainer.processes.wait()
+    return trainer
+
+
 def lose_rank(rank, count, folder, how):
     """Let the second process end or hang before its step; the first one writes what it says."""
     torch.set_num_threads(1)
@@ -84,17 +112,18 @@ def lose_rank(rank, count, folder, how):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     place, number = Path(sys.argv[1]), int(sys.argv[2])
-    if not sys.argv[3:]:
+    more = sys.argv[3:]
+    work = share_state if more == ["divides"] else lose_rank if more else run_rank
+    if work is not lose_rank:
         # a fork does not load again what is there: torch, and what its optimizers load when the first one is made
         train(next(iter(SYSTEMS)), [0], 1, Processes())
     context = multiprocessing.get_context("fork")
-    work, more = (lose_rank, sys.argv[3:]) if sys.argv[3:] else (run_rank, [])
     children = [context.Process(target=work, args=(rank, number, place, *more)) for rank in range(number)]
     for child in children:
         child.start()
-    if more:
+    if work is lose_rank:
         children[0].join()
         children[1].kill()
     for child in children:
         child.join()
-    sys.exit(0 if more else max(abs(child.exitcode or 0) for child in children))
+    sys.exit(0 if work is lose_rank else max(abs(child.exitcode or 0) for child in children))

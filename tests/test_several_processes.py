@@ -35,6 +35,30 @@ def test_processes_equal_one_that_accumulates_with_every_variant(together):
     torch.testing.assert_close(weights, alone)
 
 
+def test_a_divided_optimizer_trains_and_saves_what_a_whole_one_does_bit_for_bit(tmp_path):
+    command = [sys.executable, TESTS / "ranks.py", tmp_path, "2", "divides"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    whole, *others = (checkpoint_of(tmp_path / name) for name in ("whole", "divided", "whole-divided", "divided-whole"))
+    assert {path.split("/")[-1] for path in whole} == {"model.safetensors", "optimizer.safetensors", "state.json"}
+    assert all(other == whole for other in others)
+    # each process keeps the state of some weights, and of no other one
+    kept = [int((tmp_path / f"kept-{rank}").read_text()) for rank in range(2)]
+    states = load_file(Run(tmp_path / "whole").checkpoint(4) / "optimizer.safetensors")
+    assert min(kept) > 0
+    assert sum(kept) == len({path.rpartition("/")[0] for path in states})
+    # one process goes on from it
+    alone = [make_trainer(tmp_path / name, make_recipe(max_steps=6, accumulate=2)) for name in ("whole", "divided")]
+    for trainer in alone:
+        assert trainer.resume() == 4
+        list(trainer.train())
+    assert_same_weights(tmp_path / "whole", tmp_path / "divided")
+
+
+def checkpoint_of(folder):
+    return {path.name: path.read_bytes() for path in Run(folder).checkpoint(4).iterdir()}
+
+
 @pytest.mark.parametrize("how", ["ends", "hangs"])
 def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how):
     command = [sys.executable, TESTS / "ranks.py", tmp_path, "2", how]
