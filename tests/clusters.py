@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import logging
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+with contextlib.suppress(ImportError):
+    from distributed import get_worker
 
 from synmt.syntax.parse import flat_parse
 
@@ -18,8 +23,8 @@ _QUIET = ("--no-dashboard", "--host", "127.0.0.1")
 class LocalCluster:
     """Processes on the loopback address; those that a test kills are started again by `complete`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.workers = folder, []
+    def __init__(self, folder: Path, preload: str = "slow_worker.py") -> None:
+        self.folder, self.preload, self.workers = folder, preload, []
         self.scheduler = None
 
     def complete(self, workers: int = 2) -> str:
@@ -35,10 +40,11 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "slow_worker.py") -> subprocess.Popen:
-        """Start another worker, which has an empty cache."""
-        where = ("--scheduler-file", self.file, "--preload", str(HERE / preload), "--local-directory", str(self.folder))
-        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where)
+    def join(self, preload: str = "", *options: str) -> subprocess.Popen:
+        """Start another worker."""
+        code = str(HERE / (preload or self.preload))
+        where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
+        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where, *options)
         self.workers.append(worker)
         return worker
 
@@ -77,12 +83,22 @@ class FiledParser:
 
     def parse(self, lines, *, on_failure=None):
         assert self.model.read_text() == "a model"
-        time.sleep(self.slow)
+        if self.slow:
+            time.sleep(self.slow)
+            logging.getLogger("synmt.tests").warning("the parser that is filed is slow")
         with open(self.log, "a") as log:
             log.writelines(f"{self.model.parent.name} {line}\n" for line in lines)
         if "out of memory" in lines:
             raise MemoryError
         return [flat_parse(line) for line in lines]
+
+
+def worker_of(state: None, item: int) -> str:
+    """Name the worker that does this, a moment later; the one that does item 13 dies."""
+    time.sleep(0.1)
+    if item == 13:
+        os._exit(1)
+    return get_worker().address
 
 
 def wait_for(condition, seconds: float = 60) -> None:
