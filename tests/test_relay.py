@@ -10,6 +10,7 @@ from synmt.errors import SynmtError
 from synmt.parallel import complaints
 from synmt.parallel.processes import in_processes, process_count
 from synmt.parallel.relay import Relay, Told, tell
+from synmt.parallel.threads import threads
 
 pytestmark = pytest.mark.journey
 
@@ -34,6 +35,16 @@ def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, worke
     ]
     # the processes themselves write nothing
     assert capfd.readouterr().err == ""
+
+
+def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert list(in_processes(threads_here, None, iter(range(3)), 2, where=tmp_path)) == [1, 1, 1]
+    assert threads_here(None, 0) == 7
+
+
+def threads_here(state, item):
+    return threads()
 
 
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from synmt.errors import SynmtError
 from synmt.parallel.feeding import feed
 from synmt.parallel.relay import Relay, Told, tell
-from synmt.parallel.threads import chosen_cores
+from synmt.parallel.threads import chosen_cores, use_threads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,6 +72,8 @@ def in_processes(
 
 def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:
     global _task
+    # each process has a core
+    use_threads(1)
     _task = partial(work, state)
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
