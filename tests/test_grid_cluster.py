@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+from _thread import interrupt_main
 from contextlib import contextmanager
 from functools import partial
 
@@ -14,6 +15,7 @@ from synmt.evaluation import comparison
 from synmt.files import stored_sha256
 from synmt.parallel.kit import Kit
 from synmt.parallel.work import using_cluster
+from synmt.parsing.parser import StanzaParser
 from synmt.recipe.load import load_recipe
 from synmt.run import Run
 from synmt.training import grid_cluster, pipeline
@@ -129,6 +131,18 @@ def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place):
         assert_same_run(place / "stopped" / name, place / "here" / name)
 
 
+def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(cluster, place):
+    scratch = cluster.folder / "caches" / "workers" / "runs"
+    begun = lambda: any(scratch.glob("*/plain/checkpoints/step-00000004"))  # noqa: E731
+    with using_cluster(cluster.complete(1)), pytest.raises(KeyboardInterrupt), once(begun, interrupt_main):
+        list(steps_of(place, "left", "plain"))
+    with using_cluster(cluster.complete(1)):
+        *_, last = steps_of(place, "left", "plain")
+    assert [run.name for run in last.finished] == ["plain"]
+    assert_same_run(place / "left" / "plain", place / "here" / "plain")
+    assert not list(scratch.iterdir())
+
+
 def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):
     # the cluster is this process, and the files of the driver are out of sight
     away = tmp_path / "project"
@@ -136,7 +150,8 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
     shutil.copytree(place / "text", away / "text")
     write(away, "plain", syntax={})
     model = {**load_recipe(away / "plain.yaml").model.model_dump(mode="json"), "init": str(away / "runs" / "plain")}
-    write(away, "tuned", vocabulary={}, model=model)
+    # it parses the test set with a copy of the parser
+    write(away, "tuned", vocabulary={}, model=model, parser={"workers": 1, "device": "cpu"})
     monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
 
     class Elsewhere:
@@ -158,12 +173,20 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
 
     monkeypatch.setattr("synmt.training.grid.cluster_in_use", Elsewhere)
     monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
-    waves = []
+    loaded, waves = [], []
+    load = StanzaParser.from_identity.__func__
+
+    def from_identity(kind, identity, **options):
+        loaded.append(identity["model"])
+        return load(kind, identity, **options)
+
+    monkeypatch.setattr(StanzaParser, "from_identity", classmethod(from_identity))
     for record in steps_of(away, "runs", "tuned", "plain"):
         assert not isinstance(record, FailedRun), record
         waves += [record.runs] if isinstance(record, OnCluster) else []
         waves += [record.folder.name] if isinstance(record, RunRecord) else []
     assert waves == [1, "plain", 1, "tuned"]
+    assert [Path(model).parent.parent for model in loaded] == [tmp_path / "cache" / "workers"]
     assert Run(away / "runs" / "tuned").info()["init"]["run"] == str(away / "runs" / "plain")
     weights = "model.safetensors"
     assert (away / "runs" / "plain" / weights).read_bytes() == (place / "here" / "plain" / weights).read_bytes()
