@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS
-from synmt.model.embedding import sinusoids
+from synmt.model.seq2seq import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe
 

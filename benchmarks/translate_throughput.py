@@ -27,7 +27,7 @@ import torch
 from peers import write_ctranslate2
 
 from synmt.data.batch import collate_source
-from synmt.decode.constraints import limits_of
+from synmt.decode.next_piece import limits_of
 from synmt.decode.translator import Translator
 from synmt.model.transformer import Transformer
 from synmt.recipe.load import check_recipe

@@ -12,7 +12,7 @@ from synmt.files import read_lines
 from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import direct_parser
 from synmt.parsing import lines as stanza_lines
-from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.direct_parser import isolated
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.arcs import arcs_from_entries, format_arcs, join_arcs, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.conllu import format_conllu, read_conllu, read_parses
@@ -172,7 +172,7 @@ def dense(parser, line):
     from stanza.models.depparse.trainer import unpack_batch
 
     pipeline = parser._pipeline
-    with stanza_pipeline.isolated():
+    with isolated():
         document = pipeline(line)
     processor = pipeline.processors["depparse"]
     tables = []

@@ -10,8 +10,8 @@ from small import PIECES, random_batch, small_model
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode import beam
 from synmt.decode.beam import Continuations, continuations, which_end
-from synmt.decode.constraints import length_limits
 from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty
+from synmt.decode.next_piece import length_limits
 from synmt.decode.options import SearchOptions
 from synmt.model.linear import linear
 

@@ -10,7 +10,7 @@ from small import random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
 from synmt.decode.beam import search
-from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes, repeating
+from synmt.decode.next_piece import Constraints, limits_beyond, padded_prefixes, repeating
 from synmt.decode.options import Sampling, SearchOptions
 
 PREFIXES = [[], [9], [7, 7, 7], [5, 30, 12, 6, 21, 8, 9, 10, 11, 12]]

@@ -102,9 +102,9 @@ def test_a_split_line_is_joined_as_by_stanzas_documents(parsers, monkeypatch):
 )
 def test_a_model_with_other_input_takes_the_way_of_documents(parsers, monkeypatch, processor, option, value):
     pipeline = parsers["direct"]._pipeline
-    assert stanza_pipeline.direct(pipeline) is not None
+    assert DirectParser.supports(pipeline)
     monkeypatch.setitem(pipeline.processors[processor]._config, option, value)
-    assert stanza_pipeline.direct(pipeline) is None
+    assert not DirectParser.supports(pipeline)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_model_with_other_input_takes_the_way_of_documents(parsers, monkeypatc
 def test_a_model_that_reads_more_than_words_takes_the_way_of_documents(parsers, monkeypatch, processor, option):
     pipeline = parsers["direct"]._pipeline
     monkeypatch.setitem(pipeline.processors[processor].trainer.model.args, option, True)
-    assert stanza_pipeline.direct(pipeline) is None
+    assert not DirectParser.supports(pipeline)
 
 
 def test_an_ensemble_and_a_lemmatizer_take_the_way_of_documents(parsers, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from searching import assert_found, enumerate_all, ids_of, keep_pieces, members_of, next_logs, run, sharp
 from small import random_batch
 
-from synmt.decode.ensemble import Ensemble
+from synmt.decode.next_piece import Ensemble
 from synmt.decode.options import Sampling, SearchOptions
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}

@@ -15,10 +15,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from synmt.data.batch import collate_source
 from synmt.decode import beam, sampling
 from synmt.decode.beam import search
-from synmt.decode.ensemble import Member
 from synmt.decode.hypotheses import best_sums, looks
+from synmt.decode.inputs import in_workers, workers
+from synmt.decode.next_piece import Member
 from synmt.decode.options import Sampling, SearchOptions
-from synmt.decode.workers import in_workers, workers
 from synmt.errors import UsageError
 from synmt.model import packed
 from synmt.model.fast_decoder import fast_decoder

@@ -13,9 +13,10 @@ from synmt.files import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
+from synmt.parsing.direct.graph import best_tree, greedy_trees
+from synmt.parsing.direct_parser import isolated
 from synmt.parsing.lines import LONGEST, batches
 from synmt.parsing.parser import StanzaParser
-from synmt.parsing.stanza_internals import best_tree, greedy_trees
 
 pytestmark = pytest.mark.journey
 
@@ -360,7 +361,7 @@ def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_fo
     import stanza
 
     lines = list(read_lines(data_folder / "multi30k" / "val.en.gz"))[:200]
-    with stanza_pipeline.isolated():
+    with isolated():
         options = {"download_method": None, "tokenize_no_ssplit": True, "device": "cpu", "verbose": False}
         pipeline = stanza.Pipeline("en", dir=str(stanza_models.COMPACT), **options)
         documents = [pipeline(line) for line in lines]

@@ -14,8 +14,8 @@ from torch import nn
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import PAD
 from synmt.model import linear as linears
-from synmt.model.embedding import sinusoids
 from synmt.model.linear import Linear, linear, product
+from synmt.model.seq2seq import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from synmt.data.batch import Batch
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.beam import search
-from synmt.decode.constraints import limits_of
-from synmt.decode.ensemble import Member
+from synmt.decode.inputs import in_workers, workers
+from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.translation import make_candidate
-from synmt.decode.workers import in_workers, workers
 from synmt.model.fast_decoder import fast_decoder
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import DecodingRecipe

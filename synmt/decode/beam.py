@@ -28,8 +28,6 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import EOS
-from synmt.decode.constraints import Constraints, limits_beyond, padded_prefixes
-from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import (
     Finished,
     Hypothesis,
@@ -43,6 +41,7 @@ from synmt.decode.hypotheses import (
     looks,
     select,
 )
+from synmt.decode.next_piece import Constraints, Ensemble, Member, limits_beyond, padded_prefixes
 from synmt.decode.options import SearchOptions
 from synmt.decode.sampling import sample
 from synmt.errors import SynmtError

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
 import numpy as np
+import torch
 
 from synmt.arrays import IntArray, Side
 from synmt.data.corpus import Example, Tree
@@ -120,3 +122,23 @@ def batches(items: Sequence[T], length: Callable[[T], int], *, sentences: int, p
         count = max(1, min(sentences, pieces // max(1, length(ordered[0]))))
         yield ordered[:count]
         ordered = ordered[count:]
+
+
+def workers(device: torch.device) -> int:
+    """Count the batches to translate at once: as many as torch uses threads, and one on a GPU."""
+    return torch.get_num_threads() if device.type == "cpu" else 1
+
+
+def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> list[U]:
+    """Apply a function to each item, up to `count` at once; the results have the order of the items."""
+    at_once = min(count, len(items))
+    if count <= 1 or not items:
+        return [function(item) for item in items]
+    before = torch.get_num_threads()
+    share = max(1, before // at_once)
+    try:
+        # the number of threads is that of the thread which sets it, except for MKL's
+        with ThreadPoolExecutor(at_once, "synmt", torch.set_num_threads, (share,)) as pool:
+            return list(pool.map(function, items))
+    finally:
+        torch.set_num_threads(before)

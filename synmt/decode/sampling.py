@@ -26,9 +26,8 @@ import torch
 from torch import Tensor
 
 from synmt.data.vocabulary import BOS, EOS, PAD
-from synmt.decode.constraints import Constraints
-from synmt.decode.ensemble import Ensemble, Member
 from synmt.decode.hypotheses import Finished, Hypothesis, best_first, collect, length_penalty, looks
+from synmt.decode.next_piece import Constraints, Ensemble, Member
 from synmt.decode.options import Sampling, SearchOptions
 
 _LOGITS = 1 << 23

@@ -117,7 +117,7 @@ _EMPTY = Candidate("", 0.0, 0.0)
 
 def joined(translation: Translation, cutter: Cutter) -> Translation:
     """Join the words of every candidate into text; alignments stay those of the words."""
-    if not cutter.recipe.cuts:
+    if not cutter.cuts:
         return translation
     candidates = [replace(one, text=cutter.join(one.text), tokens=one.text) for one in translation.candidates]
     return replace(translation, candidates=tuple(candidates))

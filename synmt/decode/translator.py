@@ -14,15 +14,13 @@ from typing import Any
 from synmt.data.batch import Reading, collate
 from synmt.data.vocabulary import UNK
 from synmt.decode.beam import search
-from synmt.decode.constraints import limits_of
-from synmt.decode.ensemble import Member
-from synmt.decode.inputs import Request, Source, Trees, batches, cut, windows, zip_trees
+from synmt.decode.inputs import Request, Source, Trees, batches, cut, in_workers, windows, workers, zip_trees
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
+from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
 from synmt.decode.rescoring import align, rescore
 from synmt.decode.translation import Translation, joined, make_translation
 from synmt.decode.tree_provider import TreeProvider
-from synmt.decode.workers import in_workers, workers
 from synmt.errors import SynmtError, UsageError
 from synmt.model.packed import InferencePrecision
 from synmt.model.seq2seq import Seq2Seq

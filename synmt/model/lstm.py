@@ -17,9 +17,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from synmt.data.vocabulary import EOS, PAD
 from synmt.model.attention import Memory
-from synmt.model.embedding import PieceEmbedding, piece_table
 from synmt.model.recurrent import Attended, Decoder, Ends, Recurrence
-from synmt.model.seq2seq import Seq2Seq
+from synmt.model.seq2seq import PieceEmbedding, Seq2Seq, piece_table
 from synmt.model.variant import Annotation, Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 

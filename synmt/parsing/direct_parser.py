@@ -6,18 +6,19 @@ everything about a word that was computed for an earlier line. All other models 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synmt.parsing.arcs import joint_probabilities, relation_names
-from synmt.parsing.direct.graph import DirectGraphParser, ParserScores
+from synmt.parsing.direct.graph import DirectGraphParser, ParserScores, greedy_trees, searched_tree
 from synmt.parsing.direct.tokenizer import DirectTokenizer, Tokens
 from synmt.parsing.direct.words import DirectTagger, Packing
 from synmt.parsing.lines import LONGEST, MAX_CHARACTERS, Analysis, given_tokens, join_analyses
-from synmt.parsing.stanza_internals import greedy_trees, searched_tree
 from synmt.syntax.parse import Arcs, Parse, evenly_spaced
 
 
@@ -56,6 +57,12 @@ class DirectParser:
 
     def parse(self, lines: Sequence[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         """Parse lines of at most 900 characters: tree and failure ("" if none) of each."""
+        import torch
+
+        with isolated(), torch.no_grad():
+            return self._parse(lines, arcs, pretokenized)
+
+    def _parse(self, lines: Sequence[str], arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
         found = given_tokens(lines) if pretokenized else self.tokenizer(list(map(evenly_spaced, lines)))
         parts = [(index, part) for index, tokens in enumerate(found) for part in tokens.split(LONGEST)]
         # a stable sort from long to short, which packed sequences need
@@ -129,3 +136,21 @@ class DirectParser:
     def _arcs(self, table: npt.NDArray[Any], scores: ParserScores, number: int) -> Arcs:
         length = scores.packing.lengths[number]
         return joint_probabilities(table[number, :length, :length], scores.labels(number), self.relations)
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Restore the random state, the warning filters and the number of threads when the block ends.
+
+    The block runs in one thread: several would mostly wait for each other on matrices of this size.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        torch.set_num_threads(threads)

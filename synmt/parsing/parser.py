@@ -221,12 +221,12 @@ class StanzaParser:
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
         how = {"arcs": self.arcs, "pretokenized": self.pretokenized}
         if self._direct is not None and self._direct.reads(batch):
-            return stanza_pipeline.run_direct(self._direct, batch, **how)
+            return self._direct.parse(batch, **how)
         return stanza_pipeline.run(self._pipeline, batch, **how)
 
     @cached_property
     def _direct(self) -> DirectParser | None:
-        return stanza_pipeline.direct(self._pipeline)
+        return DirectParser(self._pipeline) if DirectParser.supports(self._pipeline) else None
 
     @cached_property
     def _pipeline(self) -> Any:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from synmt.parallel.threads import usable_cores
 from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
-from synmt.parsing.direct_parser import DirectParser
+from synmt.parsing.direct.graph import best_tree
+from synmt.parsing.direct_parser import isolated
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
 from synmt.parsing.models import PROCESSORS
-from synmt.parsing.stanza_internals import best_tree, checked_version, replaced, without_optimizers
+from synmt.parsing.stanza_internals import checked_version, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
 
@@ -91,19 +90,6 @@ def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
     return tokens_of(batch, document.sentences)
 
 
-def direct(pipeline: Any) -> DirectParser | None:
-    """Return what parses without Stanza's documents, with the same trees; None if a model needs them."""
-    return DirectParser(pipeline) if DirectParser.supports(pipeline) else None
-
-
-def run_direct(parser: DirectParser, batch: list[str], *, arcs: bool, pretokenized: bool) -> list[tuple[Parse, str]]:
-    """Parse lines as `run` does."""
-    import torch
-
-    with isolated(), torch.no_grad():
-        return parser.parse(batch, arcs=arcs, pretokenized=pretokenized)
-
-
 def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False) -> list[tuple[Parse, str]]:
     """Parse lines: tree and failure ("" if none) of each.
 
@@ -139,24 +125,6 @@ def free_memory() -> None:
 
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-
-
-@contextmanager
-def isolated() -> Iterator[None]:
-    """Restore the random state, the warning filters and the number of threads when the block ends.
-
-    The block runs in one thread: several would mostly wait for each other on matrices of this size.
-    """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def default_processes(device: str) -> int:

@@ -42,6 +42,11 @@ class Cutter:
     parser: ParserRecipe
     truecaser: Truecaser | None = None
 
+    @cached_property
+    def cuts(self) -> bool:
+        """Whether lines become words, with a space between two."""
+        return self.recipe.cuts
+
     @property
     def learns_case(self) -> bool:
         """Whether a truecase model is still to be learned."""
@@ -53,13 +58,13 @@ class Cutter:
 
     def cut_lines(self, lines: Sequence[str]) -> list[str]:
         """Cut lines."""
-        if not self.recipe.cuts:
+        if not self.cuts:
             return [line.lower() if self.recipe.lowercase else line for line in lines]
         return [" ".join(self._cased(words)) for words in self.tokenizer.tokenize_lines(lines)]
 
     def join(self, line: str) -> str:
         """Join the words of a line into text; only whitespace separates them."""
-        if not self.recipe.cuts:
+        if not self.cuts:
             return line
         words = line.split()
         return self.tokenizer.detokenize(self.truecaser.capitalize(words) if self.truecaser else words)
@@ -72,7 +77,7 @@ class Cutter:
     @cached_property
     def tokenizer(self) -> tokenizers.Tokenizer:
         """The tokenizer; it loads its data when it first cuts."""
-        assert self.recipe.cuts
+        assert self.cuts
         if self.recipe.tokenizer == "stanza":
             return StanzaTokenizer(self.recipe, self.language, self.parser)
         return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
@@ -82,7 +87,7 @@ class Cutter:
         """What determines the words, in values for JSON."""
         case = {"lowercase": True} if self.recipe.lowercase else {}
         case |= {"truecase": self.truecaser.identity} if self.truecaser else {}
-        return {**(self.tokenizer.identity if self.recipe.cuts else {}), **case}
+        return {**(self.tokenizer.identity if self.cuts else {}), **case}
 
 
 RAW = Cutter(TextRecipe(), "", ParserRecipe())
@@ -92,7 +97,7 @@ RAW = Cutter(TextRecipe(), "", ParserRecipe())
 def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None) -> Cutter:
     """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded."""
     cutter = Cutter(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser)
-    if cutter.recipe.cuts:
+    if cutter.cuts:
         cutter.tokenizer.check()
     return cutter
 
