@@ -5,6 +5,7 @@ import threading
 from _thread import interrupt_main
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from clusters import LocalCluster, wait_for
