@@ -2,8 +2,9 @@
 
     python benchmarks/scale.py --pairs 1000000 4000000 --cores 1 2
 
-Each measurement is a process of its own that may use so many cores; `memory` is `ru_maxrss` at the end of a stage, of
-the process and of the largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence. The
+Each measurement is a process of its own that may use so many cores. Seconds are those on the clock, then those of
+processors, which other work on the machine does not change much. Memory is `ru_maxrss` at the end of a stage, of the
+process and of the largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence. The
 vocabulary learns from at most `--training-lines` lines. The prepared corpora must be the same with any number of cores.
 """
 
@@ -70,7 +71,10 @@ def show(what, stages):
     print(what)
     for name, stage in stages.items():
         children = f" + {stage['child']:,} MB each worker" if stage["child"] else ""
-        print(f"    {name:28} {stage['seconds']:8.1f} s   {stage['own']:6,} MB{children}", flush=True)
+        busy = f"{stage['busy']:8.1f} s" + (f" + {stage['workers']:.1f} s in workers" if stage["workers"] else "")
+        print(
+            f"    {name:28} {stage['seconds']:8.1f} s, processors {busy:28} {stage['own']:6,} MB{children}", flush=True
+        )
 
 
 def write_text(folder, pairs, longest):
@@ -120,15 +124,16 @@ def prepare(settings):
         "vocabulary": {"size": 8000, "training_lines": settings.training_lines},
     }
     recipe = check_recipe({"name": "scale", "source": "en", "target": "de", **sections}, where="benchmark")
-    folder, stages, last = settings.folder / f"prepared-{pairs}-{settings.cores[0]}", {}, time.perf_counter()
+    folder, stages, meter = settings.folder / f"prepared-{pairs}-{settings.cores[0]}", {}, Meter()
+    stage = ""
     for progress in preparing(recipe, corpus, folder):
-        if progress.stage != "valid":
-            now = time.perf_counter()
-            stage = stages.setdefault(progress.stage, {"seconds": 0.0})
-            stage.update(seconds=stage["seconds"] + now - last, **memory())
-            last = now
-    # the workers have ended by now
-    stages["encode"] = {**stages.pop("train"), **memory()}
+        # workers count when they have ended, which is after the last progress of a stage
+        if stage and progress.stage != stage:
+            stages[stage] = meter.read()
+        stage = progress.stage
+    stages = {
+        name: stages[old] for name, old in (("filter", "filter"), ("vocabulary", "vocabulary"), ("encode", "train"))
+    }
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock"):
         digest.update(sha256(path).encode())
@@ -143,21 +148,35 @@ def epoch(settings):
 
     [pairs], stages = settings.pairs, {}
     split = PreparedCorpus.open(settings.folder / f"prepared-{pairs}-{settings.cores[0]}").split("train")
-    before = time.perf_counter()
+    meter = Meter()
     stream = Reader(split, TrainingRecipe(batch_tokens=4096)).forever(Position())
     next(stream)
-    stages["until the first batch"] = {"seconds": time.perf_counter() - before, **memory()}
-    before, rows = time.perf_counter(), 0
+    stages["until the first batch"] = meter.read()
+    rows = 0
     for _ in range(500):
         rows += len(next(stream)[0].lines)
-    spent = time.perf_counter() - before
-    stages[f"500 batches, {rows / spent:,.0f} pairs/s"] = {"seconds": spent, **memory()}
+    read = meter.read()
+    stages[f"500 batches, {rows / read['seconds']:,.0f} pairs/s"] = read
     print(json.dumps(stages))
 
 
-def memory():
-    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return {"own": own // 1024, "child": child // 1024}
+class Meter:
+    """Reads what was used since the last reading; memory is the peak so far."""
+
+    def __init__(self):
+        self.before = self.now()
+
+    @staticmethod
+    def now():
+        own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        times = [used.ru_utime + used.ru_stime for used in (own, children)]
+        return np.array([time.perf_counter(), *times]), own.ru_maxrss, children.ru_maxrss
+
+    def read(self):
+        (times, own, child), (before, _, _) = self.now(), self.before
+        self.before = self.now()
+        seconds, busy, workers = (times - before).tolist()
+        return {"seconds": seconds, "busy": busy, "workers": workers, "own": own // 1024, "child": child // 1024}
 
 
 STAGES = {"prepare": prepare, "epoch": epoch}
