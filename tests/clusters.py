@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import logging
 import os
 import time
 from importlib import import_module
 from pathlib import Path
 
 from forked import Forked, wait_for
+
+with contextlib.suppress(ImportError):
+    from distributed import get_worker
 
 from synmt.syntax.parse import flat_parse
 
@@ -19,8 +24,8 @@ _QUIET = ("--no-dashboard", "--host", "127.0.0.1")
 class LocalCluster:
     """Processes on the loopback address; those that a test kills are started again by `complete`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.workers = folder, []
+    def __init__(self, folder: Path, preload: str = "slow_worker.py") -> None:
+        self.folder, self.preload, self.workers = folder, preload, []
         self.scheduler = None
 
     def complete(self, workers: int = 2) -> str:
@@ -36,10 +41,11 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "slow_worker.py") -> Forked:
+    def join(self, preload: str = "", *options: str) -> Forked:
         """Start another worker, which has an empty cache."""
-        where = ("--scheduler-file", self.file, "--preload", str(HERE / preload), "--local-directory", str(self.folder))
-        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where)
+        code = str(HERE / (preload or self.preload))
+        where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
+        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where, *options)
         self.workers.append(worker)
         return worker
 
@@ -80,9 +86,19 @@ class FiledParser:
 
     def parse(self, lines, *, on_failure=None):
         assert self.model.read_text() == "a model"
-        time.sleep(self.slow)
+        if self.slow:
+            time.sleep(self.slow)
+            logging.getLogger("synmt.tests").warning("the parser that is filed is slow")
         with open(self.log, "a") as log:
             log.writelines(f"{self.model.parent.name} {line}\n" for line in lines)
         if "out of memory" in lines:
             raise MemoryError
         return [flat_parse(line) for line in lines]
+
+
+def worker_of(state: None, item: int) -> str:
+    """Name the worker that does this, a moment later; the one that does item 13 dies."""
+    time.sleep(0.1)
+    if item == 13:
+        os._exit(1)
+    return get_worker().address

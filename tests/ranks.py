@@ -23,6 +23,7 @@ from synmt.model.placement import option_defaults
 from synmt.run import Run
 from synmt.training import distributed
 from synmt.training.distributed import Processes, join_processes
+from synmt.training.optimizer import local_part
 from synmt.training.trainer import Trainer
 
 SYSTEMS = {case.id: case.values[0] for case in DEFAULTS}
@@ -76,6 +77,30 @@ def train_variants(rank, count, folder):
     if rank == count - 1:
         save_file(weights, folder / "weights.safetensors")
     torch.distributed.destroy_process_group()
+
+
+def share_state(rank, count, folder):
+    """Train the copy task with an optimizer that is whole, divided, and both after the other's checkpoint."""
+    processes = join(rank, count, folder)
+    for name, divided in (("whole", False), ("divided", True), ("whole-divided", True), ("divided-whole", False)):
+        if "-" in name:
+            recipe = make_recipe(max_steps=2, shard_optimizer=not divided, validation_beam_size=0)
+            list(of_rank(folder / name, recipe, processes).train())
+        recipe = make_recipe(max_steps=4, shard_optimizer=divided, validation_beam_size=0)
+        trainer = of_rank(folder / name, recipe, processes)
+        trainer.resume()
+        list(trainer.train())
+        if name == "divided":
+            kept = sum(len(state) > 0 for state in local_part(trainer.optimizer).state.values())
+            (folder / f"kept-{rank}").write_text(str(kept))
+    torch.distributed.destroy_process_group()
+
+
+def of_rank(folder, recipe, processes):
+    trainer = make_trainer(folder, recipe, processes=processes)
+    trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
+    processes.wait()
+    return trainer
 
 
 def lose_one(rank, count, folder, how):

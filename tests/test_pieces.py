@@ -254,6 +254,17 @@ def test_rare_words_are_unknown():
     assert words.pieces([4, 5]) == ["c", "a"]
 
 
+def test_a_vocabulary_that_learns_from_a_sample_says_so(caplog):
+    caplog.set_level("INFO", logger="synmt")
+    settings = VocabularyRecipe(kind="word", size=20, training_lines=2)
+    lines = ["a b", "", "c", " ", "d e", "f"]
+    train_vocabulary(lines, settings)
+    assert "learned from 2 of 4 lines, drawn at random" in caplog.text
+    caplog.clear()
+    train_vocabulary(lines, settings.model_copy(update={"training_lines": 4}))
+    assert not caplog.text
+
+
 def test_lines_are_drawn_with_equal_chance_and_repeatably():
     assert sample_lines(iter("abc"), 5) == ["a", "b", "c"]
     assert sample_lines(map(str, range(1000)), 10) == sample_lines(map(str, range(1000)), 10)

@@ -5,7 +5,7 @@ import signal
 import pytest
 import torch
 from forked import Forked, run_together
-from ranks import launch_two, lose_one, systems_of, train, train_variants
+from ranks import launch_two, lose_one, share_state, systems_of, train, train_variants
 from safetensors.torch import load_file
 from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 
@@ -23,6 +23,29 @@ def test_processes_equal_one_that_accumulates_with_every_variant(tmp_path, count
     for name in systems_of(count):
         alone |= train(name, range(count), count, Processes())
     torch.testing.assert_close(load_file(tmp_path / "weights.safetensors"), alone)
+
+
+def test_a_divided_optimizer_trains_and_saves_what_a_whole_one_does_bit_for_bit(tmp_path):
+    log = tmp_path / "log"
+    assert run_together(2, share_state, tmp_path, log=log) == [0, 0], log.read_text()
+    whole, *others = (checkpoint_of(tmp_path / name) for name in ("whole", "divided", "whole-divided", "divided-whole"))
+    assert {path.split("/")[-1] for path in whole} == {"model.safetensors", "optimizer.safetensors", "state.json"}
+    assert all(other == whole for other in others)
+    # each process keeps the state of some weights, and of no other one
+    kept = [int((tmp_path / f"kept-{rank}").read_text()) for rank in range(2)]
+    states = load_file(Run(tmp_path / "whole").checkpoint(4) / "optimizer.safetensors")
+    assert min(kept) > 0
+    assert sum(kept) == len({path.rpartition("/")[0] for path in states})
+    # one process goes on from it
+    alone = [make_trainer(tmp_path / name, make_recipe(max_steps=6, accumulate=2)) for name in ("whole", "divided")]
+    for trainer in alone:
+        assert trainer.resume() == 4
+        list(trainer.train())
+    assert_same_weights(tmp_path / "whole", tmp_path / "divided")
+
+
+def checkpoint_of(folder):
+    return {path.name: path.read_bytes() for path in Run(folder).checkpoint(4).iterdir()}
 
 
 @pytest.mark.parametrize(("how", "ends"), [("ends", 0), ("hangs", -signal.SIGKILL)])

@@ -94,7 +94,8 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterato
     path = folder / KEPT_FILE
     if not path.exists():
         codes: list[Codes] = []
-        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target)):
+        languages = corpus.source, corpus.target
+        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, languages, lines=lines, where=folder):
             codes.append(chunk)
             yield Progress("filter", sum(map(len, codes)), lines)
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])

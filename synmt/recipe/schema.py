@@ -86,6 +86,8 @@ class TrainingRecipe(StrictModel):
     """Adam's epsilon."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay (AdamW)."""
+    shard_optimizer: bool = False
+    """Under `torchrun`, each process keeps Adam's state of a part of the weights only (ZeRO, stage 1)."""
     clip_norm: float = Field(default=0.0, ge=0)
     """Maximum norm of the gradient; 0 disables clipping."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)

@@ -187,13 +187,18 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
         raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
 
 
-def take_weights(model: Seq2Seq, recipe: Recipe) -> dict[str, Any]:
-    """Copy the weights of `model.init` into a new model; returns what identifies them, for run.json."""
+def origin_of_weights(init: Path) -> dict[str, Any]:
+    """Describe the run whose weights are taken, for run.json."""
+    run = Run(init.expanduser())
+    return {"run": str(run.folder), "weights": stored_sha256(run.weights_of("final"))}
+
+
+def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
+    """Copy the weights of `model.init` into a new model."""
     assert recipe.model.init is not None
     run = Run(recipe.model.init.expanduser())
     other = _model_of(run)
-    path = run.weights_of("final")
-    load_weights(path, other)
+    load_weights(run.weights_of("final"), other)
     shared = _shared(model, other, recipe)
     with torch.no_grad():
         for mine, theirs in shared.pairs.values():
@@ -203,7 +208,6 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> dict[str, Any]:
     notes = [("new", shared.new), (f"only in {run.folder}", shared.unused)]
     rest = "".join(f"; {what}: {_listed(names)}" for what, names in notes if names)
     _logger.info("model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest)
-    return {"run": str(run.folder), "weights": stored_sha256(path)}
 
 
 def _model_of(run: Run) -> Seq2Seq:

@@ -33,6 +33,7 @@ from synmt.training.tree_requirements import (
     given_trees,
     make_parser,
     missing_parser,
+    parser_section,
     relation_warnings,
     sides_with_trees,
     trees_path,
@@ -183,7 +184,8 @@ def _parse(
     stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
     workers = recipe.parser_of(side).workers or None
     yield Progress(stage, done, lines)
-    with closing(parse_file(text, target, parser, workers=workers)) as steps:
+    fewer = f"{parser_section(side)}.workers=1"
+    with closing(parse_file(text, target, parser, workers=workers, fewer=fewer)) as steps:
         for step in steps:
             if step.state in ("kept", "parsed"):
                 done, words = done + step.lines, words + step.words * (step.state == "parsed")
