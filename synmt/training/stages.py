@@ -208,8 +208,8 @@ def _with_task(
     if recipe.tasks.trees == "bracketings":
         return with_bracketings(recipe, corpus, data / "tasks"), None
     if not recipe.tasks.mixed_only:
-        trees = yield from _trees_of(recipe, corpus, [corpus.train], data)
-        return with_trees(recipe, corpus, *trees, data / "tasks"), None
+        [trees] = yield from _trees_of(recipe, corpus, [corpus.train], data)
+        return with_trees(recipe, corpus, trees, data / "tasks"), None
     if not all_given_trees(recipe, corpus, "source", requirements["source"]):
         yield from fetch_parser(recipe, "source")
     identity = find_parse_source(recipe, corpus, "source", requirements["source"]).identity
