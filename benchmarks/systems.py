@@ -26,6 +26,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "deps-san": [{"name": "deps_san"}],
     "deps-san-rs": [{"name": "deps_san", "resample": 0.1}],
     "deps-san-wink": [{"name": "deps_san", "window": 6}],
+    "distance-mask": [{"name": "distance_mask"}],
+    "kinship-mask": [{"name": "kinship_mask"}],
     "localness-fixed": [{"name": "localness", "window": "fixed"}],
     "localness-layer": [{"name": "localness", "window": "layer"}],
     "localness-query": [{"name": "localness", "window": "query"}],
@@ -34,6 +36,10 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "context-deep-global": [{"name": "context", "kind": "deep_global"}],
     "relative-keys": [{"name": "relative", "side": side, "values": False} for side in BOTH],
     "relative": [{"name": "relative", "side": side} for side in BOTH],
+    "depth-relative": [{"name": "depth_relative"}],
+    "graph-relations": [{"name": "graph_relations"}],
+    "structural-positions": [{"name": "structural_positions"}],
+    "structural-depth": [{"name": "structural_depth"}],
     "dbsa-encoder": [{"name": "dbsa"}],
     "dbsa-decoder": [{"name": "dbsa", "side": "target"}],
     "dbsa-both": [{"name": "dbsa", "side": side} for side in BOTH],
@@ -56,6 +62,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "distance-transformer": [{"name": "distance_transformer"}],
     "tree-regularization": [{"name": "tree_regularization", "side": "target", "loss_weight": 0.1}],
     "tree-lstm-transformer": [{"name": "tree_lstm"}],
+    "gcn": [{"name": "gcn"}],
+    "tree-planting": [{"name": "tree_planting", "side": "target"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
 LSTMS: dict[str, list[dict]] = {
@@ -66,6 +74,8 @@ LSTMS: dict[str, list[dict]] = {
     "sa-hard": [{"name": "latent_tree", "hard": True}],
     "sa-1set": [{"name": "latent_tree", "sets": 1}],
     "fa": [{"name": "latent_tree", "normalize": "flat"}],
+    "gcn-lstm": [{"name": "gcn"}],
+    "latent-graph": [{"name": "latent_graph"}],
     "fa-separate": [{"name": "latent_tree", "normalize": "flat", "attention": "separate"}],
 }
 SYSTEMS = TRANSFORMERS | LSTMS

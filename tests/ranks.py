@@ -15,6 +15,8 @@ from small import random_batch, small_recipe
 from test_variants import DEFAULTS, made
 
 from synmt.errors import SynmtError
+from synmt.model.build import variant_class
+from synmt.model.placement import option_defaults
 from synmt.run import Run
 from synmt.training import distributed
 from synmt.training.distributed import Processes
@@ -33,6 +35,11 @@ def has_loss(recipe):
     return any(variant.learns for variant in made(recipe).variants[recipe["side"]])
 
 
+def without_dropout(name):
+    """Give the options that keep a variant from drawing random numbers, which differ between the processes."""
+    return {option: 0.0 for option in option_defaults(variant_class(name)) if option.endswith("dropout")}
+
+
 def batches_of(model, rank, count):
     """Give a process its batches of a step, of other sizes than those of the others; two processes accumulate."""
     each = 2 if count == 2 else 1
@@ -42,7 +49,7 @@ def batches_of(model, rank, count):
 
 def train(name, ranks, count, processes):
     """Train a variant for a step on the batches of some of `count` ranks; returns its weights."""
-    model = made(SYSTEMS[name])
+    model = made({**SYSTEMS[name], **without_dropout(SYSTEMS[name]["name"])})
     recipe = small_recipe(training={"clip_norm": 0, "learning_rate": 0.1, "schedule": "constant", "warmup": 0})
     trainer = Trainer(
         Run(Path("nowhere")), recipe, model, train=None, valid=None, device=torch.device("cpu"), processes=processes

@@ -228,13 +228,14 @@ def test_labelled_distributions_are_trained_for_50_epochs_of_the_papers_batches(
 
 def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
     lstms = {name for name in PATHS if recipe(name).model.architecture == "lstm"}
-    names = [name for name in PATHS.keys() - lstms if name.startswith("multi30k-") and "words" not in name]
+    names = [name for name in PATHS.keys() - lstms if re.match(r"multi30k-(?!words|modern)", name)]
     # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; structured
-    # attention; a mixture; 3 that read constituents; UDISCAL
-    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 3 + 1
+    # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 2 with planted
+    # trees; 2 diagonals; 3 that read constituents; UDISCAL
+    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 2 + 2 + 3 + 1
     for name in names:
         free = {"syntax.variants", "tasks.parsing", "target_parser.model"}
-        if name.startswith("multi30k-pascal-"):
+        if name.startswith(("multi30k-pascal-", "multi30k-lisa-")):
             free |= {"parser.control", "parser.rewire"}
         if name.rpartition("-")[2] in (*LDD_KINDS, "udd"):
             free |= {"model.encoder_heads"}

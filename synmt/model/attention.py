@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from synmt.model.fused import dropout as drop
 from synmt.model.fused import masked_attention, outruns_fused_kernel
+from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]
 
@@ -36,7 +37,7 @@ class Terms:
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all keys.
     factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
-    relative: (Tq, Tk, d), an extra value for each pair.
+    relative: an extra value for each pair of a query and a key.
     position: (H, Tq, Tk), what ALiBi adds to the bias; variants leave it as it is.
     normalize: scores -> weights.
     """
@@ -48,7 +49,7 @@ class Terms:
     mask: Tensor | None = None
     factor: Tensor | None = None
     bias: Tensor | None = None
-    relative: Tensor | None = None
+    relative: Pairs | None = None
     position: Tensor | None = None
     normalize: Normalizer = softmax
 
@@ -126,7 +127,7 @@ def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
     weights = weights.to(terms.v.dtype)
     output = weights @ terms.v  # (B, H, Tq, d)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", weights, terms.relative.to(weights.dtype))
+        output = output + terms.relative.sums(weights)
     return output
 
 

@@ -30,11 +30,17 @@ class PlacedVariant:
     options: Mapping[str, Any]
     loss_weight: float
     reads: tuple[Signal, ...]
+    loss_steps: tuple[int, int] | None = None
 
     @property
     def signals(self) -> tuple[Signal, ...]:
         """What it reads and what it learns from."""
-        return self.reads + self.kind.learns
+        return self.reads + self.learns
+
+    @property
+    def learns(self) -> tuple[Signal, ...]:
+        """What it learns from with these options."""
+        return self.kind.learns_for(**self.options)
 
     @property
     def annotation(self) -> Annotation:
@@ -47,9 +53,10 @@ class PlacedVariant:
         if {"reads", "learns", "annotation"} & vars(variant).keys():
             raise UsageError(
                 f"{self.kind.recipe_name()} sets `reads`, `learns` or `annotation` in __init__, which is too late",
-                do="Set them on the class, or override the class methods `reads_for` and `annotation_for`",
+                do="Set them on the class, or override the class methods `reads_for`, `learns_for`, `annotation_for`",
             )
-        variant.reads, variant.loss_weight, variant.annotation = self.reads, self.loss_weight, self.annotation
+        variant.reads, variant.learns, variant.annotation = self.reads, self.learns, self.annotation
+        variant.loss_weight, variant.loss_steps = self.loss_weight, self.loss_steps
         return variant
 
 
@@ -75,8 +82,9 @@ def place_variant(
     with _at(where):
         reads = kind.reads_for(**options)
     _check_side(kind, recipe, reads, where)
-    if recipe.loss_weight != 1 and not kind.learns:
-        raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
+    for key in ("loss_weight", "loss_steps"):
+        if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(**options):
+            raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do=f"Leave out `{key}`")
     for number in _layer_numbers(kind, recipe, len(layers), where):
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
@@ -97,7 +105,7 @@ def place_variant(
         )
         with _at(where):
             kind.check(place, **options)
-        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads))
+        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps))
 
 
 def option_defaults(kind: type[Variant]) -> dict[str, Any]:

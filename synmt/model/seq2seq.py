@@ -125,7 +125,7 @@ class PieceEmbedding(nn.Module):
 
 
 class ScaledEmbedding(PieceEmbedding):
-    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), for a Transformer that has positions elsewhere."""
+    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), without positions."""
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__(table, variants)

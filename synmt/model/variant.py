@@ -88,6 +88,12 @@ class Variant(nn.Module):
     loss_weight: float = 1.0
     """Weight of the auxiliary loss; set by the recipe."""
 
+    loss_steps: tuple[int, int] | None = None
+    """First and last step in which the auxiliary loss counts, None for all; set by the recipe."""
+
+    loss_counts: bool = True
+    """Whether the auxiliary loss counts in the present step; set by the trainer."""
+
     annotation: Annotation = "none"
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
     (shared) or with its own (separate); none for a variant that only edits the states."""
@@ -97,6 +103,9 @@ class Variant(nn.Module):
 
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
+
+    only_learns: bool = False
+    """Whether it does nothing but add a loss, so that a trained model computes the same without it."""
 
     def __init__(self, place: Place) -> None:
         super().__init__()
@@ -123,12 +132,24 @@ class Variant(nn.Module):
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        syntax.losses[name] = syntax.losses.get(name, 0.0) + self.loss_weight * loss
+        # a loss that does not count is still there, so that every process of a training has the same graph
+        weight = self.loss_weight if self.loss_counts else 0.0
+        syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
+
+    def enter_step(self, step: int) -> None:
+        """Let the auxiliary loss count if it does in this step of training, counted from 1."""
+        first, last = self.loss_steps or (step, step)
+        self.loss_counts = first <= step <= last
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
         """List `reads` for these options (all of them, defaults included). Override it where options decide."""
         return cls.reads
+
+    @classmethod
+    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
+        """List `learns` for these options. Override it where options decide."""
+        return cls.learns
 
     @classmethod
     def annotation_for(cls, **options: Any) -> Annotation:

@@ -143,7 +143,9 @@ class ModelRecipe(StrictModel):
             raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
         for heads in (self.heads, *self.encoder_heads) if self.positions == "rotary" else ():
             if (width := self.model_dim // heads) % 2:
-                raise ValueError(f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: rotary turns pairs")
+                raise ValueError(
+                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: rotary turns pairs"
+                )
         return self
 
 

@@ -84,7 +84,7 @@ def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRe
     given = parser.constituents == "given"
     dependencies = _names(v for v in variants if needs_dependencies(v.signals, given=given))
     constituents = _names(v for v in variants if given and any(s.needs == "constituents" for s in v.signals))
-    to_run, to_learn = any(v.reads for v in variants), any(v.kind.learns for v in variants)
+    to_run, to_learn = any(v.reads for v in variants), any(v.learns for v in variants)
     return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents)
 
 
