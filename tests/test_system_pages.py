@@ -22,9 +22,9 @@ from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
 from synmt.model.variants.distance_transformer import log_locality
-from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.model.variants.gcn import GraphLayer, graph
 from synmt.model.variants.latent_graph import LABELS
+from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
