@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -51,7 +52,7 @@ class LoadedModel:
         """Return the tag that the model needs before and after a source; empty if it was trained without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
-    @property
+    @cached_property
     def linearises(self) -> bool:
         """Tell whether the model reads linearised trees in place of sources (`tasks.mixed_only`)."""
         return self.recipe.tasks.mixed_only
