@@ -6,10 +6,11 @@ import contextlib
 import copy
 import logging
 import os
-import subprocess
-import sys
 import time
+from importlib import import_module
 from pathlib import Path
+
+from forked import Forked, wait_for
 
 with contextlib.suppress(ImportError):
     from distributed import get_worker
@@ -40,20 +41,17 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "", *options: str) -> subprocess.Popen:
-        """Start another worker."""
+    def join(self, preload: str = "", *options: str) -> Forked:
+        """Start another worker, which has an empty cache."""
         code = str(HERE / (preload or self.preload))
         where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
         worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where, *options)
         self.workers.append(worker)
         return worker
 
-    def _start(self, kind: str, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *_QUIET, *options]
-        paths = f"{HERE.parent}{os.pathsep}{HERE}"
-        own = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SYNMT_CACHE": str(self.folder / "caches")}
-        with open(self.folder / "log", "ab") as log:
-            return subprocess.Popen(command, env={**os.environ, **own}, stdout=log, stderr=log, cwd=self.folder)
+    def _start(self, kind: str, *options: str) -> Forked:
+        own = {"SYNMT_CACHE": str(self.folder / "caches")}
+        return Forked(_serve, kind, [*_QUIET, *options], self.folder, log=self.folder / "log", **own)
 
     def stop(self) -> None:
         """Kill all processes."""
@@ -61,6 +59,11 @@ class LocalCluster:
             process.kill()
             process.wait()
         self.workers.clear()
+
+
+def _serve(kind, options, folder):
+    os.chdir(folder)
+    import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
 class FiledParser:
@@ -99,11 +102,3 @@ def worker_of(state: None, item: int) -> str:
     if item == 13:
         os._exit(1)
     return get_worker().address
-
-
-def wait_for(condition, seconds: float = 60) -> None:
-    """Wait until something is true."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.02)

@@ -14,10 +14,12 @@ import pyarrow as pa
 from synmt.arrays import IntArray
 from synmt.data.arrow import Lists, lists, table_bytes
 from synmt.data.stored_arcs import shares
+from synmt.data.stored_constituents import constituent_columns
 from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import UnreadParse
+from synmt.syntax.constituents import ordered, without_constituents
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 
@@ -50,18 +52,21 @@ class ShardAnnotator:
     parses: the file of the trees, for messages.
     arcs: whether every tree must have probabilities of arcs.
     whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    constituents: store constituents, which every tree must have.
     """
 
     vocabulary: Vocabulary
     parses: Path
     arcs: bool = False
     whole: bool = False
+    constituents: bool = False
 
     def shard(self, rows: ShardRows) -> bytes:
         """Make the file of the trees of a shard's rows."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
         relations, tags, arcs = _Names(), _Names(), _ArcColumns()
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
+        constituents: list[IntArray] = []
         for row, (text, parse) in enumerate(self._of_rows(rows)):
             tree, places = self._project(text, parse, rows, row, counts)
             columns["parents"].append(tree.parents)
@@ -70,6 +75,8 @@ class ShardAnnotator:
             for name, values in zip(self._places(), places, strict=True):
                 columns[name].append(values)
             arcs.add(tree)
+            if tree.constituents is not None:
+                constituents.append(tree.constituents)
         assert len(columns["parents"]) == len(rows.lines), (len(columns["parents"]), rows.shard)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
@@ -86,6 +93,8 @@ class ShardAnnotator:
             table |= {name: lists(columns[name], np.int32) for name in self._places()}
             table["before"] = pa.array(rows.before, type=pa.int8())
             facts["whole"] = True
+        if self.constituents:
+            table |= constituent_columns(constituents)
         return table_bytes(table | arcs.stored(), facts)
 
     def _places(self) -> tuple[str, ...]:
@@ -100,6 +109,10 @@ class ShardAnnotator:
         parse = tree.parse(where=str(self.parses))
         if self.arcs and parse.arcs is None and len(parse):
             raise without_arcs(f"the tree of line {tree.line}", str(self.parses))
+        if self.constituents and parse.constituents is None:
+            if len(parse):
+                raise without_constituents(f"the tree of line {tree.line}", str(self.parses))
+            parse = replace(parse, constituents=ordered(()))
         return tree.text, parse
 
     def _project(

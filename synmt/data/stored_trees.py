@@ -12,6 +12,7 @@ import numpy.typing as npt
 from synmt.arrays import Array, IntArray
 from synmt.data.arrow import ArrowTable, Lists
 from synmt.data.stored_arcs import StoredArcs, open_arcs
+from synmt.data.stored_constituents import StoredConstituents, open_constituents
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
@@ -64,6 +65,7 @@ class StoredTrees(NamedTuple):
     arcs: StoredArcs | None
     word_of: Lists | None
     places: tuple[Lists, Lists, Array] | None
+    constituents: StoredConstituents | None = None
 
     def tree(self, row: int) -> Tree | WholeTree:
         """Read the tree of a row."""
@@ -84,6 +86,7 @@ class StoredTrees(NamedTuple):
             relations=self.relation_names[self.relations[row]].tolist(),
             tags=self.tag_names[self.tags[row]].tolist(),
             arcs=self.arcs.row(row) if self.arcs else None,
+            constituents=self.constituents.row(row) if self.constituents else None,
         )
 
 
@@ -100,4 +103,5 @@ def open_trees(path: Path, rows: int) -> StoredTrees:
         arcs=open_arcs(table),
         word_of=None if whole else table.lists("word_of"),
         places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
+        constituents=open_constituents(table),
     )

@@ -101,6 +101,15 @@ class ParserRecipe(StrictModel):
     descendants."""
     seed: int = Field(default=1, ge=0)
     """Seed of the random trees and parents, which also depend on the pieces of the sentence."""
+    constituents: Literal["dependencies", "given"] = "dependencies"
+    """What variants that read constituents get: binary trees built from the dependencies, or the brackets next to the
+    text (train.en.brackets, or `# constituency` in train.en.conllu), which the test sets then need too."""
+
+    @model_validator(mode="after")
+    def _given_constituents_stay(self) -> ParserRecipe:
+        if self.constituents == "given" and (self.control not in ("none", "gold") or self.rewire):
+            raise ValueError("`control` and `rewire` change dependencies, and `constituents: given` reads none")
+        return self
 
 
 class VocabularyRecipe(StrictModel):
@@ -138,8 +147,33 @@ class VocabularyRecipe(StrictModel):
 
 
 class TasksRecipe(StrictModel):
-    """What the model learns in addition to translation, as additional sentence pairs (Currey & Heafield, 2019)."""
+    """Trees as text: additional sentence pairs, or other sources (Currey & Heafield, 2018 and 2019)."""
 
     parsing: Literal["none", "dependencies", "bracketings"] = "none"
     """Add each source again with its linearised tree as the target: dependencies from the recipe's parser, or the
     lines of `source_bracketings` (<train>.<language>.brackets next to the text)."""
+    mixed: Literal["none", "dependencies", "bracketings"] = "none"
+    """Add each pair again with its source linearised, words included: the mixed encoder, which reads plain text too."""
+    mixed_only: bool = False
+    """With `mixed: dependencies`, train on linearised sources only, and parse what is translated: parse2seq."""
+
+    @property
+    def trees(self) -> Literal["none", "dependencies", "bracketings"]:
+        """Which trees become text."""
+        return self.mixed if self.parsing == "none" else self.parsing
+
+    @property
+    def key(self) -> Literal["parsing", "mixed"]:
+        """The key that says so."""
+        return "parsing" if self.mixed == "none" else "mixed"
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> TasksRecipe:
+        if "none" not in (self.parsing, self.mixed):
+            raise ValueError("use either `parsing` or `mixed`")
+        if self.mixed_only and self.mixed != "dependencies":
+            raise ValueError(
+                "`mixed_only` needs `mixed: dependencies`, since new text is parsed. To train on bracketings alone, "
+                "give them as the source of the corpus"
+            )
+        return self

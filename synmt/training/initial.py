@@ -73,7 +73,7 @@ def adopt_vocabulary(
     if not _takes_embeddings(recipe):
         return recipe, None
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
-    _check_tags(recipe, vocabularies, other)
+    _check_tags(recipe, before, vocabularies, other)
     return _with_vocabulary(recipe, before, other), vocabularies
 
 
@@ -140,9 +140,11 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
     return check_recipe(values, where=f"with the vocabulary of {other.folder}")
 
 
-def _check_tags(recipe: Recipe, vocabularies: Vocabularies, other: Run) -> None:
+def _check_tags(recipe: Recipe, before: Recipe, vocabularies: Vocabularies, other: Run) -> None:
     tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
     missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
+    # the brackets of a mixed encoder are those of its training text
+    missing += ["for brackets"] * (recipe.tasks.mixed not in ("none", before.tasks.mixed))
     if missing:
         raise UsageError(
             f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",

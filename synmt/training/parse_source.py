@@ -22,6 +22,7 @@ class ParseSource:
 
     arcs: whether they need probabilities of arcs.
     whole: whether those of train must fit every segmentation, for BPE dropout.
+    constituents: whether the files must have constituents.
     """
 
     side: Side
@@ -29,6 +30,7 @@ class ParseSource:
     given: Mapping[str, Path]
     parser: StanzaParser | None
     whole: bool = False
+    constituents: bool = False
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
@@ -39,7 +41,8 @@ class ParseSource:
         """Describe where the trees come from, in values for JSON."""
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
-            return describe_files(self.given) | whole
+            constituents = {"constituents": True} if self.constituents else {}
+            return describe_files(self.given) | whole | constituents
         description = {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
         return {**description, "arcs": True} if arcs else description
 
@@ -65,7 +68,8 @@ def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: 
     """Find where the trees of a side come from; loads the parser, so that missing models are reported now."""
     arcs, whole = bool(requirements.arcs), recipe.vocabulary.dropout > 0
     if given := all_given_trees(recipe, corpus, side, requirements):
-        return ParseSource(side, arcs, {name: given[name] for name in ("train", "valid")}, None, whole)
+        files = {name: given[name] for name in ("train", "valid")}
+        return ParseSource(side, arcs, files, None, whole, bool(requirements.constituents))
     source = ParseSource(side, arcs, {}, make_parser(recipe, side, arcs=arcs), whole)
     # the name depends on the files of the model, so this loads it
     source.name()

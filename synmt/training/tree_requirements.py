@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,25 +21,33 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import read_conllu
+from synmt.syntax.conllu import is_brackets, read_conllu
+from synmt.syntax.constituents import without_dependencies
+from synmt.syntax.signals import needs_dependencies
 
 
 @dataclass(frozen=True)
 class TreeRequirements:
-    """What the variants of a recipe need of one side's trees.
+    """What a recipe needs of one side's trees.
 
-    to_run, to_learn: whether they need trees whenever the model runs, or in training only.
+    to_run, to_learn: whether they are needed whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
+    dependencies, constituents: names of the variants that need them; constituents that are built from dependencies are
+        among the dependencies only.
+    as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads them.
     """
 
     to_run: bool
     to_learn: bool
     arcs: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    constituents: tuple[str, ...] = ()
+    as_text: bool = False
 
     @property
     def parses(self) -> bool:
-        """Tell whether the training text has to be parsed."""
-        return self.to_run or self.to_learn
+        """Tell whether the prepared training text needs trees beside it."""
+        return (self.to_run or self.to_learn) and not self.as_text
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
@@ -52,12 +60,15 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
         side: _requirements(_flat(placed[side]), recipe.parser_of(side)) for side in SIDES
     }
     readers = [variant.kind.recipe_name() for side in SIDES for variant in _flat(placed[side]) if variant.signals]
-    if recipe.tasks.parsing != "none" and readers:
+    if recipe.tasks.trees != "none" and readers:
+        what = "tags into the source and parses into the target" if recipe.tasks.mixed == "none" else "trees as sources"
         raise UsageError(
-            f"tasks.parsing puts tags into the source and parses into the target, so {readers[0]} finds no trees",
+            f"tasks.{recipe.tasks.key} puts {what}, so {readers[0]} finds no trees",
             where="syntax.variants",
-            do="Use either tasks.parsing or this variant",
+            do=f"Use either tasks.{recipe.tasks.key} or this variant",
         )
+    if recipe.tasks.mixed_only:
+        requirements["source"] = TreeRequirements(True, True, dependencies=("tasks.mixed_only",), as_text=True)
     for side in SIDES:
         _check_control(recipe, side, requirements[side])
     return requirements
@@ -74,8 +85,16 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
-    arcs = {} if parser.control != "none" else {v.kind.recipe_name(): None for v in variants if _needs_arcs(v)}
-    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs))
+    arcs = () if parser.control != "none" else _names(v for v in variants if _needs_arcs(v))
+    given = parser.constituents == "given"
+    dependencies = _names(v for v in variants if needs_dependencies(v.signals, given=given))
+    constituents = _names(v for v in variants if given and any(s.needs == "constituents" for s in v.signals))
+    to_run, to_learn = any(v.reads for v in variants), any(v.learns for v in variants)
+    return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents)
+
+
+def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(variant.kind.recipe_name() for variant in variants))
 
 
 def _needs_arcs(variant: PlacedVariant) -> bool:
@@ -84,7 +103,12 @@ def _needs_arcs(variant: PlacedVariant) -> bool:
 
 def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:
     parser, section = recipe.parser_of(side), parser_section(side)
-    read_by_task = side == "source" and recipe.tasks.parsing == "dependencies"
+    if parser.constituents == "given" and not requirements.constituents:
+        raise UsageError(
+            f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
+            do="Leave it out, or add a variant that reads constituents",
+        )
+    read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
     if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
         return
     raise UsageError(
@@ -101,6 +125,15 @@ def parser_section(side: Side) -> str:
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
     path = files.source_parses if side == "source" else files.target_parses
+    brackets = files.source_bracketings if side == "source" else files.target_bracketings
+    if recipe.parser_of(side).constituents == "given":
+        if brackets is None and path is None:
+            raise UsageError(
+                f"{parser_section(side)}.constituents is given, but this text comes without brackets",
+                where=str(getattr(files, side)),
+                do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a CoNLL-U file",
+            )
+        return brackets or path
     gold = recipe.parser_of(side).control == "gold"
     if gold and path is None:
         raise UsageError(
@@ -127,8 +160,10 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
             where=f"{side}_parses",
             do="Give trees for every text under corpus, or for none: then the recipe's parser makes all of them",
         )
-    if requirements.arcs:
-        for path in found.values():
+    for path in found.values():
+        if is_brackets(path) and requirements.dependencies:
+            raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", str(path))
+        if requirements.arcs:
             _check_arcs(path, requirements.arcs)
     return found
 

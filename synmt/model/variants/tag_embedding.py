@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.variant import Place, Syntax, Variant
-from synmt.syntax.relations import KNOWN, most_frequent, unknown_relations
+from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal, relation_signal
 
 
@@ -63,10 +63,4 @@ class TagEmbedding(Variant):
         cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], **options: Any
     ) -> list[str]:
         """Name the relations of the training text that share one embedding because they are not in the list."""
-        unknown = {name: occurrences[name] for name in unknown_relations(occurrences, relations or KNOWN)}
-        if not unknown:
-            return []
-        return [
-            f"tag_embedding does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
-            f"{sum(occurrences.values()):,} words, which share one embedding: {most_frequent(unknown)}"
-        ]
+        return unknown_warning("tag_embedding", occurrences, relations or KNOWN, "share one embedding")
