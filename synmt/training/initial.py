@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -15,7 +14,6 @@ from synmt.arrays import SIDES, Side
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError
-from synmt.files import stored_sha256
 from synmt.model.build import build, build_for
 from synmt.model.parts import named_weights, weights_in
 from synmt.model.seq2seq import Seq2Seq
@@ -183,12 +181,6 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
         weight.requires_grad_(False)
     if not any(weight.requires_grad for weight in model.parameters()):
         raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
-
-
-def origin_of_weights(init: Path) -> dict[str, Any]:
-    """Describe the run whose weights are taken, for run.json."""
-    run = Run(init.expanduser())
-    return {"run": str(run.folder), "weights": stored_sha256(run.weights_of("final"))}
 
 
 def take_weights(model: Seq2Seq, recipe: Recipe) -> None:

@@ -20,7 +20,7 @@ from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
 from synmt.evaluation.metrics import score_system
-from synmt.files import locked, read_lines
+from synmt.files import locked, read_lines, stored_sha256
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
@@ -29,7 +29,7 @@ from synmt.run import Run
 from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests
-from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, origin_of_weights, take_weights
+from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
@@ -117,7 +117,8 @@ def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> N
     """Set up a run folder that `admit` accepted; the caller holds its lock."""
     begin_run(run, recipe, prepared, overwrite=overwrite)
     if recipe.model.init is not None and not run.checkpoints():
-        run.write_info(init=origin_of_weights(recipe.model.init))
+        other = Run(recipe.model.init.expanduser())
+        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
