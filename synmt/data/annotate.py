@@ -44,6 +44,7 @@ def annotate(
     side: Side = "source",
     arcs: bool = False,
     whole: bool = False,
+    features: tuple[str, ...] = (),
 ) -> Iterator[Progress]:
     """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
 
@@ -52,6 +53,7 @@ def annotate(
     parses: the CoNLL-U files of train and valid.
     arcs: whether every tree must have probabilities of arcs.
     whole: whether the trees of train must fit every segmentation, for BPE dropout.
+    features: what is stored of words besides tag and relation, some of feature_signals.STORED.
     """
     prepared = PreparedCorpus.open(folder)
     annotation = folder / annotation_name(side, parser)
@@ -61,7 +63,7 @@ def annotate(
         remove_unfinished(annotation)
         for split, path in parses.items():
             vocabulary = prepared.vocabularies[SIDES.index(side)]
-            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train")
+            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train", features)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             yield from _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
         _finish(prepared, annotation, side, parser, list(parses))

@@ -18,6 +18,7 @@ from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import UnreadParse
+from synmt.syntax.feature_signals import cases_of
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 
@@ -50,17 +51,19 @@ class ShardAnnotator:
     parses: the file of the trees, for messages.
     arcs: whether every tree must have probabilities of arcs.
     whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    features: what is stored of words besides tag and relation, some of feature_signals.STORED.
     """
 
     vocabulary: Vocabulary
     parses: Path
     arcs: bool = False
     whole: bool = False
+    features: tuple[str, ...] = ()
 
     def shard(self, rows: ShardRows) -> bytes:
         """Make the file of the trees of a shard's rows."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
-        relations, tags, arcs = _Names(), _Names(), _ArcColumns()
+        relations, tags, arcs, features = _Names(), _Names(), _ArcColumns(), _FeatureColumns(self.features)
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
         for row, (text, parse) in enumerate(self._of_rows(rows)):
             tree, places = self._project(text, parse, rows, row, counts)
@@ -70,6 +73,7 @@ class ShardAnnotator:
             for name, values in zip(self._places(), places, strict=True):
                 columns[name].append(values)
             arcs.add(tree)
+            features.add(tree)
         assert len(columns["parents"]) == len(rows.lines), (len(columns["parents"]), rows.shard)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
@@ -86,7 +90,9 @@ class ShardAnnotator:
             table |= {name: lists(columns[name], np.int32) for name in self._places()}
             table["before"] = pa.array(rows.before, type=pa.int8())
             facts["whole"] = True
-        return table_bytes(table | arcs.stored(), facts)
+        if self.features:
+            facts["features"] = features.facts()
+        return table_bytes(table | arcs.stored() | features.stored(), facts)
 
     def _places(self) -> tuple[str, ...]:
         return ("starts", "ends") if self.whole else ("word_of",)
@@ -187,6 +193,32 @@ class _ArcColumns:
             "probabilities": [shares(row) for row in self.rows],
         }
         return {f"arc_{name}": lists(rows, _smallest_unsigned(rows)) for name, rows in columns.items()}
+
+
+class _FeatureColumns:
+    """Features of the words of one shard: numbers of their values, and how often each value occurs."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._columns = {name: (_Names(), list[IntArray]()) for name in names}
+
+    def add(self, parse: Parse) -> None:
+        """Append the features of the next sentence; `_` where the parser gave none."""
+        for name, (values, rows) in self._columns.items():
+            of_words = cases_of(parse) if name == "case" else parse.features.get(name) or ["_"] * len(parse)
+            rows.append(np.array(values.number(of_words), dtype=np.int64))
+
+    def stored(self) -> dict[str, Any]:
+        return {name: lists(rows, _smallest_unsigned(rows)) for name, (_, rows) in self._columns.items()}
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            name: {"values": list(values.numbers), "counts": _occurrences(rows, len(values.numbers))}
+            for name, (values, rows) in self._columns.items()
+        }
+
+
+def _occurrences(rows: list[IntArray], values: int) -> list[int]:
+    return np.bincount(np.concatenate([_NONE, *rows]), minlength=values).tolist()
 
 
 _NONE = np.zeros(0, dtype=np.int64)

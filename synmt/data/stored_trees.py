@@ -53,6 +53,7 @@ class WholeTree:
 class StoredTrees(NamedTuple):
     """The columns of one shard.
 
+    features: numbers and values of each, if systems read them.
     word_of: None for trees that fit every segmentation, which have starts, ends and before.
     """
 
@@ -62,6 +63,7 @@ class StoredTrees(NamedTuple):
     relation_names: npt.NDArray[np.object_]
     tag_names: npt.NDArray[np.object_]
     arcs: StoredArcs | None
+    features: dict[str, tuple[Lists, npt.NDArray[np.object_]]]
     word_of: Lists | None
     places: tuple[Lists, Lists, Array] | None
 
@@ -84,6 +86,7 @@ class StoredTrees(NamedTuple):
             relations=self.relation_names[self.relations[row]].tolist(),
             tags=self.tag_names[self.tags[row]].tolist(),
             arcs=self.arcs.row(row) if self.arcs else None,
+            features={name: values[numbers[row]].tolist() for name, (numbers, values) in self.features.items()},
         )
 
 
@@ -98,6 +101,10 @@ def open_trees(path: Path, rows: int) -> StoredTrees:
         relation_names=np.array(table.facts["relations"], dtype=object),
         tag_names=np.array(table.facts["tags"], dtype=object),
         arcs=open_arcs(table),
+        features={
+            name: (table.lists(name), np.array(facts["values"], dtype=object))
+            for name, facts in table.facts.get("features", {}).items()
+        },
         word_of=None if whole else table.lists("word_of"),
         places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
     )

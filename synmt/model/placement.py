@@ -15,6 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.model.variant import Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
+from synmt.syntax.feature_signals import FeatureValues, with_values
 from synmt.syntax.signals import Signal
 
 
@@ -59,16 +60,18 @@ def place_variant(
     layers: Layers,
     where: str,
     punctuation: tuple[int, ...],
+    features: FeatureValues,
 ) -> None:
     """Add a variant to the layers of its side; raises UsageError where it does not fit.
 
     where: the key of the variant in the recipe.
     punctuation: ids of the pieces of the side that are punctuation.
+    features: values of the learned features of the source; empty as long as they are not known.
     """
     _check_architecture(kind, recipe.name, model.architecture, where)
     options = _check_options(kind, recipe, where)
     with _at(where):
-        reads = kind.reads_for(**options)
+        reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
     _check_side(kind, recipe, reads, where)
     if recipe.loss_weight != 1 and not kind.learns:
         raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
@@ -87,6 +90,7 @@ def place_variant(
             first_head=taken,
             embedding_dim=model.embedding_dim,
             punctuation=punctuation,
+            features=dict(features),
         )
         with _at(where):
             kind.check(place, **options)

@@ -31,6 +31,7 @@ class Place:
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
+    features: the values of each learned feature of words in the training text, most frequent first.
     """
 
     side: Side
@@ -41,6 +42,7 @@ class Place:
     first_head: int = 0
     embedding_dim: int = 0
     punctuation: tuple[int, ...] = ()
+    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass

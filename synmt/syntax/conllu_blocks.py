@@ -15,7 +15,7 @@ from synmt.errors import SynmtError
 from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.merging import Token, token_tree
-from synmt.syntax.parse import Arcs
+from synmt.syntax.parse import FEATURES, Arcs
 from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
@@ -30,6 +30,7 @@ class Block:
     where: file, sentence and line, for messages.
     text: the text of the sentence from its comments; None if they do not have it.
     arcs: the arc probabilities from MISC; None if no token has any.
+    features: those of FEATURES that a token has.
     """
 
     where: str
@@ -39,6 +40,7 @@ class Block:
     relations: list[str]
     tags: list[str]
     miscs: list[str]
+    features: dict[str, list[str]]
     arcs: Arcs | None = None
 
 
@@ -50,6 +52,7 @@ class _Row:
     head: int
     relation: str
     misc: str
+    features: tuple[str, ...]
 
 
 def read_blocks(path: str | Path) -> Iterator[Block]:
@@ -129,8 +132,14 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         relations=relations,
         tags=[rows[word].tag for word in leading],
         miscs=[row.misc for _, row in named],
+        features=_features([rows[word] for word in leading]),
         arcs=arcs,
     )
+
+
+def _features(rows: list[_Row]) -> dict[str, list[str]]:
+    columns = {name: [row.features[number] for row in rows] for number, name in enumerate(FEATURES)}
+    return {name: values for name, values in columns.items() if any(value != "_" for value in values)}
 
 
 def _text(where: str, comments: dict[str, str]) -> str | None:
@@ -163,7 +172,7 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
             if int(match[2]) <= first or first <= covered:
                 raise _malformed(here, f"the range '{columns[0]}' is empty or overlaps another")
             covered = int(match[2])
-            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9])))
+            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9], ())))
             continue
         words.append(_word(here, columns))
         if first > covered:
@@ -186,7 +195,8 @@ def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
     if not (head.isascii() and head.isdigit()):
         raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
-    return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9])
+    features = tuple(columns[number] or "_" for number in (2, 4, 5))
+    return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9], features)
 
 
 def _parents(where: str, rows: list[_Row]) -> list[int]:

@@ -110,6 +110,7 @@ class _Merging:
             relations=[self.relations[word] for word in remaining],
             tags=[parse.tags[word] for word in remaining] if parse.tags else [],
             arcs=None if arcs is None else self._arcs(arcs, owned),
+            features={name: [values[word] for word in remaining] for name, values in parse.features.items()},
         )
 
     def _arcs(self, arcs: Arcs, owned: npt.NDArray[np.bool_]) -> Arcs:

@@ -26,13 +26,13 @@ class Signal:
     """A tensor over pieces that is computed from a parse.
 
     name: its key in a batch.
-    needs: the annotation that it is computed from.
+    needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only.
     pad: its value after the end of a sentence.
     """
 
     name: str
-    needs: Literal["parents", "relations", "arcs"]
+    needs: Literal["parents", "relations", "tags", "arcs", "case", "fine_tag", "lemma", "morphology"]
     compute: Callable[[Parse, IntArray], Array]
     pad: float
 

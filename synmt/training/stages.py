@@ -51,7 +51,7 @@ class Prepared:
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the annotation's name without the mark for arc probabilities; it changes only if the trees do.
+    made_by: the annotation's name without what it stores besides the trees; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     cutters: what cut each side into words.
     raw: the corpus before it was cut; None if it was not.
@@ -113,7 +113,7 @@ def prepare_data(
     trees: dict[Side, str] = {}
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
-    made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
+    made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else None
     prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
@@ -158,7 +158,7 @@ def _annotated(
             paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
         arcs = parser.arcs
     description = source.description(arcs=arcs)
-    options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole}
+    options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole, "features": source.features}
     yield from _labelled(annotate(folder, corpus, paths, parser=description, **options))
     name = source.name(arcs=arcs)
     # given trees may have been annotated for a recipe that needs no probabilities

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.models import folder_of, missing
+from synmt.parsing.models import check_features, folder_of, missing
 from synmt.parsing.official import fetching, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_conllu
+from synmt.syntax.feature_signals import UNIVERSAL_TAGS, needed_features
+from synmt.syntax.parse import FEATURES
 
 
 @dataclass(frozen=True)
@@ -30,16 +33,23 @@ class TreeRequirements:
 
     to_run, to_learn: whether they need trees whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
+    features: what they need to know of words besides tag and relation, some of feature_signals.STORED.
     """
 
     to_run: bool
     to_learn: bool
     arcs: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     @property
     def parses(self) -> bool:
         """Tell whether the training text has to be parsed."""
         return self.to_run or self.to_learn
+
+    @property
+    def of_parser(self) -> tuple[str, ...]:
+        """List the features that the parser has to give; the case of a word can be seen."""
+        return tuple(name for name in self.features if name in FEATURES)
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
@@ -75,7 +85,8 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
     arcs = {} if parser.control != "none" else {v.kind.recipe_name(): None for v in variants if _needs_arcs(v)}
-    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs))
+    features = needed_features([signal for variant in variants for signal in variant.signals])
+    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs), features)
 
 
 def _needs_arcs(variant: PlacedVariant) -> bool:
@@ -130,7 +141,19 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
     if requirements.arcs:
         for path in found.values():
             _check_arcs(path, requirements.arcs)
+    if requirements.of_parser:
+        for path in found.values():
+            check_features(requirements.of_parser, _features_in(path), str(path))
     return found
+
+
+_FIRST = 1000
+"""Sentences of a file of trees in which every feature must occur."""
+
+
+def _features_in(path: Path) -> list[str]:
+    found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
+    return [name for name in FEATURES if name in found]
 
 
 def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
@@ -202,6 +225,12 @@ def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> 
     return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
 
 
+def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
+    unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
+    listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
+    return [f"{variant} knows the tags of Universal Dependencies; all others are one: {listed}"] if unknown else []
+
+
 def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
     """List what is unexpected in the relations of the training text, according to the recipe's variants.
 
@@ -214,4 +243,6 @@ def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[S
         for variant in _flat(placed[side]):
             counts = facts["arc_relations" if facts["arcs"] and _needs_arcs(variant) else "relations"]["train"]
             warnings += variant.kind.relation_warnings(counts, **variant.options)
+            if any(signal.needs == "tags" for signal in variant.signals):
+                warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])
     return list(dict.fromkeys(warnings))
