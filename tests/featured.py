@@ -1,7 +1,7 @@
 """A folder of Stanza models that also give lemmas, fine tags and morphology, made of the one that ships.
 
-A fine tag is the universal tag in lower case. Morphology is `Nominal=Yes` where a noun is likelier than a verb, `_` where a
-verb is. The lemmatizer looks words up in a dictionary; other words are their own lemmas.
+A fine tag is the universal tag in lower case. Morphology is `Nominal=Yes` where a noun is likelier than a verb, and `_`
+where a verb is. The lemmatizer looks words up in a dictionary; other words are their own lemmas.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from featured import write_featured_models
 from public_archives import aspec, standing_in
 from tiny import MODEL, write_corpus
 
@@ -16,6 +17,7 @@ from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.test_sets import translate_tests
+from synmt.training.tree_requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 
@@ -49,20 +51,27 @@ def parsers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def featured(tmp_path_factory):
+    """Make a folder of English models that also give lemmas, fine tags and morphology."""
+    return write_featured_models(tmp_path_factory.mktemp("featured") / "models")
+
+
+@pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Name the folder of words, trees and prepared corpora that all recipes share."""
     return tmp_path_factory.mktemp("data")
 
 
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
-def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, data, tmp_path):
+def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, data, tmp_path):
     plain = load_recipe(name)
+    models = featured if tree_requirements(plain)["source"].of_parser else parsers
     small = {
         "vocabulary.size": 700,
         "vocabulary.min_frequency": 1,
         # the filter has tests of its own
         "filters.language": "false",
-        **{f"{side}.model": parsers for side in ("parser", "target_parser")},
+        **{f"{side}.model": models for side in ("parser", "target_parser")},
         **{f"{side}.workers": 1 for side in ("parser", "target_parser")},
         **_without_kytea(plain),
         **_small(plain),

@@ -11,7 +11,7 @@ from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, smal
 from synmt.data.corpus import Tree
 from synmt.errors import UsageError
 from synmt.model.build import build
-from synmt.model.variant import Place
+from synmt.model.variant import Place, Syntax
 from synmt.model.variants.syntax_infused import SyntaxInfused
 from synmt.model.variants.tag_embedding import TagEmbedding
 from synmt.syntax.feature_signals import CASES, PLACES, UNIVERSAL_TAGS, case_of, with_values
@@ -92,8 +92,7 @@ def check(variant, trees, tables, join):
         return torch.func.functional_call(_Embedding(variant), {f"of.{k}": v for k, v in own.items()}, (x, syntax))
 
     inputs = (x[:1, :4].requires_grad_(), *weights.values())
-    short = type(syntax)({name: signal[:1, :4] for name, signal in syntax.signals.items()})
-    syntax = short
+    syntax = Syntax({name: signal[:1, :4] for name, signal in syntax.signals.items()})
     # the gradients of every table, projection and piece
     assert torch.autograd.gradcheck(embedded, inputs)
 

@@ -1,20 +1,18 @@
 """Systems that read features of words, from Stanza's models or from given trees to translations and analyses."""
 
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
-import torch
 from featured import LEMMAS, write_featured_models
-from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
+from tiny import MODEL, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.features import load_features
 from synmt.decode.translator import Translator
-from synmt.parsing.cache import CachedParser
 from synmt.parsing.parser import StanzaParser
-from synmt.run import Run
 from synmt.syntax.conllu import read_conllu
 
 pytestmark = pytest.mark.journey
@@ -156,6 +154,11 @@ def test_a_run_that_starts_from_another_takes_its_values(place):
     overrides = ("model.init=origin", "vocabulary={}", "training.max_steps=1", "name=second")
     succeed("train", "tags.yaml", *overrides, cwd=place)
     assert load_features(place / "runs" / "second") == values
+
+
+def test_a_plan_counts_no_rows_of_features_that_are_not_learned_yet(place):
+    plan = succeed("train", "tags.yaml", "name=planned", "--dry-run", cwd=place).stdout.decode()
+    assert re.search(r"more than \d[\d,]* weights", " ".join(plan.split()))
 
 
 def test_an_analysis_reads_features_too(place):

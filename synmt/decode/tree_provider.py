@@ -58,7 +58,6 @@ class TreeProvider:
         found = {parser: parser.complete(lines, given, number) if parser else no_trees for parser in set(self._readers)}
         return [found[parser] for parser in self._readers]
 
-
     def _warn_of_lacking(self, given: Trees) -> None:
         """Say once that given trees lack a feature that a model reads."""
         trees = [tree for tree in given if tree is not None and len(tree)]

@@ -96,7 +96,11 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
 
     # a lemmatizer that repeats the words has no file
     lemma = any(Path(name).parent.name == "lemma" for name in files)
-    given = {"lemma": lemma, "fine_tag": has_values(vocabularies["xpos"]), "morphology": has_values(vocabularies["feats"])}
+    given = {
+        "lemma": lemma,
+        "fine_tag": has_values(vocabularies["xpos"]),
+        "morphology": has_values(vocabularies["feats"]),
+    }
     return [name for name in FEATURES if given[name]]
 
 

@@ -1,8 +1,9 @@
-"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and the place of a piece in its word.
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and where in its word a piece is.
 
-Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + their number for
-every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and morphology
-are learned from the training text and stored in the run (synmt/data/features.py); `with_values` gives them to a signal.
+Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
+the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
+morphology are learned from the training text and stored in the run (synmt/data/features.py); `with_values` gives them
+to a signal.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ FeatureValues = Mapping[str, tuple[str, ...]]
 STORED = ("case", *FEATURES)
 """Values that an annotation stores only for systems that read them."""
 
-UNIVERSAL_TAGS: tuple[str, ...] = tuple(
-    "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
+UNIVERSAL_TAGS: tuple[str, ...] = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
 )
 """The tags of Universal Dependencies."""
 

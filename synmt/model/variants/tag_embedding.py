@@ -7,7 +7,7 @@ others leave of the whole. Bugliarello & Okazaki (2020) have the relation only:
 
     x_t = [√D · E(piece_t)_{1 … D - size} ; L(relation_t)]
 
-The last components of the piece's embedding are replaced, without scaling: this is `combine: replace`, for any features.
+The last components of the piece's embedding are replaced, without scaling: this is `combine: replace`.
 `concatenate` keeps all components and projects the whole to D again, W [√D · E(piece_t) ; L_1 ; … ; L_K]; `sum` adds
 the features, √D · E(piece_t) + Σ_k U_k L_k, where U_k widens an embedding that is narrower than D. Positions are added
 afterwards. Every piece of a word has the features of its word, except for subword tags, which differ; EOS and pieces
