@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from featured import LEMMAS, write_featured_models
-from tiny import MODEL, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
+from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.features import load_features
@@ -37,7 +37,8 @@ def place(tmp_path_factory):
             shutil.move(trees, root / trees.name)
         parser = {"model": str(models), "workers": 1, "device": "cpu"}
         pieces = {"kind": "bpe", "size": 340, "joint": True}
-        write_recipe(root / "tags.yaml", corpus, parser=parser, vocabulary=pieces, syntax=tags())
+        steps = {**TRAINING, "max_steps": 4}
+        write_recipe(root / "tags.yaml", corpus, parser=parser, vocabulary=pieces, syntax=tags(), training=steps)
         succeed("train", "tags.yaml", cwd=root)
         yield root
 
@@ -139,8 +140,8 @@ def test_training_goes_on_with_the_values_it_began_with(place, tmp_path):
     folder = shutil.copytree(place / "runs" / "tags", tmp_path / "runs" / "tags")
     before = (folder / "features.json").read_bytes()
     arguments = ("train", place / "tags.yaml", "--data", place / "data")
-    done = succeed(*arguments, "training.max_steps=10", cwd=tmp_path)
-    assert b"continuing from step 8" in done.stderr
+    done = succeed(*arguments, "training.max_steps=6", cwd=tmp_path)
+    assert b"continuing from step 4" in done.stderr
     assert (folder / "features.json").read_bytes() == before
 
 
@@ -163,8 +164,9 @@ def test_a_plan_counts_no_rows_of_features_that_are_not_learned_yet(place):
 
 def test_an_analysis_reads_features_too(place):
     run = place / "runs" / "tags"
-    output, _ = analyze("--run", run, "--attention", cwd=place)
+    output, said = analyze("--run", run, "--attention", cwd=place)
     assert "head" in output
+    assert "the model reads" not in said
 
 
 def test_given_trees_need_the_columns_that_are_read(tmp_path):
@@ -175,9 +177,13 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
     assert "gives no lemma" in message
     for trees in corpus.glob("*.conllu"):
         rows = (line.split("\t") for line in trees.read_text().splitlines())
-        lines = ("\t".join((*row[:2], row[1].lower(), *row[3:])) if len(row) > 1 else row[0] for row in rows)
+        lines = (
+            "\t".join((*row[:2], row[1].lower(), row[3].replace("NOUN", "NN"), *row[4:])) if len(row) > 1 else row[0]
+            for row in rows
+        )
         trees.write_text("\n".join(lines) + "\n\n")
-    succeed("train", "gold.yaml", cwd=tmp_path)
+    said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
+    assert "tag_embedding knows the tags of Universal Dependencies; all others are one: NN" in said
     values = load_features(tmp_path / "runs" / "gold")
     assert "the" in values["lemma"]
     assert "The" not in values["lemma"]

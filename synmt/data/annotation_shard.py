@@ -199,7 +199,7 @@ class _FeatureColumns:
     """Features of the words of one shard: numbers of their values, and how often each value occurs."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._columns = {name: (_Names(), list[IntArray]()) for name in names}
+        self._columns: dict[str, tuple[_Names, list[Any]]] = {name: (_Names(), []) for name in names}
 
     def add(self, parse: Parse) -> None:
         """Append the features of the next sentence; `_` where the parser gave none."""

@@ -138,8 +138,8 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
 
 
 def _features(rows: list[_Row]) -> dict[str, list[str]]:
-    columns = {name: [row.features[number] for row in rows] for number, name in enumerate(FEATURES)}
-    return {name: values for name, values in columns.items() if any(value != "_" for value in values)}
+    columns = zip(FEATURES, zip(*(row.features for row in rows), strict=True), strict=False)
+    return {name: list(values) for name, values in columns if set(values) != {"_"}}
 
 
 def _text(where: str, comments: dict[str, str]) -> str | None:
@@ -195,7 +195,7 @@ def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
     if not (head.isascii() and head.isdigit()):
         raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
-    features = tuple(columns[number] or "_" for number in (2, 4, 5))
+    features = (columns[2] or "_", columns[4] or "_", columns[5] or "_")
     return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9], features)
 
 

@@ -1,4 +1,4 @@
-"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and where in its word a piece is.
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places of pieces in words.
 
 Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
 the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
