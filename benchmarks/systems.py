@@ -26,6 +26,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "deps-san": [{"name": "deps_san"}],
     "deps-san-rs": [{"name": "deps_san", "resample": 0.1}],
     "deps-san-wink": [{"name": "deps_san", "window": 6}],
+    "distance-mask": [{"name": "distance_mask"}],
+    "kinship-mask": [{"name": "kinship_mask"}],
     "localness-fixed": [{"name": "localness", "window": "fixed"}],
     "localness-layer": [{"name": "localness", "window": "layer"}],
     "localness-query": [{"name": "localness", "window": "query"}],
@@ -34,10 +36,21 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "context-deep-global": [{"name": "context", "kind": "deep_global"}],
     "relative-keys": [{"name": "relative", "side": side, "values": False} for side in BOTH],
     "relative": [{"name": "relative", "side": side} for side in BOTH],
+    "depth-relative": [{"name": "depth_relative"}],
+    "graph-relations": [{"name": "graph_relations"}],
+    "structural-positions": [{"name": "structural_positions"}],
+    "structural-depth": [{"name": "structural_depth"}],
     "dbsa-encoder": [{"name": "dbsa"}],
     "dbsa-decoder": [{"name": "dbsa", "side": "target"}],
     "dbsa-both": [{"name": "dbsa", "side": side} for side in BOTH],
     "plain-16-heads": [],
+    "rotary": [],
+    "alibi": [],
+    "rms": [],
+    "gelu": [],
+    "swiglu": [],
+    "modern": [],
+    "modern-pascal": [{"name": "pascal", "ignore": 0.3}],
     "ldd": [{"name": "dependency_distribution", "kind": "ldd"}],
     "lda": [{"name": "dependency_distribution", "kind": "lda"}],
     "ldp": [{"name": "dependency_distribution", "kind": "ldp"}],
@@ -57,6 +70,17 @@ LSTMS: dict[str, list[dict]] = {
     "fa-separate": [{"name": "latent_tree", "normalize": "flat", "attention": "separate"}],
 }
 SYSTEMS = TRANSFORMERS | LSTMS
+_MODERN = {"positions": "rotary", "norm_kind": "rms", "feed_forward": "swiglu"}
+MODELS: dict[str, dict] = {
+    "rotary": {"positions": "rotary"},
+    "alibi": {"positions": "alibi"},
+    "rms": {"norm_kind": "rms"},
+    "gelu": {"feed_forward": "gelu"},
+    "swiglu": {"feed_forward": "swiglu"},
+    "modern": _MODERN,
+    "modern-pascal": _MODERN,
+}
+"""What a system has in place of the published parts; SwiGLU has 2/3 of the width, so as many weights."""
 PUNCTUATION = range(4, 104)
 """Pieces that count as punctuation."""
 
@@ -66,6 +90,9 @@ def recipe_of(name: str, size: str, rates: Mapping[str, float] | None = None) ->
     values = {"name": "b", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
     model: dict = {"size": size, "architecture": "lstm" if name in LSTMS else "transformer", **(rates or {})}
     plain: ModelRecipe = check_recipe({**values, "model": model}, where="benchmark").model
+    model |= MODELS.get(name, {})
+    if model.get("feed_forward") == "swiglu":
+        model["feedforward_dim"] = plain.feedforward_dim * 2 // 3
     if has_sixteen_heads(name):
         model["encoder_heads"] = [16, *[plain.heads] * (plain.encoder_layers - 1)]
     variants = variants_in(name, plain.encoder_layers)

@@ -7,6 +7,7 @@ import torch
 from attending import assert_same_with_gradients, slow_attend
 
 from synmt.model.attention import Terms, attend, attend_written_out, softmax
+from synmt.model.pairs import Pairs
 
 
 def random_terms(seed=0, **filled):
@@ -18,7 +19,8 @@ def random_terms(seed=0, **filled):
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
     mask[1, ..., 3:] = False
     terms = Terms(draw(2, 4, 6), draw(2, 3, 4, 2), draw(2, 3, 5, 2), draw(2, 3, 5, 2), mask)
-    made: dict = {"factor": draw(2, 1, 4, 5), "bias": draw(2, 3, 4, 5), "relative": draw(4, 5, 2)}
+    rows = torch.randint(7, (2, 4, 5), generator=generator)
+    made: dict = {"factor": draw(2, 1, 4, 5), "bias": draw(2, 3, 4, 5), "relative": Pairs(draw(7, 2), rows)}
     return terms.edit(**{name: made[name] for name in filled})
 
 
@@ -32,7 +34,7 @@ def slow_attention(terms):
         return scaled if terms.bias is None else scaled + terms.bias[b, h, i, j]
 
     def value(b, h, i, j):
-        return terms.v[b, h, j] + (0 if terms.relative is None else terms.relative[i, j])
+        return terms.v[b, h, j] + (0 if terms.relative is None else terms.relative.table[terms.relative.index[b, i, j]])
 
     return slow_attend(terms, score, value=value)
 

@@ -78,6 +78,8 @@ SYSTEMS = {
     "plain": [],
     "pascal": [{"name": "pascal", "ignore": 0.3}],
     "deps_san": [{"name": "deps_san", "resample": 0.1, "window": 6, "layers": [1, 2]}],
+    "distance_mask": [{"name": "distance_mask", "layers": [1, 2]}],
+    "kinship_mask": [{"name": "kinship_mask"}],
     "localness": [{"name": "localness", "window": "query", "layers": [1]}],
     "context": [{"name": "context", "kind": "deep_global"}],
     "tags": [{"name": "tag_embedding"}],
@@ -85,18 +87,26 @@ SYSTEMS = {
     "infused": [{"name": "syntax_infused", "features": ["tag", "relation", "subword"]}],
     "labels": [{"name": "dependency_distribution", "kind": "ldd", "layers": [1]}],
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
+    "depth_relative": [{"name": "depth_relative"}],
+    "graph_relations": [{"name": "graph_relations"}],
+    "structural_positions": [{"name": "structural_positions"}],
+    "structural_depth": [{"name": "structural_depth"}],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
+    "rotary": [{"name": "pascal", "heads": 2}],
+    "alibi": [{"name": "relative", "side": side, "heads": 2} for side in ("source", "target")],
 }
+MODERN = {"norm": "pre", "norm_kind": "rms", "feed_forward": "swiglu"}
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 def test_training_steps_read_nothing_from_the_device_until_their_record(name, precision, tmp_path):
     wide = {"model_dim": 32, "encoder_heads": [16, 4]} if name == "labels" else {}
+    modern = {**MODERN, "positions": name} if name in ("rotary", "alibi") else {}
     rates = {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1}
-    recipe = make_recipe({**SIZE, **rates, **wide}, SYSTEMS[name], precision=precision, clip_norm=1.0)
+    recipe = make_recipe({**SIZE, **rates, **wide, **modern}, SYSTEMS[name], precision=precision, clip_norm=1.0)
     sizes = {"source_pieces": PIECES, "target_pieces": PIECES}
     model = build(recipe.model, recipe.syntax, **sizes, punctuation={"source": (5,), "target": (5,)})
     batches = [random_batch(model, [4, 3, 6], seed)[1] for seed in range(2)]

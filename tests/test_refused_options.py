@@ -32,6 +32,40 @@ REFUSED = {
         ({"layers": [1], "windw": 6}, "Did you mean 'window'?"),
         ({"layers": [3]}, "no layer 3"),
     ],
+    "distance_mask": [
+        ({"reach": [0]}, "reach: input should be greater than 0, not [0]"),
+        ({"reach": [1, 2, 3]}, "3 reaches for 4 heads of layer 1"),
+        ({"reach": []}, "0 reaches for 4 heads of layer 1"),
+        ({"side": "target"}, "distance_mask cannot be used on the target side. side: source"),
+        ({"own": "yes"}, "own: input should be a valid boolean"),
+    ],
+    "kinship_mask": [
+        ({"masks": ["self", "parent"]}, "lacks `all`, so that rows could have no key"),
+        ({"masks": ["all", "parent", "parent"]}, "names a mask twice"),
+        ({"masks": []}, "lacks `all`"),
+        ({"masks": ["all", "uncle"]}, "masks: input should be 'all', 'self'"),
+        ({"side": "target"}, "kinship_mask cannot be used on the target side. side: source"),
+    ],
+    "depth_relative": [
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
+        ({"values": "no"}, "values: input should be a valid boolean"),
+        ({"side": "target"}, "depth_relative cannot be used on the target side. side: source"),
+    ],
+    "graph_relations": [
+        ({"labelled": 1}, "labelled: input should be a valid boolean"),
+        ({"labels": False}, "Did you mean 'labelled'?"),
+        ({"side": "target"}, "graph_relations cannot be used on the target side. side: source"),
+    ],
+    "structural_positions": [
+        ({"reach": 0}, "reach: input should be greater than 0, not 0"),
+        ({"values": "no"}, "values: input should be a valid boolean"),
+        ({"side": "target"}, "structural_positions cannot be used on the target side. side: source"),
+    ],
+    "structural_depth": [
+        ({"heads": 2}, "owns no heads"),
+        ({"layers": [2]}, "acts once, not in every layer"),
+        ({"side": "target"}, "structural_depth cannot be used on the target side. side: source"),
+    ],
     "context": [
         ({"side": "target"}, "side: source"),
         ({"kind": "wide"}, "'global', 'deep' or 'deep_global'"),

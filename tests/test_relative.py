@@ -8,8 +8,9 @@ from attending import assert_same_with_gradients, padding_mask, random_terms, sl
 from small import random_batch, small_model
 
 from synmt.model.attention import Terms, attend, causal_mask
+from synmt.model.pairs import Pairs
 from synmt.model.variant import Place, Syntax
-from synmt.model.variants.relative import Relative, agreement, clipped_distances
+from synmt.model.variants.relative import Relative, clipped_distances
 
 SIZE = 3
 NOTHING = Syntax({})
@@ -58,10 +59,10 @@ def test_rows_of_the_table_by_distance():
     assert clipped_distances(2, 4, 2, torch.device("cpu")).tolist() == [[0, 1, 2, 3], [0, 0, 1, 2]]
 
 
-def test_agreement_worked_out_by_hand():
+def test_scores_of_the_table_worked_out_by_hand():
     # d = 4, so √d = 2: a query of ones and rows that sum to -2, 0 and 10 give -1, 0 and 5
     table = torch.tensor([[-2.0, 0, 0, 0], [1, 1, -1, -1], [4, 3, 2, 1]])
-    bias = agreement(torch.ones(1, 1, 3, 4), table, clipped_distances(3, 3, 1, torch.device("cpu")))
+    bias = Pairs(table, clipped_distances(3, 3, 1, torch.device("cpu"))).scores(torch.ones(1, 1, 3, 4))
     assert bias[0, 0].tolist() == [[0, 5, 5], [-1, 0, 5], [-1, -1, 0]]
 
 

@@ -20,6 +20,7 @@ from synmt import cli
 from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
+from synmt.model.positions import alibi_slopes
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
@@ -28,6 +29,7 @@ from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.controls import Control
 from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
 from synmt.syntax.feature_signals import SUBWORD, case_of
+from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
@@ -55,6 +57,8 @@ SECTIONS = [
 ]
 PIECES = ["▁The", "▁mon", "key", "▁eats", "▁a", "▁ban", "ana", "</s>"]
 PLACES = list(range(8))
+NEWER_PARTS = {"positions": "sinusoid", "norm_kind": "layer", "feed_forward": "relu"}
+"""Keys of a model, with the values of the published Transformer."""
 WITH_EOS = np.append(MONKEY_WORD_OF, -1)
 
 
@@ -62,7 +66,18 @@ def page_name(variant):
     return variant.rpartition(".")[2].replace("_", "-")
 
 
-NO_FIGURES = {"controls", "tree-attention"} | {"syntax-infused"}
+NO_FIGURES = {
+    "controls",
+    "depth-relative",
+    "distance-mask",
+    "graph-relations",
+    "kinship-mask",
+    "structural-depth",
+    "structural-positions",
+    "syntax-infused",
+    "transformer",
+    "tree-attention",
+}
 """Pages of what no paper reports a score of translation for."""
 
 DOCUMENTED = [name for name in variant_names() if page_name(name) in PAGES]
@@ -116,6 +131,7 @@ def test_the_page_of_a_variant_names_every_choice_of_an_option(name):
 def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
     sections = {
         "lstm": ModelRecipe.model_validate({"architecture": "lstm"}),
+        "transformer": ModelRecipe.model_validate({}),
         "controls": ParserRecipe(),
         "multi-task": TasksRecipe(),
     }
@@ -189,6 +205,8 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
+    if recipe.model.architecture == "transformer" and NEWER_PARTS != recipe.model.model_dump(include={*NEWER_PARTS}):
+        yield "transformer"
 
 
 def test_every_shipped_recipe_is_named_on_the_pages_of_its_systems():
@@ -321,6 +339,21 @@ def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
     assert 5.5e-9 < density(6) < 6.5e-9
 
 
+def test_the_distance_mask_divides_equal_weights_by_their_distance():
+    steps = {"▁The": [0, 1, 1, 2, 4, 3, 3], "▁eats": [2, 1, 1, 0, 2, 1, 1]}
+    for piece, row in steps.items():
+        shares = [1 / max(step, 1) if step <= 2 else 0 for step in row]
+        assert on_page("distance-mask", piece, [*(share / sum(shares) for share in shares), 0], "{:.3f}")
+
+
+def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
+    words = ["The", "monkey", "eats", "a", "banana"]
+    kin = {"banana": ("monkey", "eats", "a", "banana"), "no word": ()}
+    for piece, word in (("▁ban", "banana"), ("</s>", "no word")):
+        shares = [(1 + (words[owner] in kin[word])) / 5 for owner in MONKEY_WORD_OF]
+        assert on_page("kinship-mask", piece, [*shares, 1 / 5], "{:.1f}")
+
+
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():
     for window in (10, 4):
         bias = [-((j - 4) ** 2) / (2 * (window / 2) ** 2) + 0.0 for j in PLACES]
@@ -336,6 +369,36 @@ def test_context_adds_as_many_weights_as_its_page_says():
 def test_relative_rows_are_clipped_distances():
     assert on_page("relative", "j - i", [j - 3 for j in PLACES])
     assert on_page("relative", "row", [min(max(j - 3, -2), 2) + 2 for j in PLACES])
+
+
+def test_alibi_s_first_head_of_four_loses_a_quarter_for_each_step():
+    assert on_page("transformer", "penalty", [-abs(j - 3) / 4 + 0.0 for j in PLACES], "{:.2f}")
+    torch.testing.assert_close(alibi_slopes(4), torch.tensor([1 / 4, 1 / 16, 1 / 64, 1 / 256]))
+
+
+def test_depths_of_the_monkey_choose_the_rows_of_its_determiner():
+    depths = [2, 1, 1, 0, 2, 1, 1]
+    assert on_page("depth-relative", "depth", [*depths, "–"])
+    assert on_page("depth-relative", "row", [*(min(max(depth - depths[0], -2), 2) + 2 for depth in depths), 5])
+
+
+def test_structural_positions_count_steps_with_a_direction():
+    # The is below monkey and eats, and comes before a and banana, at depths 2 and 1
+    steps = [0, 1, 1, 2, -(2 + 2), -(2 + 1), -(2 + 1)]
+    assert on_page("structural-positions", "s", [*steps, "–"])
+    assert on_page("structural-positions", "row", [*(min(max(step, -2), 2) + 2 for step in steps), 5])
+    assert on_page("structural-depth", "depth", [2, 1, 1, 0, 2, 1, 1, "–"])
+
+
+def test_arcs_of_the_monkey_lead_to_its_parent_and_its_children():
+    owners, parents = [*MONKEY_WORD_OF, -1], [*MONKEY.parents, -1]
+    for piece, word in (("▁mon", 1), ("▁eats", 2), ("</s>", -1)):
+        row = [
+            0 if -1 in (word, other) or word == other else 1 if parents[word] == other else 2 * (parents[other] == word)
+            for other in owners
+        ]
+        assert on_page("graph-relations", piece, [int(number) for number in row])
+    assert edge_kinds(KNOWN) == 145
 
 
 def test_tag_embedding_has_a_row_for_every_relation_and_two_more():

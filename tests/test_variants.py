@@ -76,9 +76,9 @@ ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
 EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()]
 
 
-def made(recipe, layers=2):
+def made(recipe, layers=2, **options):
     depth = {"encoder_layers": layers, "decoder_layers": layers}
-    model = small_model(recipe, **depth, **sizes(recipe, layers)).eval()
+    model = small_model(recipe, **depth, **sizes(recipe, layers), **options).eval()
     # parameters that begin at zero would hide what the variant does
     torch.manual_seed(5)
     for variant in model.variants[recipe["side"]]:
@@ -147,7 +147,8 @@ def attend_fused(terms, dropout=0.0):
     nothing = torch.zeros_like(terms.q)
     output = F.scaled_dot_product_attention(nothing, terms.k, terms.v, attn_mask=scores, dropout_p=dropout)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", scores.softmax(-1), terms.relative)
+        vectors = terms.relative.table[..., terms.relative.index, :].expand(len(scores), *scores.shape[2:], -1)
+        output = output + torch.einsum("bhqk,bqkd->bhqd", scores.softmax(-1), vectors)
     return output
 
 

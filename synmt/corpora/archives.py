@@ -60,7 +60,7 @@ class Packed:
             yield cast(BinaryIO, stream)
 
     def _exact(self) -> tuple[str, ...]:
-        """Return the names with the one that a pattern stands for."""
+        """Return the names with the one that matches a pattern."""
         if not self.names or not _PATTERN & set(self.names[0]):
             return self.names
         found = fnmatch.filter(names_in(self.files), self.names[0])
@@ -165,7 +165,7 @@ def _inside(stack: ExitStack, stream: io.BufferedReader, name: str, packed: Pack
 
 
 def _members(stack: ExitStack, stream: io.BufferedReader, packed: Packed) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each file of an archive, and a function that opens it before the next one is asked for."""
+    """Yield the name of each file of an archive, and a function that opens it; call it before the next name is read."""
     if stream.peek(4)[:4] == _ZIP:
         yield from _of_zip(stack, stream, packed)
         return

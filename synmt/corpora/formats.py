@@ -179,5 +179,5 @@ def _decoded(stream: Any) -> Iterator[str]:
         for line in reader:
             yield line.rstrip("\r\n")
     finally:
-        # whoever opened the stream closes it
+        # the caller opened the stream and closes it
         reader.detach()

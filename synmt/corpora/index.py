@@ -115,7 +115,7 @@ def language_code(language: str) -> str:
 
 
 def same_language(one: str, other: str) -> bool:
-    """Tell whether two codes stand for one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
+    """Tell whether two codes mean one language: `pt` and `por_BR` do, `zho` and `zho_Hant` do not."""
     try:
         return load_mtdata("mtdata.iso.bcp47").BCP47Tag.are_compatible(one, other)
     except ValueError:

@@ -69,5 +69,5 @@ def texts_in(archive: str | tuple[str, ...], name: str, languages: str, *, form:
 
 
 def texts_at(address: str, languages: str) -> Texts:
-    """Describe one file per language; `{}` stands for the language in the address."""
+    """Describe one file per language; `{}` in the address is the language."""
     return Texts({language: PackedText((address.format(language),)) for language in languages.split()})

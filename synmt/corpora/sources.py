@@ -126,7 +126,7 @@ class FromSacrebleu:
 
 @dataclass(frozen=True)
 class FromOwners:
-    """A table that owners give to those who accept a licence; ` ||| ` stands between its columns.
+    """A table that owners give to those who accept a licence; ` ||| ` separates its columns.
 
     folder: the folder of the corpus; the environment variable `SYNMT_<FOLDER>` can name it.
     path: the file in that folder, as the owners' archive unpacks it.
@@ -147,7 +147,7 @@ class FromOwners:
         return read_fields(Packed((found,)), _pick(self.columns, languages))
 
     def found(self) -> Path | None:
-        """Find the file on this disk; the upper folders of its path may be missing or lie in another one."""
+        """Find the file on this disk; the upper folders of its path may be missing or be in another folder."""
         inner = Path(self.path)
         below = [Path(*inner.parts[depth:]) for depth in range(len(inner.parts))]
         places = [base / path for base in self.places() for path in (self.folder.upper() / inner, *below)]

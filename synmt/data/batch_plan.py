@@ -122,7 +122,7 @@ def _places(keys: Keys) -> npt.NDArray[np.uint32]:
     """Read the place of each key, in the memory of the keys, and give back the half that is left."""
     places = keys.view(np.uint32)
     for first in range(0, len(keys), _CHUNK):
-        # behind the keys that are still to be read
+        # after the keys that are still to be read
         part = ~keys[first : first + _CHUNK] & _LOW  # (n,)
         places[first : first + len(part)] = part
     del places

@@ -43,7 +43,7 @@ class EpochRows:
 def epoch_rows(parts: Sequence[range], weights: Sequence[float], *, seed: int, epoch: int) -> EpochRows:
     """Repeat and draw the rows of every part by its weight.
 
-    A part of weight 2.5 has each row twice, and once more those of a half that is drawn anew for each epoch. A half of
+    A part of weight 2.5 has each row twice, and half of its rows a third time; each epoch draws another half. A half of
     five rows is two in one epoch and three in the next, so that no row is lost by rounding.
     """
     rows, copies = [], []

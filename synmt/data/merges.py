@@ -185,7 +185,7 @@ class _PairTable:
 
 
 def streams(keys: Keys, places: IntArray) -> Keys:
-    """Give each place of a sentence, whose key it has, a stream of random numbers of its own: (N,)."""
+    """Give each place of a sentence, whose key it has, its own stream of random numbers: (N,)."""
     return mix(keys + places.astype(np.uint64))
 
 

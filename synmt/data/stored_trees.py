@@ -91,7 +91,7 @@ class StoredTrees(NamedTuple):
 
 
 def open_trees(path: Path, rows: int) -> StoredTrees:
-    """Open one shard of an annotation, whose text has so many rows."""
+    """Open one shard of an annotation; `rows` is the number of rows of its text."""
     table = ArrowTable(path)
     if len(table) != rows:
         raise SynmtError(f"has {len(table)} rows, but its text has {rows}", where=str(path), do="Prepare again")

@@ -177,7 +177,7 @@ Look = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 def looks(device: torch.device) -> Look:
     """Return a function for all steps of one search: which sentences are done (B,) -> who leaves and who remains.
 
-    Both are numbers of sentences, those that remain None if nobody leaves.
+    Both are numbers of sentences, those that remain are None if no sentence leaves.
     """
     steps, period = count(1), 1 if device.type == "cpu" else _PERIOD
 

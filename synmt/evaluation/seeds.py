@@ -84,7 +84,7 @@ def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleAr
 def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
     """Group paths that differ only in their seeds, in the order of each group's first path: (name, paths) of each.
 
-    One path of a group may have no seed in its name, such as `pascal` beside `pascal-seed2`.
+    One path of a group may have no seed in its name, such as `pascal` next to `pascal-seed2`.
     """
     groups: dict[str, list[Path]] = {}
     systems = {_SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))}

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from synmt.model.fused import dropout as drop
 from synmt.model.fused import masked_attention, outruns_fused_kernel
+from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]
 
@@ -36,7 +37,8 @@ class Terms:
     q, k, v: (B, H, Tq, d), (B, H, Tk, d), (B, H, Tk, d).
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend; None allows all keys.
     factor, bias: broadcast to (B, H, Tq, Tk), applied to the scaled scores.
-    relative: (Tq, Tk, d), an extra value for each pair.
+    relative: an extra value for each pair of a query and a key.
+    position: (H, Tq, Tk), what ALiBi adds to the bias; variants leave it as it is.
     normalize: scores -> weights.
     """
 
@@ -47,7 +49,8 @@ class Terms:
     mask: Tensor | None = None
     factor: Tensor | None = None
     bias: Tensor | None = None
-    relative: Tensor | None = None
+    relative: Pairs | None = None
+    position: Tensor | None = None
     normalize: Normalizer = softmax
 
     def edit(self, **changes: Any) -> Terms:
@@ -63,13 +66,24 @@ class Terms:
             scores = scores * self.factor  # (B, H, Tq, Tk)
         if self.bias is not None:
             scores = scores + self.bias  # (B, H, Tq, Tk)
+        if self.position is not None:
+            scores = scores + self.position  # (B, H, Tq, Tk)
         if self.mask is not None:
             scores = scores.masked_fill(~self.mask, -math.inf)  # (B, H, Tq, Tk)
         return scores
 
     def heads(self, first: int, last: int) -> Terms:
         """Select the heads first, …, last - 1 of plain terms."""
-        return self.edit(q=self.q[:, first:last], k=self.k[:, first:last], v=self.v[:, first:last])
+        position = None if self.position is None else self.position[first:last]  # (H', Tq, Tk)
+        q, k, v = (part[:, first:last] for part in (self.q, self.k, self.v))  # (B, H', T, d)
+        return self.edit(q=q, k=k, v=v, position=position)
+
+    def with_position_in_bias(self) -> Terms:
+        """Add the part of the position to the bias, as kernels expect it."""
+        if self.position is None:
+            return self
+        bias = self.position if self.bias is None else self.bias + self.position  # (B, H, Tq, Tk)
+        return self.edit(bias=bias, position=None)
 
 
 @dataclass(frozen=True)
@@ -111,7 +125,7 @@ def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:
     weights = weights.to(terms.v.dtype)
     output = weights @ terms.v  # (B, H, Tq, d)
     if terms.relative is not None:
-        output = output + torch.einsum("bhqk,qkd->bhqd", weights, terms.relative.to(weights.dtype))
+        output = output + terms.relative.sums(weights)
     return output
 
 
@@ -142,5 +156,6 @@ def xavier(linear: nn.Linear, parts: int = 1) -> nn.Linear:
     """Initialise a projection by Xavier's rule; `parts` matrices of equal size that are joined in one, separately."""
     for part in linear.weight.chunk(parts):
         nn.init.xavier_uniform_(part)
-    nn.init.zeros_(linear.bias)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)
     return linear

@@ -1,6 +1,7 @@
 """The decoder's step in few large operators: what `Transformer.step` computes, for a decoder without variants.
 
 - Weights are packed once (`synmt.model.packed`); bias, ReLU and residual sum are part of the products.
+- What the model has instead of sinusoids, ReLU and layer norm is chosen when the decoder is made, not in a step.
 - The hypotheses of a sentence share one cache. Keys are never reordered: `seen` says which place of the cache, (step,
   hypothesis), is in the past of which hypothesis.
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
@@ -11,6 +12,7 @@ It returns logits. `Transformer.step` is its slow twin, and the test.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -19,10 +21,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.attention import Memory
+from synmt.model.feed_forward import Gelu
+from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.seq2seq import Seq2Seq, sinusoids
+from synmt.model.positions import alibi, turned
+from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Residual, Transformer
 
+_Function = Callable[[Tensor], Tensor]
 _FIRST_ROOM = 16
 """Steps that a new cache has room for."""
 
@@ -68,10 +74,13 @@ class FastDecoder:
 
     def __init__(self, model: Transformer, precision: InferencePrecision = "float32") -> None:
         self._table = model.target_embedding.table.weight.detach()
-        self._layers = [_FastLayer(layer, precision) for layer in cast(list[DecoderLayer], model.decoder)]
-        self._norm = model.decoder_norm
+        layers = cast(list[DecoderLayer], model.decoder)
+        self._layers = [_LAYERS[type(layer.self_attention)](layer, precision) for layer in layers]
+        self._norm = _normed(model.decoder_norm)
         self._output = PackedLinear(model.output_weight, None, precision)
-        self._positions = model.target_embedding.positions
+        embedding, self._embed = model.target_embedding, self._embed_alone
+        if isinstance(embedding, Embedding):
+            self._positions, self._embed = embedding.positions, self._embed_with_position
         self._dtype = self._output.dtype
 
     def start(self, memory: Memory) -> FastState:
@@ -93,11 +102,12 @@ class FastDecoder:
         for number, layer in enumerate(self._layers):
             x = layer.step(x, state, number)  # (B K, D)
         state.length += 1
-        if isinstance(self._norm, nn.LayerNorm):
-            x = _normed(self._norm, x)  # (B K, D)
-        return self._output(x).float().view(*pieces.shape, -1)
+        return self._output(self._norm(x)).float().view(*pieces.shape, -1)
 
-    def _embed(self, pieces: Tensor, place: int) -> Tensor:
+    def _embed_alone(self, pieces: Tensor, place: int) -> Tensor:
+        return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(self._dtype)  # (B K, D)
+
+    def _embed_with_position(self, pieces: Tensor, place: int) -> Tensor:
         # another thread may replace the table by a shorter one meanwhile
         positions = self._positions
         if place >= len(positions):
@@ -117,11 +127,12 @@ class _FastLayer:
         self.heads = own.heads
         residuals = cast(list[Residual], layer.residuals)
         self.pre = residuals[0].pre
-        self.norms = [residual.norm for residual in residuals]
+        self.norms = [_normed(residual.norm) for residual in residuals]
         self.project, self.output = packed(own.project, precision), packed(own.output, precision)
         self.query, self.key_value = packed(cross.query, precision), packed(cross.key_value, precision)
         self.cross_output = packed(cross.output, precision)
-        self.inner, self.outer = packed(feed_forward.inner, precision), packed(feed_forward.output, precision)
+        self.inner = _inner(feed_forward, packed(feed_forward.inner, precision))
+        self.outer = packed(feed_forward.output, precision)
 
     def read(self, states: Tensor) -> Tensor:
         """Compute keys and values of the source: (B, Ts, D) -> (B, Ts, 2 D)."""
@@ -133,25 +144,33 @@ class _FastLayer:
         attention, cross, feed_forward = self.norms
         x = self._after(attention, self.output.added_to(x, self._attend(self._before(attention, x), state, number)))
         x = self._after(cross, self.cross_output.added_to(x, self._read(self._before(cross, x), state, number)))
-        inner = self.inner.relu(self._before(feed_forward, x))  # (B K, F)
+        inner = self.inner(self._before(feed_forward, x))  # (B K, F)
         return self._after(feed_forward, self.outer.added_to(x, inner))
 
-    def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
-        return _normed(norm, x) if self.pre else x
+    def _before(self, norm: _Function, x: Tensor) -> Tensor:
+        return norm(x) if self.pre else x
 
-    def _after(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
-        return x if self.pre else _normed(norm, x)
+    def _after(self, norm: _Function, x: Tensor) -> Tensor:
+        return x if self.pre else norm(x)
 
     def _attend(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the target so far: (B K, D) -> (B K, D)."""
         cache, (sentences, beams, _) = state.caches[number], state.seen.shape
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
-        query, keys_values = new.split((x.size(1), 2 * x.size(1)), -1)
+        query, keys_values = self._placed(new, state.length).split((x.size(1), 2 * x.size(1)), -1)
         cache[:, state.length, :beams] = keys_values
-        # nobody sees the other places, but a weight of 0 does not undo what is not a number
+        # the other places are masked, but NaN times a weight of 0 is still NaN
         cache[:, state.length, beams:] = 0
         past = cache[:, : state.length + 1].flatten(1, 2)  # (B, length S, 2 D), a view
-        return self._attention(query.float(), past, state.seen[:, None]).to(x.dtype)
+        return self._attention(query.float(), past, self._seen(state)).to(x.dtype)
+
+    def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
+        """Give queries and keys of (B, K, 3 D) their position; here they have none."""
+        return query_keys_values
+
+    def _seen(self, state: FastState) -> Tensor:
+        """Make what is added to the scores: broadcasts to (B, H, K, length S)."""
+        return state.seen[:, None]
 
     def _read(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the source: (B K, D) -> (B K, D)."""
@@ -166,13 +185,51 @@ class _FastLayer:
         return output.transpose(1, 2).reshape(-1, query.size(2))
 
 
-def _normed(norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    weight, bias = norm.weight.to(x.dtype), norm.bias.to(x.dtype)
-    return F.layer_norm(x, norm.normalized_shape, weight, bias, norm.eps)
+class _RotaryLayer(_FastLayer):
+    def __init__(self, layer: DecoderLayer, precision: InferencePrecision) -> None:
+        super().__init__(layer, precision)
+        self.rotary = cast(RotaryAttention, layer.self_attention).rotary
+
+    def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
+        every = query_keys_values.unflatten(2, (3 * self.heads, -1))  # (B, K, 3 H, d)
+        query_key, value = every.split((2 * self.heads, self.heads), 2)
+        turned_ = turned(query_key, self.rotary.at(place, place + 1))  # (B, K, 2 H, d)
+        return torch.cat((turned_, value), 2).flatten(2)
+
+
+class _AlibiLayer(_FastLayer):
+    def __init__(self, layer: DecoderLayer, precision: InferencePrecision) -> None:
+        super().__init__(layer, precision)
+        self.slopes = cast(AlibiAttention, layer.self_attention).slopes
+
+    def _seen(self, state: FastState) -> Tensor:
+        length, places = state.length + 1, state.caches[0].size(2)
+        penalty = alibi(1, length, self.slopes).repeat_interleave(places, 2)  # (H, 1, length S)
+        return state.seen[:, None] + penalty  # (B, H, K, length S)
+
+
+_LAYERS = {SelfAttention: _FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
+
+
+def _normed(norm: nn.Module) -> _Function:
+    """Compute a norm in the type of its input."""
+    if isinstance(norm, nn.LayerNorm):
+        shape, eps = norm.normalized_shape, norm.eps
+        return lambda x: F.layer_norm(x, shape, norm.weight.to(x.dtype), norm.bias.to(x.dtype), eps)
+    if isinstance(norm, nn.RMSNorm):
+        return lambda x: F.rms_norm(x, norm.normalized_shape, norm.weight.to(x.dtype), norm.eps)
+    return norm
+
+
+def _inner(feed_forward: nn.Module, projection: PackedLinear) -> _Function:
+    """Compute the inner layer: (B K, D) -> (B K, F)."""
+    if isinstance(feed_forward, Gelu):
+        return lambda x: feed_forward.activation(projection(x))
+    return projection.relu
 
 
 def fast_decoder(model: Seq2Seq, precision: InferencePrecision = "float32") -> FastDecoder | None:
-    """Pack the decoder of a model; None if its decoder has variants or is no Transformer's."""
+    """Pack the decoder of a model; None if its decoder has variants, or if it is not a Transformer."""
     if not isinstance(model, Transformer) or model.variants["target"]:
         return None
     return FastDecoder(model, precision)

@@ -1,4 +1,4 @@
-"""Dropout, the inner layer of the feed-forward sub-layer and attention, with gradients of their own for CPUs.
+"""Dropout, the inner layer of the feed-forward sub-layer and attention, with custom gradients for CPUs.
 
 Masks of dropout take a quarter of the time: torch draws a number of 64 bits for each element of a mask. Here such a
 number serves four elements, whose probability is therefore a multiple of 2⁻¹⁶. The inner layer keeps only its output

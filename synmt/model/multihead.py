@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.model.attention import Terms, attend, join_heads, split_heads, xavier
+from synmt.model.positions import Rotary, alibi, alibi_slopes
 from synmt.model.variant import Syntax, Variant
 
 
@@ -40,10 +41,13 @@ class SelfAttention(nn.Module):
         return list(self._edited(self._terms(x, mask), syntax))
 
     def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
-        q, k, v = (split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
+        q, k, v = self._projected(x, cache)  # (B, H, T, d)
         if cache is not None:
             k, v = cache.extend(k, v)  # (B, H, Tk, d)
         return Terms(x, q, k, v, mask)
+
+    def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
+        return tuple(split_heads(part, self.heads) for part in self.project(x).chunk(3, -1))  # (B, H, T, d)
 
     def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
         """Yield the edited terms of each variant's heads, then the terms of the free heads."""
@@ -60,6 +64,37 @@ class SelfAttention(nn.Module):
 
 def _concatenate(heads: list[Tensor]) -> Tensor:
     return heads[0] if len(heads) == 1 else torch.cat(heads, 1)
+
+
+class RotaryAttention(SelfAttention):
+    """Self-attention whose queries and keys are turned by their positions, before variants edit them."""
+
+    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
+        super().__init__(model_dim, heads, dropout=dropout, variants=variants)
+        self.rotary = Rotary(model_dim // heads)
+
+    def _projected(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, ...]:
+        every = split_heads(self.project(x), 3 * self.heads)  # (B, 3 H, T, d)
+        query_key = self.rotary(every[:, : 2 * self.heads], 0 if cache is None else cache.length)  # (B, 2 H, T, d)
+        return *query_key.chunk(2, 1), every[:, 2 * self.heads :]
+
+
+class AlibiAttention(SelfAttention):
+    """Self-attention with a penalty on distance, which variants do not see as a bias of their own."""
+
+    slopes: Tensor
+
+    def __init__(self, model_dim: int, heads: int, *, dropout: float = 0.0, variants: Sequence[Variant] = ()) -> None:
+        super().__init__(model_dim, heads, dropout=dropout, variants=variants)
+        self.register_buffer("slopes", alibi_slopes(heads), persistent=False)
+
+    def _terms(self, x: Tensor, mask: Tensor | None, cache: Cache | None = None) -> Terms:
+        terms = super()._terms(x, mask, cache)
+        return terms.edit(position=alibi(terms.q.size(2), terms.k.size(2), self.slopes))  # (H, Tq, Tk)
+
+    def _edited(self, terms: Terms, syntax: Syntax | None) -> Iterator[Terms]:
+        for part in super()._edited(terms, syntax):
+            yield part.with_position_in_bias()
 
 
 class CrossAttention(nn.Module):

@@ -116,14 +116,25 @@ class PieceEmbedding(nn.Module):
         return x
 
 
-class Embedding(PieceEmbedding):
-    """Embed pieces, scaled by √D, and add positions (Vaswani et al., 2017, sections 3.4 and 3.5)."""
-
-    positions: Tensor
+class ScaledEmbedding(PieceEmbedding):
+    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), for a Transformer that has positions elsewhere."""
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__(table, variants)
         self.dropout = Dropout(dropout)
+
+    def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:
+        """Embed ids (B, T), wherever they are: (B, T, D)."""
+        return self.dropout(self.varied(self.table(ids) * math.sqrt(self.table.embedding_dim), syntax))
+
+
+class Embedding(ScaledEmbedding):
+    """Embed pieces, scaled by √D, and add sinusoids of their positions (sections 3.4 and 3.5)."""
+
+    positions: Tensor
+
+    def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
+        super().__init__(table, dropout=dropout, variants=variants)
         self.register_buffer("positions", sinusoids(512, table.embedding_dim), persistent=False)
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None, *, first: int = 0) -> Tensor:

@@ -1,4 +1,4 @@
-"""The Transformer (Vaswani et al., 2017), post-norm or pre-norm, with variants in its layers."""
+"""The Transformer (Vaswani et al., 2017), as published or with newer parts, with variants in its layers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
+from synmt.model.feed_forward import Gelu, Swiglu, norm_of
 from synmt.model.fused import Dropout, dropped_relu
-from synmt.model.multihead import Cache, CrossAttention, SelfAttention
-from synmt.model.seq2seq import Embedding, Seq2Seq, piece_table
+from synmt.model.multihead import AlibiAttention, Cache, CrossAttention, RotaryAttention, SelfAttention
+from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
 from synmt.model.variant import Syntax, Variant
 from synmt.recipe.schema import ModelRecipe
 
@@ -36,12 +37,17 @@ class FeedForward(nn.Module):
         return self.output(dropped_relu(self.inner, x, self.dropout if self.training else 0.0))
 
 
+FEED_FORWARDS = {"relu": FeedForward, "gelu": Gelu, "swiglu": Swiglu}
+SELF_ATTENTIONS = {"rotary": RotaryAttention, "alibi": AlibiAttention}
+"""By the recipe's positions; others know none."""
+
+
 class Residual(nn.Module):
-    """x + f(x), with layer norm after the sum (post) or before f (pre)."""
+    """x + f(x), with a norm after the sum (post) or before f (pre)."""
 
     def __init__(self, recipe: ModelRecipe) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(recipe.model_dim)
+        self.norm = norm_of(recipe)
         self.pre = recipe.norm == "pre"
         self.dropout = Dropout(recipe.dropout)
 
@@ -52,15 +58,23 @@ class Residual(nn.Module):
         return self.norm(self.dropout.add(x, sub_layer(x)))
 
 
+def _self_attention(recipe: ModelRecipe, heads: int, variants: Sequence[Variant]) -> SelfAttention:
+    kind = SELF_ATTENTIONS.get(recipe.positions, SelfAttention)
+    return kind(recipe.model_dim, heads, dropout=recipe.attention_dropout, variants=variants)
+
+
+def _feed_forward(recipe: ModelRecipe) -> FeedForward | Gelu:
+    kind = FEED_FORWARDS[recipe.feed_forward]
+    return kind(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
+
+
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
     def __init__(self, recipe: ModelRecipe, heads: int, variants: Sequence[Variant]) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(
-            recipe.model_dim, heads, dropout=recipe.attention_dropout, variants=variants
-        )
-        self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
+        self.self_attention = _self_attention(recipe, heads, variants)
+        self.feed_forward = _feed_forward(recipe)
         self.residuals = nn.ModuleList(Residual(recipe) for _ in range(2))
 
     def forward(self, x: Tensor, mask: Tensor, syntax: Syntax | None) -> Tensor:
@@ -75,11 +89,9 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, recipe: ModelRecipe, variants: Sequence[Variant]) -> None:
         super().__init__()
-        self.self_attention = SelfAttention(
-            recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout, variants=variants
-        )
+        self.self_attention = _self_attention(recipe, recipe.heads, variants)
         self.cross_attention = CrossAttention(recipe.model_dim, recipe.heads, dropout=recipe.attention_dropout)
-        self.feed_forward = FeedForward(recipe.model_dim, recipe.feedforward_dim, recipe.activation_dropout)
+        self.feed_forward = _feed_forward(recipe)
         self.residuals = nn.ModuleList(Residual(recipe) for _ in range(3))
 
     def forward(
@@ -143,12 +155,13 @@ class Transformer(Seq2Seq):
         target_table = piece_table(target_pieces, recipe.model_dim)
         shared = recipe.embeddings == "shared"
         source_table = target_table if shared else piece_table(source_pieces, recipe.model_dim)
-        self.source_embedding = Embedding(source_table, dropout=recipe.dropout, variants=self.variants["source"])
-        self.target_embedding = Embedding(target_table, dropout=recipe.dropout, variants=self.variants["target"])
+        embedding = Embedding if recipe.positions == "sinusoid" else ScaledEmbedding
+        self.source_embedding = embedding(source_table, dropout=recipe.dropout, variants=self.variants["source"])
+        self.target_embedding = embedding(target_table, dropout=recipe.dropout, variants=self.variants["target"])
         layers = zip(recipe.heads_of("source"), source, strict=True)
         self.encoder = nn.ModuleList(EncoderLayer(recipe, heads, variants) for heads, variants in layers)
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
-        norms = (nn.LayerNorm(recipe.model_dim) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
+        norms = (norm_of(recipe) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
         self.encoder_norm, self.decoder_norm = norms
         separate = recipe.embeddings == "separate"
         self.output = piece_table(target_pieces, recipe.model_dim) if separate else target_table

@@ -1,9 +1,9 @@
 """Where Stanza's models are stored, and what a parser is, which stays stored until one of its files changes.
 
-Models are in synmt (one ships with it), in Stanza's own folder, or in any other folder. To know a parser, nobody needs
-to import Stanza: `$SYNMT_CACHE/parsers/<hash of how the parser was asked for>.json` is stored with the state of every
-file that it depends on: the models, their list, and Stanza itself. A file that is changed or replaced has another size,
-time or inode, and then everything is found out anew.
+Models are in synmt (one ships with it), in Stanza's own folder, or in any other folder. What is known of a parser is
+stored in `$SYNMT_CACHE/parsers/<hash>.json`, with the state of every file that it depends on: the models, their list,
+and Stanza itself. So a parser is identified without importing Stanza. If a file has another size, time or inode, all is
+computed again.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class StoredFacts:
 
 def _states(names: Iterable[str]) -> States:
     found = {name: os.stat(name) for name in names}
-    # nobody can set back the time of the last change of an inode
+    # no program can reset the time at which an inode last changed
     return {name: [state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino] for name, state in found.items()}
 
 

@@ -154,7 +154,7 @@ def _code(resources: dict[str, Any], language: str) -> str:
 
 
 def check_language(language: str) -> None:
-    """Refuse a language that nobody has heard of, without asking the network."""
+    """Refuse an unknown language without using the network."""
     check_code(language)
     from stanza.models.common.constant import lcode2lang
     from stanza.resources.default_packages import default_treebanks

@@ -48,7 +48,7 @@ def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None 
 
 
 def shipped_folder() -> Path:
-    """Name the folder of the shipped recipes: in the package if it was installed, in a checkout beside it."""
+    """Name the folder of the shipped recipes: in the package if it was installed, in a checkout next to it."""
     package = Path(__file__).parents[1]
     installed = package / "recipes"
     return installed if installed.is_dir() else package.parent / "recipes"

@@ -16,7 +16,7 @@ _NAME = re.compile(r"\w[\w.+-]*")
 
 
 class _Annotations(StrictModel):
-    """What can lie next to a text, line by line."""
+    """The files that a text can have next to it, line by line."""
 
     source_parses: Path | None = None
     """CoNLL-U of the source, one tree per line; without it, the recipe's parser parses the text."""
@@ -142,7 +142,7 @@ class CorpusRecipe(StrictModel):
             if item is not None and (item.weight != 1 or item.tag):
                 raise ValueError(f"`weight` and `tag` are for train, not for {name}")
         for name, item in self.test.items():
-            # the name is that of a folder; an id has a name of its own
+            # the name is that of a folder; an id has its own name
             if name in ("train", "valid") or (name != item.id and not _NAME.fullmatch(name)):
                 raise ValueError(
                     f"'{name}' cannot be the name of a test set: use letters, digits and . _ + -, not train or valid"
@@ -151,7 +151,7 @@ class CorpusRecipe(StrictModel):
 
 
 def _item(given: Any) -> Any:
-    """Turn what stands for a part of a text into the values of a CorpusItem: an id, or files."""
+    """Turn the description of a part of a text into the values of a CorpusItem: an id, or files."""
     if isinstance(given, str):
         return {"id": given}
     return dict(given) if isinstance(given, SplitFiles) else given

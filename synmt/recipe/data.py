@@ -133,7 +133,7 @@ class VocabularyRecipe(StrictModel):
         return self
 
     def identity(self) -> str:
-        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which is drawn in training."""
+        """Give the values that a prepared corpus depends on, as JSON: all but dropout, which acts in training only."""
         return self.model_dump_json(exclude={"dropout"})
 
 

@@ -25,7 +25,17 @@ LSTM_SIZES: dict[str, dict[str, int]] = {
     "big": {"layers": 2, "model_dim": 1024},
 }
 
-_OF_TRANSFORMERS = {"feedforward_dim", "heads", "encoder_heads", "attention_dropout", "activation_dropout", "norm"}
+_OF_TRANSFORMERS = {
+    "feedforward_dim",
+    "heads",
+    "encoder_heads",
+    "attention_dropout",
+    "activation_dropout",
+    "norm",
+    "norm_kind",
+    "positions",
+    "feed_forward",
+}
 _OF_LSTMS = {"embedding_dim", "initial_range"}
 
 _Part = Annotated[str, Field(strict=True, min_length=1)]
@@ -63,6 +73,13 @@ class ModelRecipe(StrictModel):
     """transformer: dropout inside the feed-forward sub-layer."""
     norm: Literal["post", "pre"] = "post"
     """transformer: layer norm after each residual sum, as in the original paper, or before each sub-layer."""
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """transformer: layer norm, or RMSNorm (Zhang & Sennrich, 2019), which subtracts no mean and has no bias."""
+    positions: Literal["sinusoid", "rotary", "alibi", "none"] = "sinusoid"
+    """transformer: sinusoids added to the embeddings; queries and keys of self-attention turned by their positions
+    (Su et al., 2021); a penalty on distance in self-attention (Press et al., 2022); or nothing."""
+    feed_forward: Literal["relu", "gelu", "swiglu"] = "relu"
+    """transformer: the function inside the feed-forward sub-layer; swiglu is a gate without biases (Shazeer, 2020)."""
     embeddings: Literal["shared", "tied", "separate"] = "shared"
     """shared: one matrix for source, target and output; tied: one for target and output; separate: three."""
     init: Path | None = Field(default=None, strict=False)
@@ -122,8 +139,13 @@ class ModelRecipe(StrictModel):
         for heads in (self.heads, *self.encoder_heads):
             if self.model_dim % heads:
                 raise ValueError(f"model_dim {self.model_dim} cannot be divided among {heads} heads")
-        if self.model_dim % 2:
+        if self.positions == "sinusoid" and self.model_dim % 2:
             raise ValueError(f"model_dim {self.model_dim} is odd: sinusoidal positions come in pairs")
+        for heads in (self.heads, *self.encoder_heads) if self.positions == "rotary" else ():
+            if (width := self.model_dim // heads) % 2:
+                raise ValueError(
+                    f"heads of width {width} (model_dim {self.model_dim}, {heads} heads) are odd: rotary turns pairs"
+                )
         return self
 
 

@@ -199,7 +199,7 @@ class JiebaTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(Tokenizer):
-    """Every character is a word, and ▁ stands for spaces, so that the line can be given back."""
+    """Every character is a word, and ▁ replaces spaces, so that the line can be restored."""
 
     def tokenize(self, line: str) -> list[str]:
         return list(_SPACE.join(WORD.findall(line)))

@@ -7,9 +7,15 @@
 | `tag_embedding.py`           | Sennrich & Haddow, 2016         | the embedding          | relation, features         |
 | `syntax_infused.py`          | Sundararaman et al., 2019       | the embedding          | features                   |
 | `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
+| `distance_mask.py`           | Ahmad et al., 2021              | mask, bias             | distance, word             |
+| `kinship_mask.py`            | McDonald & Chiang, 2021         | bias                   | kinship                    |
 | `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
 | `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
+| `depth_relative.py`          | Omote et al., 2019              | bias, relative         | depth                      |
+| `graph_relations.py`         | Mohammadshahi & Henderson, 2020 | bias, relative         | arcs with relations        |
+| `structural_positions.py`    | Wang et al., 2019               | bias, relative         | signed steps               |
+| `structural_depth.py`        | Wang et al., 2019               | the embedding          | depth                      |
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
 | `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |

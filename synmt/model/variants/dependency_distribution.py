@@ -133,7 +133,8 @@ class DependencyDistribution(Variant):
         if self.softmax:
             return terms.edit(q=nothing, k=nothing, bias=table)
         weights = even_rows(table, syntax.signals["word"] < 0)  # (B, H, T, T)
-        return terms.edit(q=nothing, k=nothing, bias=weights, normalize=identity_weights)
+        # the weights are the distribution itself: nothing is added for the distance of positions
+        return terms.edit(q=nothing, k=nothing, bias=weights, position=None, normalize=identity_weights)
 
     @classmethod
     def relation_warnings(

@@ -13,16 +13,15 @@ parameters of the Deps-SAN paper are those of `shared: true` on both sides.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
+from synmt.model.pairs import Pairs
 from synmt.model.variant import Place, Syntax, Variant
 
 
@@ -53,22 +52,15 @@ class Relative(Variant):
             )
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the bias (B, H, Tq, Tk) and, with `values`, the relative value (Tq, Tk, d)."""
+        """Set the bias (B, H, Tq, Tk) and, with `values`, the relative values."""
         distances = clipped_distances(terms.q.size(2), terms.k.size(2), self.reach, terms.q.device)  # (Tq, Tk)
-        bias = agreement(terms.q, self.key, distances)  # (B, H, Tq, Tk)
+        bias = Pairs(self.key, distances).scores(terms.q)  # (B, H, Tq, Tk)
         if not self.values:
             return terms.edit(bias=bias)
-        table = self.key if self.value is None else self.value  # (2 reach + 1, d)
-        return terms.edit(bias=bias, relative=F.embedding(distances, table))
+        return terms.edit(bias=bias, relative=Pairs(self.key if self.value is None else self.value, distances))
 
 
 def clipped_distances(queries: int, keys: int, reach: int, device: torch.device) -> Tensor:
     """Find the row of the table for each pair, 0 to 2 · reach; the queries are the last of the keys: (Tq, Tk)."""
     positions = torch.arange(keys, device=device)  # (Tk,)
     return (positions - positions[keys - queries :, None]).clamp(-reach, reach) + reach  # (Tq, Tk)
-
-
-def agreement(q: Tensor, table: Tensor, distances: Tensor) -> Tensor:
-    """Compute q_i · a[j - i] / √d: (B, H, Tq, d), (R, d), (Tq, Tk) -> (B, H, Tq, Tk)."""
-    rows = q @ table.T / math.sqrt(q.size(-1))  # (B, H, Tq, R)
-    return rows.gather(-1, distances.expand(*q.shape[:2], -1, -1))  # (B, H, Tq, Tk)

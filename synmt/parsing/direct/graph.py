@@ -1,4 +1,4 @@
-"""Stanza's graph parser: scores of all arcs, scores of relations only where somebody reads them, and the best tree."""
+"""Stanza's graph parser: the scores of all arcs, the scores of relations where they are needed, and the best tree."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class WordVectors:
     """
 
     ROOT = ""
-    """The word that stands for the root; no other word is empty."""
+    """The word of the root; no other word is empty."""
 
     def __init__(self, model: Any, names: Sequence[str], gap: int = 0) -> None:
         self.model, self.names, self.gap = model, names, gap
@@ -127,7 +127,7 @@ class WordVectors:
 
         vocabulary = self.model.vocab["char"]
         spelled = [vocabulary.map(_simplified(word)) if word else [ROOT_ID] for word in words]
-        # Stanza's model reads words from long to short and gives them in the order that it is told
+        # Stanza's model reads words from long to short and returns them in the order given to it
         order = sorted(range(len(words)), key=lambda index: -len(spelled[index]))
         spelled = [spelled[index] for index in order]
         lengths = list(map(len, spelled))

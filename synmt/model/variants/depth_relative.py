@@ -1,0 +1,53 @@
+"""Relative positions by depth in the tree (Omote, Tamura & Ninomiya, 2019).
+
+    S_ij = q_i · (k_j + a^K[r_ij]) / √d        O_i = Σ_j softmax(S_i)_j (v_j + a^V[r_ij])
+
+    r_ij = clip(depth_j - depth_i, -reach, reach)
+
+depth_i counts the steps from the word of piece i to the root. This is the form of Shaw et al. (2018), with the
+difference of depths in the place of the distance in the sentence. Words of equal depth have r = 0, wherever they are: r
+is not a distance in the tree. A pair with a piece that has no word, such as EOS, has a vector of its own.
+
+We have read the abstract only. The sign, the clipping, and what happens to positions in the sentence are our reading:
+the absolute positions of the Transformer stay, and other heads can have `relative`.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import PositiveInt
+from torch import Tensor
+
+from synmt.model.attention import Terms
+from synmt.model.pair_vectors import PairVectors
+from synmt.model.variant import Place, Syntax, Variant
+from synmt.syntax.kinship import DEPTH
+
+
+class DepthRelative(Variant):
+    """Let scores and values depend on how much deeper in the tree the key's word is.
+
+    reach: largest difference with its own vector; larger ones share that vector.
+    values: add vectors to the values too, not only to the scores.
+    """
+
+    reads = (DEPTH,)
+    sides = ("source",)
+    default_layers = "all"
+
+    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True) -> None:
+        super().__init__(place)
+        self.reach = reach
+        # the last vector is that of pieces without a word
+        self.vectors = PairVectors(2 * reach + 2, place.head_dim, values=values)
+
+    def edit(self, terms: Terms, syntax: Syntax) -> Terms:
+        """Set the bias (B, H, T, T) and, with `values`, the relative values."""
+        return self.vectors.edit(terms, depth_differences(syntax.signals["depth"], self.reach))
+
+
+def depth_differences(depths: Tensor, reach: int) -> Tensor:
+    """Find the row of the tables for each pair: (B, T) -> (B, T, T), 0 to 2 · reach, or 2 · reach + 1 without words."""
+    differences = (depths[:, None] - depths[..., None]).clamp(-reach, reach) + reach  # (B, T, T)
+    special = depths < 0  # (B, T)
+    return torch.where(special[:, None] | special[..., None], 2 * reach + 1, differences)  # (B, T, T)
