@@ -12,6 +12,7 @@ from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.features import load_features
 from synmt.decode.translator import Translator
+from synmt.decode.travelling import TravellingTranslator
 from synmt.parsing.parser import StanzaParser
 from synmt.syntax.conllu import read_conllu
 
@@ -134,6 +135,13 @@ def test_systems_with_other_features_share_the_text_and_not_the_annotation(place
     parsed = sorted((place / "data" / "parses").glob("*train*.conllu.gz"))
     # the same trees serve both: once with all features, once by the compact model
     assert len(parsed) <= 2
+
+
+def test_the_values_travel_with_the_run_to_another_machine(place):
+    run = place / "runs" / "tags"
+    files = TravellingTranslator.of(Translator.load(run), [run], {}).files()
+    assert files["0/features.json"] == run / "features.json"
+    assert "parser/en/lemma/dictionary.pt" in files
 
 
 def test_training_goes_on_with_the_values_it_began_with(place, tmp_path):

@@ -85,22 +85,18 @@ def features_of(files: Mapping[str, Path]) -> list[str]:
     import torch
     from stanza.models.common.vocab import VOCAB_PREFIX
 
-    path = next(path for name, path in files.items() if Path(name).parent.name == "pos")
-    vocabularies = torch.load(path, map_location="cpu", weights_only=True)["vocab"]
+    tagger = next((path for name, path in files.items() if Path(name).parent.name == "pos"), None)
+    vocabularies = torch.load(tagger, map_location="cpu", weights_only=True)["vocab"] if tagger else {}
 
-    def has_values(vocabulary: Any) -> bool:
+    def has_values(name: str) -> bool:
         # units by name, or a table of them for each part of a value
-        units = vocabulary["_unit2id"]
+        units = vocabularies[name]["_unit2id"] if name in vocabularies else {}
         tables = units.values() if isinstance(next(iter(units.values()), None), Mapping) else [units]
         return any(unit not in VOCAB_PREFIX for table in tables for unit in table)
 
     # a lemmatizer that repeats the words has no file
     lemma = any(Path(name).parent.name == "lemma" for name in files)
-    given = {
-        "lemma": lemma,
-        "fine_tag": has_values(vocabularies["xpos"]),
-        "morphology": has_values(vocabularies["feats"]),
-    }
+    given = {"lemma": lemma, "fine_tag": has_values("xpos"), "morphology": has_values("feats")}
     return [name for name in FEATURES if given[name]]
 
 

@@ -108,10 +108,9 @@ class TagEmbedding(Variant):
         """Join the embeddings of pieces and of features: (B, T, D) -> same."""
         features = {name: self._table(name)(syntax.signals[self.signals[name]]).to(x.dtype) for name in self.widths}
         if self.combine == "sum":
-            widened = (
-                self.widening[name](feature) if name in self.widening else feature for name, feature in features.items()
-            )
-            return x + sum(widened)  # (B, T, D)
+            for name, feature in features.items():
+                x = x + (self.widening[name](feature) if name in self.widening else feature)  # (B, T, D)
+            return x
         if self.combine == "concatenate":
             return self.projection(torch.cat((x, *features.values()), -1))  # (B, T, D)
         return torch.cat((x[..., : -sum(self.widths.values())], *features.values()), -1)  # (B, T, D)
