@@ -226,6 +226,25 @@ def test_features_that_do_not_fit_are_refused(variant, said):
     assert said in str(caught.value)
 
 
+LAB = """
+from synmt.model.variant import Variant
+from synmt.syntax.feature_signals import feature_signal
+
+
+class Lemmas(Variant):
+    learns = (feature_signal("lemma", most=9),)
+"""
+
+
+def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch):
+    (tmp_path / "lemma_lab").mkdir()
+    (tmp_path / "lemma_lab" / "lemmas.py").write_text(LAB, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    small_model({"name": "lemma_lab.lemmas"})
+    with pytest.raises(UsageError, match="whose values are known for the source only"):
+        small_model({"name": "lemma_lab.lemmas", "side": "target"})
+
+
 def test_an_embedding_narrower_than_its_number_of_features_is_refused():
     with pytest.raises(UsageError, match="2 components cannot be divided among 4 features"):
         SyntaxInfused.check(replace(PLACE, model_dim=2), features=INFUSED[:4], size=0)

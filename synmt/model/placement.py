@@ -16,6 +16,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.model.variant import Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
+from synmt.syntax.parse import FEATURES
 from synmt.syntax.signals import Signal
 
 
@@ -172,6 +173,12 @@ def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal,
     if reads and recipe.side == "target":
         raise UsageError(
             f"{recipe.name} reads trees whenever the model runs, and a translation has no tree before it is complete",
+            where=where,
+            allowed="side: source",
+        )
+    if recipe.side == "target" and any(signal.needs in FEATURES for signal in kind.learns):
+        raise UsageError(
+            f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for the source only",
             where=where,
             allowed="side: source",
         )
