@@ -58,10 +58,16 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "udd": [{"name": "dependency_distribution", "kind": "udd"}],
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
+    "gcn": [{"name": "gcn"}],
+    "udiscal": [{"name": "deps_san", "combine": "weights", "heads": 1}],
+    "distance-transformer": [{"name": "distance_transformer"}],
+    "tree-regularization": [{"name": "tree_regularization", "side": "target", "loss_weight": 0.1}],
+    "tree-lstm-transformer": [{"name": "tree_lstm"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
 LSTMS: dict[str, list[dict]] = {
     "lstm": [],
+    "tree-lstm": [{"name": "tree_lstm"}],
     "sa": [{"name": "latent_tree"}],
     "sa-separate": [{"name": "latent_tree", "attention": "separate"}],
     "sa-hard": [{"name": "latent_tree", "hard": True}],

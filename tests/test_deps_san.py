@@ -94,6 +94,34 @@ def test_deps_san_equals_loops_over_the_equation_gradients_too(variance, window,
     assert_same_with_gradients(output, expected, (terms.q, terms.k, terms.v))
 
 
+@pytest.mark.parametrize(("variance", "window"), [(1, None), (4, 2)])
+def test_scaled_weights_equal_loops_over_the_equation_gradients_too(variance, window):
+    trees = random_trees(int(variance))
+    variant = DepsSan(PLACE, variance=variance, window=window, combine="weights")
+    syntax, mask = read(variant, trees)
+    terms = random_terms(3, 2, mask.size(-1), 4, mask, seed=1)
+    output = attend(variant.edit(terms, Syntax({"distance": syntax.signals["distance"].double()}))) * mask.mT
+    tables = [slow_distances(*sentence) for sentence in with_eos(trees)]
+
+    def score(b, h, t, j):
+        near = window is None or tables[b][t, j] <= window
+        return terms.q[b, h, t] @ terms.k[b, h, j] / math.sqrt(4) if near else torch.tensor(-math.inf)
+
+    def value(b, h, t, j):
+        return density(torch.tensor(float(tables[b][t, j]), dtype=torch.float64), variance) * terms.v[b, h, j]
+
+    expected = slow_attend(terms, score, value=value, lengths=[len(word_of) for _, word_of in with_eos(trees)])
+    assert_same_with_gradients(output, expected, (terms.q, terms.k, terms.v))
+
+
+def test_scaled_weights_of_eats_among_five_equal_scores():
+    # the density at 2, 1, 0, 2 and 1 steps, over 5: the row does not sum to 1
+    distances = torch.from_numpy(DISTANCE.compute(MONKEY, np.arange(5)))[None]
+    terms = edited(DepsSan(PLACE, combine="weights"), distances)
+    row = terms.normalize(terms.scores())[0, 0, 2]
+    np.testing.assert_allclose(row, [0.0108, 0.0484, 0.0798, 0.0108, 0.0484], atol=5e-5)
+
+
 def test_whole_numbers_of_steps_give_the_same_factor_as_fractions():
     distances = distances_of_monkey()
     assert not distances.is_floating_point()

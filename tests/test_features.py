@@ -219,14 +219,14 @@ def annotated(tmp_path_factory):
     corpus = resolve_corpus(recipe.corpus, "en", "de")
     list(prepare(recipe, corpus, folder / "prepared"))
     parses = {split: folder / f"{split}.conllu" for split in ("train", "valid")}
-    features = ("case", *FEATURES)
-    list(annotate(folder / "prepared", corpus, parses, parser={"parser": "test"}, features=features))
+    featured = {"parser": "test", "features": ["case", *FEATURES]}
+    list(annotate(folder / "prepared", corpus, parses, parser=featured))
     list(annotate(folder / "prepared", corpus, parses, parser={"parser": "plain"}))
     return PreparedCorpus.open(folder / "prepared")
 
 
 def annotation(prepared, parser):
-    [name] = [name for name, facts in prepared.annotations().items() if facts["parser"] == {"parser": parser}]
+    [name] = [name for name, facts in prepared.annotations().items() if facts["parser"]["parser"] == parser]
     return name
 
 

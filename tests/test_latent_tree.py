@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from attending import assert_alone_as_in_a_batch
 from enumerating import enumerated
 from safetensors.torch import save_file
 from small import LSTM_SIZE, PUNCTUATION, random_batch, small_model
@@ -29,8 +30,8 @@ OPTIONS = [
 ]
 
 
-def with_latent_trees(**options):
-    model = small_model({"name": "latent_tree", **options}, architecture="lstm").double().eval()
+def with_latent_trees(architecture="lstm", **options):
+    model = small_model({"name": "latent_tree", **options}, architecture=architecture).double().eval()
     return model, model.variants["source"][0]
 
 
@@ -70,6 +71,31 @@ def test_equals_the_sum_over_all_trees(options):
             assert not memory.weights[row, length:].any()
             assert not memory.weights[row, :, length:].any()
             check_annotations(variant, memory, row, states, weights)
+
+
+@pytest.mark.parametrize("normalize", ["tree", "flat"])
+def test_with_one_set_it_edits_the_states_of_a_transformer_whose_eos_is_no_word(normalize):
+    model, variant = with_latent_trees("transformer", sets=1, normalize=normalize)
+    _, batch = random_batch(model, [3, 1, 2])
+    ids, mask = batch.source.ids, batch.source.mask
+    plain = model.encode(ids, mask)
+    memory, _ = model.remember(batch.source, {})
+    for row, length in enumerate((ids != EOS).logical_and(mask).sum(1).tolist()):
+        states = plain.states[row, :length]
+        weights = slow_weights(variant, states, ids[row, :length].tolist())
+        torch.testing.assert_close(memory.weights[row, :length, :length], weights)
+        check_annotations(variant, memory, row, states, weights)
+        # the gate times an annotation of zeros
+        torch.testing.assert_close(memory.states[row, length], plain.states[row, length])
+    assert_alone_as_in_a_batch(model, [2, 5, 1])
+
+
+def test_a_lone_eos_keeps_its_annotation_in_an_lstm():
+    model, variant = with_latent_trees()
+    ids = torch.tensor([[EOS, 0], [9, EOS]])
+    memory = variant.annotate(model.encode(ids, ids > 0), model.syntax("source", {}, ids))
+    assert memory.weights[:, 0, 0].tolist() == [1.0, 1.0]
+    torch.testing.assert_close(memory.annotations[0, 0], variant.value(memory.states)[0, 0])
 
 
 def check_annotations(variant, memory, row, states, weights):

@@ -13,6 +13,7 @@ from synmt.data.vocabulary import EOS, PAD
 from synmt.errors import UsageError
 from synmt.model.linear import Linear, repeated
 from synmt.model.recurrent import lstm_cell
+from synmt.model.variants.latent_tree import LatentTree
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe
 from synmt.training.pipeline import check_values
@@ -339,6 +340,17 @@ def test_training_that_an_lstm_cannot_do_is_refused(training, message):
     values = {"name": "x", "source": "en", "target": "de", "corpus": {"name": "controlled"}}
     with pytest.raises(UsageError, match=message):
         check_values(check_recipe({**values, "model": {"architecture": "lstm"}, "training": training}, where="test"))
+
+
+def test_two_variants_that_annotate_the_source_are_refused(monkeypatch):
+    class Other(LatentTree):
+        pass
+
+    monkeypatch.setattr("synmt.model.build.variant_class", lambda name, where: {"other": Other}.get(name, LatentTree))
+    with pytest.raises(UsageError, match="both annotate the source"):
+        small_model({"name": "latent_tree"}, {"name": "other"}, architecture="lstm")
+    # the annotation of one that edits the states is made from the edited states
+    small_model({"name": "latent_tree", "sets": 1}, {"name": "other"}, architecture="lstm")
 
 
 def test_tag_embeddings_stand_in_an_lstm():

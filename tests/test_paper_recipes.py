@@ -230,9 +230,9 @@ def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
     lstms = {name for name in PATHS if recipe(name).model.architecture == "lstm"}
     names = [name for name in PATHS.keys() - lstms if name.startswith("multi30k-") and "words" not in name]
     # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; structured
-    # attention; a mixture; distance and kinship masks, and
-    # other positions in the tree
-    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6
+    # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 3 that read
+    # constituents; UDISCAL
+    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 3 + 1
     for name in names:
         free = {"syntax.variants", "tasks.parsing", "target_parser.model"}
         if name.startswith("multi30k-pascal-"):

@@ -127,6 +127,13 @@ REFUSED = {
         ({"layers": [1, 2]}, "once"),
         ({"side": "target"}, "cannot be used on the target side. side: source"),
     ],
+    "gcn": [
+        ({"depth": 0}, "depth: input should be greater than 0, not 0"),
+        ({"edge_dropout": 1}, "edge_dropout: input should be less than 1, not 1"),
+        ({"residual": 1}, "residual: input should be a valid boolean"),
+        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
+        ({"side": "target"}, "cannot be used on the target side. side: source"),
+    ],
     "tree_attention": [({"side": "target"}, "cannot be used on the target side. side: source")],
 }
 CASES = [(name, options, message) for name, cases in REFUSED.items() for options, message in cases]

@@ -21,11 +21,15 @@ from synmt.data.tasks import PARSING, tagged
 from synmt.model.build import build, variant_class, variant_names
 from synmt.model.matrix_tree import tree_marginals
 from synmt.model.positions import alibi_slopes
+from synmt.model.variants.distance_transformer import log_locality
+from synmt.model.variants.gcn import GraphLayer, graph
+from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
+from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
 from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
 from synmt.syntax.feature_signals import SUBWORD, case_of
@@ -70,6 +74,7 @@ NO_FIGURES = {
     "controls",
     "depth-relative",
     "distance-mask",
+    "distance-transformer",
     "graph-relations",
     "kinship-mask",
     "structural-depth",
@@ -77,6 +82,8 @@ NO_FIGURES = {
     "syntax-infused",
     "transformer",
     "tree-attention",
+    "tree-lstm",
+    "tree-regularization",
 }
 """Pages of what no paper reports a score of translation for."""
 
@@ -205,7 +212,7 @@ def pages_about(recipe: Recipe):
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
         yield "lstm"
-    if recipe.model.architecture == "transformer" and NEWER_PARTS != recipe.model.model_dump(include={*NEWER_PARTS}):
+    if recipe.model.architecture == "transformer" and recipe.model.model_dump(include={*NEWER_PARTS}) != NEWER_PARTS:
         yield "transformer"
 
 
@@ -269,7 +276,13 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     for first, *cells in rows:
         name = first.strip("`")
         if name in known:
-            base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name)
+            base = (
+                "nc11-lstm"
+                if name == "nc11-gcn"
+                else re.sub(
+                    r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", name
+                )
+            )
             assert cells[-2:] == [known[base], known[name]], name
         else:
             assert cells == [known[f"{corpus}-{name}".replace("`", "")] for corpus in head[1:]], name
@@ -352,6 +365,46 @@ def test_kinship_masks_of_equal_shares_add_a_fifth_for_a_relative():
     for piece, word in (("▁ban", "banana"), ("</s>", "no word")):
         shares = [(1 + (words[owner] in kin[word])) / 5 for owner in MONKEY_WORD_OF]
         assert on_page("kinship-mask", piece, [*shares, 1 / 5], "{:.1f}")
+
+
+def test_messages_of_the_graph_network_and_its_weights():
+    upward, downward = graph(MONKEY, WITH_EOS)
+    assert on_page("gcn", "share", PIECES)
+    assert on_page("gcn", "▁The up", upward[0], "{:.2f}")
+    assert on_page("gcn", "▁eats down", downward[3], "{:.2f}")
+    states = np.arange(1.0, 6)
+    from_above = [states[up] if up != word else 0 for word, up in enumerate(MONKEY.parents.tolist())]
+    from_below = [states[(MONKEY.parents == word) & (np.arange(5) != word)].sum() for word in range(5)]
+    after = (states + from_above + from_below) / 2
+    assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
+    layer = GraphLayer(16)
+    assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
+
+
+def test_the_distance_transformer_s_factors_come_from_heights():
+    assert "is 2, 4, 3 and 2" in " ".join(PAGES["distance-transformer"].split())
+    factors = log_locality(torch.tensor([[2.0, 4, 3, 2, 0]]), 10.0).exp()[0]
+    for word, place in (("The", 0), ("eats", 2), ("banana", 4)):
+        assert on_page("distance-transformer", word, factors[place].tolist(), "{:.3f}")
+
+
+def test_tree_regularization_scores_the_splits_of_five_states():
+    states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]])
+    scores = split_scores(residues(states), torch.tensor([[[2, 3, 2, 2, 1]]]))[0, 0, :4]
+    loss = scores.logsumexp(0) - scores[1]
+    assert on_page("tree-regularization", "score", scores.tolist(), "{:.3f}"), scores
+    assert f"loss {loss:.3f}" in PAGES["tree-regularization"]
+
+
+def test_tree_lstm_joins_the_pieces_of_words_first():
+    names = {place: piece for place, piece in enumerate(PIECES)}
+    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
+        for left, right, number in level:
+            if number >= 0:
+                names[-2 - number] = f"{names[left]} {names[right]}"
+        assert f"height {height}" in PAGES["tree-lstm"]
+    assert names[-7] == " ".join(PIECES[:-1])
+    assert len(names) == 8 + 6
 
 
 def test_localness_favours_what_is_near_the_centre_of_eight_pieces():

@@ -21,13 +21,20 @@ from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import STORED
 
 CATALOGUE = variant_names()
+TRANSFORMER = {"architecture": "transformer"}
 
 
 def places(name):
-    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them."""
+    """List recipes of the variant on each of its sides: two of four heads, or sixteen if it needs them.
+
+    One that edits the memory is tried with an LSTM and, if it fits, with a Transformer.
+    """
     kind = variant_class(name)
+    if kind.annotates_memory():
+        tried = [{"name": name, "side": "source", "architecture": kind} for kind in ("lstm", "transformer")]
+        return [recipe for recipe in tried if fits(recipe)]
     numbers = ({"layers": [1, 2], "heads": heads} for heads in (2, 16))
-    for where in numbers if kind.edits_attention() else [{}]:
+    for where in numbers if kind.edits_attention() else [{"layers": [1, 2]}] if kind.observes() else [{}]:
         # signals of the parse cannot be read on the target side
         sides = [side for side in kind.sides if side == "source" or not kind.reads]
         found = [recipe for side in sides if fits(recipe := {"name": name, "side": side, **where})]
@@ -38,15 +45,19 @@ def places(name):
 
 def fits(recipe):
     try:
-        small_model(recipe, **sizes(recipe))
+        small_model(variant_of(recipe), **sizes(recipe))
     except UsageError:
         return False
     return True
 
 
+def variant_of(recipe):
+    return {key: value for key, value in recipe.items() if key != "architecture"}
+
+
 def sizes(recipe, layers=2):
-    if variant_class(recipe["name"]).annotates_memory():
-        return {"architecture": "lstm"}
+    if "architecture" in recipe:
+        return {"architecture": recipe["architecture"]}
     return {"model_dim": 32, "encoder_heads": [16] * layers} if recipe.get("heads") == 16 else {}
 
 
@@ -64,10 +75,11 @@ def choices(name):
 def cases():
     for name in CATALOGUE:
         for recipe in places(name):
-            yield pytest.param(recipe, id=f"{name}-{recipe['side']}")
+            where = "-".join([name, recipe["side"], *(["transformer"] if sizes(recipe) == TRANSFORMER else [])])
+            yield pytest.param(recipe, id=where)
             for option, value in choices(name):
                 if fits(chosen := {**recipe, option: value}):
-                    yield pytest.param(chosen, id=f"{name}-{recipe['side']}-{option}={value}")
+                    yield pytest.param(chosen, id=f"{where}-{option}={value}")
 
 
 CASES = list(cases())
@@ -78,7 +90,7 @@ EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"
 
 def made(recipe, layers=2, **options):
     depth = {"encoder_layers": layers, "decoder_layers": layers}
-    model = small_model(recipe, **depth, **sizes(recipe, layers), **options).eval()
+    model = small_model(variant_of(recipe), **depth, **sizes(recipe, layers), **options).eval()
     # parameters that begin at zero would hide what the variant does
     torch.manual_seed(5)
     for variant in model.variants[recipe["side"]]:
@@ -181,7 +193,7 @@ def test_every_parameter_of_its_own_gets_a_gradient(recipe):
 @pytest.mark.parametrize("recipe", CASES)
 def test_it_changes_the_states_and_adds_the_losses_that_it_learns_by(recipe):
     plain, edited = small_model(**sizes(recipe)).eval(), made(recipe)
-    _, batch = random_batch(edited, [5, 8])
+    _, batch = random_batch(edited, [5, 8, 3, 6])
     if variant_class(recipe["name"]).annotates_memory():
         # its decoder has weights for the annotations, so it is compared with other annotations
         plain = copy.deepcopy(edited)
@@ -275,12 +287,13 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
-    for signal in kind.reads_for(**option_defaults(kind)) + kind.learns:
-        assert signal.needs in ("parents", "relations", "tags", "arcs", *STORED)
+    for signal in kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind)):
+        assert signal.needs in ("parents", "relations", "tags", "arcs", "constituents", *STORED)
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]
         array = signal.compute(tree.parse, np.append(tree.word_of, -1))
-        assert array.shape[-1] == len(example.source) + 1
+        # nodes are listed by what is joined into them
+        assert array.shape[-1] == (3 if signal.name == "merges" else len(example.source) + 1)
 
 
 def test_without_variants_no_syntax_travels():

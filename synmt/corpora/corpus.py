@@ -52,6 +52,7 @@ def files_in(folders: list[Path], split: str, source: str, target: str) -> Split
         source_parses=in_any(folders, f"{names[0]}.conllu"),
         target_parses=in_any(folders, f"{names[1]}.conllu"),
         source_bracketings=in_any(folders, f"{names[0]}.brackets"),
+        target_bracketings=in_any(folders, f"{names[1]}.brackets"),
         labels=in_any(folders, f"{split}.labels.tsv"),
     )
 

@@ -14,11 +14,13 @@ import pyarrow as pa
 from synmt.arrays import IntArray
 from synmt.data.arrow import Lists, lists, table_bytes
 from synmt.data.stored_arcs import shares
+from synmt.data.stored_constituents import constituent_columns
+from synmt.data.stored_features import FeatureColumns
 from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.conllu import UnreadParse
-from synmt.syntax.feature_signals import cases_of
+from synmt.syntax.constituents import ordered, without_constituents
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Arcs, Parse
 
@@ -51,6 +53,7 @@ class ShardAnnotator:
     parses: the file of the trees, for messages.
     arcs: whether every tree must have probabilities of arcs.
     whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
+    constituents: store constituents, which every tree must have.
     features: what is stored of words besides tag and relation, some of feature_signals.STORED.
     """
 
@@ -58,13 +61,15 @@ class ShardAnnotator:
     parses: Path
     arcs: bool = False
     whole: bool = False
+    constituents: bool = False
     features: tuple[str, ...] = ()
 
     def shard(self, rows: ShardRows) -> bytes:
         """Make the file of the trees of a shard's rows."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
-        relations, tags, arcs, features = _Names(), _Names(), _ArcColumns(), _FeatureColumns(self.features)
+        relations, tags, arcs, features = _Names(), _Names(), _ArcColumns(), FeatureColumns(self.features)
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
+        constituents: list[IntArray] = []
         for row, (text, parse) in enumerate(self._of_rows(rows)):
             tree, places = self._project(text, parse, rows, row, counts)
             columns["parents"].append(tree.parents)
@@ -73,6 +78,8 @@ class ShardAnnotator:
             for name, values in zip(self._places(), places, strict=True):
                 columns[name].append(values)
             arcs.add(tree)
+            if tree.constituents is not None:
+                constituents.append(tree.constituents)
             features.add(tree)
         assert len(columns["parents"]) == len(rows.lines), (len(columns["parents"]), rows.shard)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
@@ -90,6 +97,8 @@ class ShardAnnotator:
             table |= {name: lists(columns[name], np.int32) for name in self._places()}
             table["before"] = pa.array(rows.before, type=pa.int8())
             facts["whole"] = True
+        if self.constituents:
+            table |= constituent_columns(constituents)
         if self.features:
             facts["features"] = features.facts()
         return table_bytes(table | arcs.stored() | features.stored(), facts)
@@ -106,6 +115,10 @@ class ShardAnnotator:
         parse = tree.parse(where=str(self.parses))
         if self.arcs and parse.arcs is None and len(parse):
             raise without_arcs(f"the tree of line {tree.line}", str(self.parses))
+        if self.constituents and parse.constituents is None:
+            if len(parse):
+                raise without_constituents(f"the tree of line {tree.line}", str(self.parses))
+            parse = replace(parse, constituents=ordered(()))
         return tree.text, parse
 
     def _project(
@@ -193,32 +206,6 @@ class _ArcColumns:
             "probabilities": [shares(row) for row in self.rows],
         }
         return {f"arc_{name}": lists(rows, _smallest_unsigned(rows)) for name, rows in columns.items()}
-
-
-class _FeatureColumns:
-    """Features of the words of one shard: numbers of their values, and how often each value occurs."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._columns: dict[str, tuple[_Names, list[Any]]] = {name: (_Names(), []) for name in names}
-
-    def add(self, parse: Parse) -> None:
-        """Append the features of the next sentence; `_` where the parser gave none."""
-        for name, (values, rows) in self._columns.items():
-            of_words = cases_of(parse) if name == "case" else parse.features.get(name) or ["_"] * len(parse)
-            rows.append(np.array(values.number(of_words), dtype=np.int64))
-
-    def stored(self) -> dict[str, Any]:
-        return {name: lists(rows, _smallest_unsigned(rows)) for name, (_, rows) in self._columns.items()}
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            name: {"values": list(values.numbers), "counts": _occurrences(rows, len(values.numbers))}
-            for name, (values, rows) in self._columns.items()
-        }
-
-
-def _occurrences(rows: list[IntArray], values: int) -> list[int]:
-    return np.bincount(np.concatenate([_NONE, *rows]), minlength=values).tolist()
 
 
 _NONE = np.zeros(0, dtype=np.int64)

@@ -15,10 +15,11 @@ from synmt.data.corpus import Example
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
 from synmt.recipe.data import ParserRecipe
+from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, Control, certain_arcs
 from synmt.syntax.feature_signals import needed_features
 from synmt.syntax.parse import FEATURES, Parse
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signal, needs_dependencies
 
 
 @dataclass(frozen=True)
@@ -64,11 +65,13 @@ class Reading:
 
     control: the replacement of the trees, if any.
     certain: whether arcs without probabilities get probability 1, as in controls and gold trees.
+    constituents: whether they are given; otherwise they are built from the dependencies.
     """
 
     signals: Sequence[Signal] = ()
     control: Control = UNCHANGED
     certain: bool = False
+    constituents: bool = False
 
     @property
     def arcs(self) -> bool:
@@ -80,13 +83,22 @@ class Reading:
         """List the features of words that the parser has to give."""
         return tuple(name for name in needed_features(self.signals) if name in FEATURES)
 
+    def check(self, parse: Parse) -> None:
+        """Raise SynmtError for a tree that lacks what the signals are computed from."""
+        given = self.constituents and any(signal.needs == "constituents" for signal in self.signals)
+        if given and parse.constituents is None and len(parse):
+            raise without_constituents("a tree")
+        if not parse.relations and len(parse) and needs_dependencies(self.signals, given=self.constituents):
+            raise without_dependencies("a tree")
+
 
 def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
     """Combine signals with the control of a recipe; gold trees and the parser's trees stay unchanged."""
     kind, control = "none" if parser.control == "gold" else parser.control, UNCHANGED
     if kind != "none" or parser.rewire:
         control = Control(kind, rewire=parser.rewire, seed=parser.seed)
-    return Reading(signals, control, certain=parser.control != "none")
+    given = parser.constituents == "given"
+    return Reading(signals, control, certain=parser.control != "none", constituents=given)
 
 
 def _move(value: Any, device: torch.device) -> Any:
@@ -141,22 +153,22 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
+    reading.check(tree.parse)
     pieces = example.source if side == "source" else example.target
     unchanged = reading.control is UNCHANGED
     key = pieces.tobytes() if tree.key is None else tree.key
     parse = tree.parse if unchanged else reading.control.apply(tree.parse, key)
     if reading.certain and reading.arcs and parse.arcs is None:
         parse = replace(parse, arcs=certain_arcs(parse))
+    if parse.constituents is not None and not reading.constituents:
+        parse = replace(parse, constituents=None)
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
 
 
 def _pad(arrays: Sequence[Array], value: float = PAD) -> Tensor:
-    # every axis of length T is padded: the only one, or the last two
-    dims = min(arrays[0].ndim, 2)
-    longest = max(array.shape[-1] for array in arrays)
-    shape = (len(arrays), *arrays[0].shape[:-dims], *[longest] * dims)
+    shape = (len(arrays), *map(max, zip(*(array.shape for array in arrays), strict=True)))
     kind = np.int64 if np.issubdtype(arrays[0].dtype, np.integer) else np.float32
     padded: Array = np.full(shape, value, dtype=kind)
     for row, array in zip(padded, arrays, strict=True):
-        row[(..., *[slice(array.shape[-1])] * dims)] = array
+        row[tuple(map(slice, array.shape))] = array
     return torch.from_numpy(padded)

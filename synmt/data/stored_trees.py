@@ -12,6 +12,8 @@ import numpy.typing as npt
 from synmt.arrays import Array, IntArray
 from synmt.data.arrow import ArrowTable, Lists
 from synmt.data.stored_arcs import StoredArcs, open_arcs
+from synmt.data.stored_constituents import StoredConstituents, open_constituents
+from synmt.data.stored_features import StoredFeatures, open_features
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
@@ -63,9 +65,10 @@ class StoredTrees(NamedTuple):
     relation_names: npt.NDArray[np.object_]
     tag_names: npt.NDArray[np.object_]
     arcs: StoredArcs | None
-    features: dict[str, tuple[Lists, npt.NDArray[np.object_]]]
+    features: StoredFeatures
     word_of: Lists | None
     places: tuple[Lists, Lists, Array] | None
+    constituents: StoredConstituents | None = None
 
     def tree(self, row: int) -> Tree | WholeTree:
         """Read the tree of a row."""
@@ -86,6 +89,7 @@ class StoredTrees(NamedTuple):
             relations=self.relation_names[self.relations[row]].tolist(),
             tags=self.tag_names[self.tags[row]].tolist(),
             arcs=self.arcs.row(row) if self.arcs else None,
+            constituents=self.constituents.row(row) if self.constituents else None,
             features={name: values[numbers[row]].tolist() for name, (numbers, values) in self.features.items()},
         )
 
@@ -101,10 +105,8 @@ def open_trees(path: Path, rows: int) -> StoredTrees:
         relation_names=np.array(table.facts["relations"], dtype=object),
         tag_names=np.array(table.facts["tags"], dtype=object),
         arcs=open_arcs(table),
-        features={
-            name: (table.lists(name), np.array(facts["values"], dtype=object))
-            for name, facts in table.facts.get("features", {}).items()
-        },
+        features=open_features(table),
         word_of=None if whole else table.lists("word_of"),
         places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
+        constituents=open_constituents(table),
     )

@@ -105,7 +105,7 @@ def read_json(windows: Iterable[list[str]], *, where: str, trees: bool = False, 
 def add_trees(records: Windows, path: Path, field: Literal["tree", "other_tree"]) -> Windows:
     """Add the trees of a CoNLL-U file to the requests, one for each; raises UsageError if a request has one already."""
     records, again = tee(records)
-    trees = read_parses(path, (record.request.text for window in again for record in window))
+    trees = read_parses(path, (record.request.text for window in again for record in window), brackets=True)
     for window, some in zip_windows(records, trees, f"trees in {path}"):
         if any(getattr(record.request, field) is not None for record in window):
             raise UsageError("an object has a `parse` already", where="--parses", do="Leave out one of the two")

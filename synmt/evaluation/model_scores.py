@@ -68,7 +68,7 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
-        trees = read_parses(options.parses, map(translator.cutters["source"].cut, again))
+        trees = read_parses(options.parses, map(translator.cutters["source"].cut, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
     travelling = TravellingTranslator.of(translator, [options.model], _loading(options)) if cluster_in_use() else None

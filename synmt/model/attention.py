@@ -90,11 +90,12 @@ class Terms:
 class Memory:
     """What the decoder reads of the source.
 
-    states: (B, T, D), the output of the encoder.
-    mask: (B, T), True at real pieces.
+    states: (B, T, D), the output of the encoder, and what variants put after it.
+    mask: (B, T), True at real pieces and at all else that the decoder may attend to.
     ends: final outputs and cells of each layer of a recurrent encoder, (L, B, D) both.
     annotations: (B, T, D), syntactic annotations of the states, if a variant makes them.
     weights: (B, T, T), the weights of the pieces (columns) in the annotation of each piece (rows).
+    pieces: how many places, from the first, are pieces; None if all are.
     """
 
     states: Tensor
@@ -102,6 +103,7 @@ class Memory:
     ends: tuple[Tensor, Tensor] | None = None
     annotations: Tensor | None = None
     weights: Tensor | None = None
+    pieces: int | None = None
 
     def edit(self, **changes: Any) -> Memory:
         """Return this memory with some fields replaced."""

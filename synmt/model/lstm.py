@@ -85,6 +85,8 @@ class Lstm(Seq2Seq):
                 weight.uniform_(-reach, reach)
             for table in {self.source_embedding.table, self.target_embedding.table, self.output}:
                 table.weight[PAD].zero_()
+            for variant in chain(*self.variants.values()):
+                variant.initialise()
 
     @property
     def output_weight(self) -> Tensor:

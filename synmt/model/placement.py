@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
-from synmt.model.variant import Place, Variant
+from synmt.model.variant import Annotation, Place, Variant
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
 from synmt.syntax.feature_signals import FeatureValues, with_values
 from synmt.syntax.parse import FEATURES
@@ -32,21 +32,33 @@ class PlacedVariant:
     options: Mapping[str, Any]
     loss_weight: float
     reads: tuple[Signal, ...]
+    loss_steps: tuple[int, int] | None = None
 
     @property
     def signals(self) -> tuple[Signal, ...]:
         """What it reads and what it learns from."""
-        return self.reads + self.kind.learns
+        return self.reads + self.learns
+
+    @property
+    def learns(self) -> tuple[Signal, ...]:
+        """What it learns from with these options."""
+        return self.kind.learns_for(**self.options)
+
+    @property
+    def annotation(self) -> Annotation:
+        """How an LSTM's decoder reads its annotations, with these options."""
+        return self.kind.annotation_for(**self.options)
 
     def build(self) -> Variant:
         """Make the module."""
         variant = self.kind(self.place, **self.options)
-        if {"reads", "learns"} & vars(variant).keys():
+        if {"reads", "learns", "annotation"} & vars(variant).keys():
             raise UsageError(
-                f"{self.kind.recipe_name()} sets `reads` or `learns` in __init__, which is too late",
-                do="Set them on the class, or override the class method `reads_for`",
+                f"{self.kind.recipe_name()} sets `reads`, `learns` or `annotation` in __init__, which is too late",
+                do="Set them on the class, or override the class methods `reads_for`, `learns_for`, `annotation_for`",
             )
-        variant.reads, variant.loss_weight = self.reads, self.loss_weight
+        variant.reads, variant.learns, variant.annotation = self.reads, self.learns, self.annotation
+        variant.loss_weight, variant.loss_steps = self.loss_weight, self.loss_steps
         return variant
 
 
@@ -69,17 +81,19 @@ def place_variant(
     punctuation: ids of the pieces of the side that are punctuation.
     features: values of the learned features of the source; empty as long as they are not known.
     """
-    _check_architecture(kind, recipe.name, model.architecture, where)
     options = _check_options(kind, recipe, where)
+    _check_architecture(kind, recipe.name, model.architecture, kind.annotation_for(**options), where)
     with _at(where):
         reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
     _check_side(kind, recipe, reads, where)
-    if recipe.loss_weight != 1 and not kind.learns:
-        raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do="Leave out `loss_weight`")
+    for key in ("loss_weight", "loss_steps"):
+        if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(**options):
+            raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do=f"Leave out `{key}`")
     for number in _layer_numbers(kind, recipe, len(layers), where):
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
             raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
+        _check_annotations(kind, kind.annotation_for(**options), layer, where)
         total = model.heads_of(recipe.side)[number - 1]
         taken = sum(variant.place.heads for variant in layer)
         place = Place(
@@ -90,12 +104,13 @@ def place_variant(
             head_dim=model.model_dim // total,
             first_head=taken,
             embedding_dim=model.embedding_dim,
+            recurrent=model.architecture == "lstm",
             punctuation=punctuation,
             features=dict(features),
         )
         with _at(where):
             kind.check(place, **options)
-        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads))
+        layer.append(PlacedVariant(kind, place, options, recipe.loss_weight, reads, recipe.loss_steps))
 
 
 def option_defaults(kind: type[Variant]) -> dict[str, Any]:
@@ -151,19 +166,37 @@ def _unknown_option(name: str, options: list[str], variant: str, where: str) -> 
     )
 
 
-def _check_architecture(kind: type[Variant], name: str, architecture: str, where: str) -> None:
-    if architecture == "lstm" and kind.edits_attention():
+def _check_architecture(kind: type[Variant], name: str, architecture: str, annotation: Annotation, where: str) -> None:
+    if architecture == "lstm" and (kind.edits_attention() or kind.observes()):
+        what = "edits self-attention" if kind.edits_attention() else "learns from layers of attention"
         raise UsageError(
-            f"{name} edits self-attention, and an LSTM has none",
+            f"{name} {what}, and an LSTM has none",
             where=where,
-            do="Set model.architecture=transformer, or use a variant for LSTMs (latent_tree, tag_embedding)",
+            do="Set model.architecture=transformer, or use a variant for LSTMs (gcn, latent_tree, tag_embedding)",
         )
-    if architecture != "lstm" and kind.annotates_memory():
+    if architecture != "lstm" and annotation != "none":
         raise UsageError(
             f"{name} annotates the source for the decoder of an LSTM; a Transformer's decoder reads no annotations",
             where=where,
             do="Set model.architecture=lstm, or use tree_attention, which has trees in the heads of a Transformer",
         )
+
+
+def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str) -> None:
+    name = kind.recipe_name()
+    for other in layer:
+        if kind.annotates_memory() and other.kind.lengthens_memory:
+            raise UsageError(
+                f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it",
+                where=where,
+                do=f"Name {name} first",
+            )
+        if annotation != "none" and other.annotation != "none":
+            raise UsageError(
+                f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
+                where=where,
+                do="Leave one of them out",
+            )
 
 
 def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:
@@ -193,7 +226,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
     if not numbers or len(set(numbers)) < len(numbers):
         fault = "names a layer twice" if numbers else "is empty"
         raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")
-    if not kind.edits_attention() and numbers != (1,):
+    if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
         raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]")
     return numbers
 

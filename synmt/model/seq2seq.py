@@ -40,6 +40,7 @@ class Seq2Seq(nn.Module):
     def __init__(self, source_variants: Iterable[Variant], target_variants: Iterable[Variant]) -> None:
         super().__init__()
         self.variants = {"source": tuple(source_variants), "target": tuple(target_variants)}
+        self._observers = {side: tuple(v for v in own if v.observes()) for side, own in self.variants.items()}
 
     @property
     def output_weight(self) -> Tensor:
@@ -88,7 +89,14 @@ class Seq2Seq(nn.Module):
         memory, source = self.remember(batch.source, batch.source_signals)
         target = self.syntax("target", batch.target_signals)
         states = self.decode(memory, batch.target_input, target)  # (B, T, D)
+        self._observe("source", source)
+        self._observe("target", target)
         return Output(states, {name: loss for side in (source, target) if side for name, loss in side.losses.items()})
+
+    def _observe(self, side: Side, syntax: Syntax | None) -> None:
+        for variant in self._observers[side]:
+            assert syntax is not None
+            variant.observe(syntax.states[variant.place.layer], syntax)
 
 
 def _unique(signals: Iterable[Signal]) -> tuple[Signal, ...]:
@@ -117,7 +125,7 @@ class PieceEmbedding(nn.Module):
 
 
 class ScaledEmbedding(PieceEmbedding):
-    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), for a Transformer that has positions elsewhere."""
+    """Embed pieces, scaled by √D (Vaswani et al., 2017, section 3.4), without positions."""
 
     def __init__(self, table: nn.Embedding, *, dropout: float, variants: Sequence[Variant] = ()) -> None:
         super().__init__(table, variants)

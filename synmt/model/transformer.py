@@ -178,6 +178,8 @@ class Transformer(Seq2Seq):
             if syntax is not None:
                 syntax.states.append(x)
             x = layer(x, mask[:, None, None], syntax)  # (B, T, D)
+        if syntax is not None:
+            syntax.states.append(x)
         return Memory(self.encoder_norm(x), mask)
 
     def decode(self, memory: Memory, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
@@ -193,6 +195,8 @@ class Transformer(Seq2Seq):
             if syntax is not None:
                 syntax.states.append(x)
             x = layer(x, source, past, syntax)  # (B, T, D)
+        if syntax is not None:
+            syntax.states.append(x)
         return self.decoder_norm(x)
 
     def start(self, memory: Memory) -> TransformerState:

@@ -20,6 +20,8 @@ from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+"""A rate of dropout, which scales what is kept."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Place:
     heads: how many heads of the layer it owns; 0 for a variant that edits no attention.
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
+    recurrent: whether the model is an LSTM.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     features: the values of each learned feature of words in the training text, most frequent first.
     """
@@ -41,6 +44,7 @@ class Place:
     head_dim: int
     first_head: int = 0
     embedding_dim: int = 0
+    recurrent: bool = False
     punctuation: tuple[int, ...] = ()
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -50,7 +54,7 @@ class Syntax:
     """What one forward pass over one side hands to the variants; None for a side without variants.
 
     signals: name -> (B, T), (B, T, T) or (B, G, T, T); those of `learns` are there in training only.
-    states: the inputs of the layers so far, each (B, T, D).
+    states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output of the last layer.
     losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
     ids: (B, T), the source pieces.
     """
@@ -62,7 +66,7 @@ class Syntax:
 
 
 class Variant(nn.Module):
-    """Edit attention in one place. Override the one of `embed`, `edit` and `annotate` that your paper needs.
+    """Edit the model in one place. Override the one of `embed`, `edit`, `observe` and `annotate` that your paper needs.
 
     Options are keyword-only arguments of `__init__` with a type and a default. The type can limit the values:
     `variance: PositiveFloat = 1.0` (pydantic), `ignore: Probability = 0.0`, `kind: Literal["global", "deep"] = "deep"`.
@@ -86,9 +90,18 @@ class Variant(nn.Module):
     loss_weight: float = 1.0
     """Weight of the auxiliary loss; set by the recipe."""
 
+    loss_steps: tuple[int, int] | None = None
+    """First and last step in which the auxiliary loss counts, None for all; set by the recipe."""
+
+    loss_counts: bool = True
+    """Whether the auxiliary loss counts in the present step; set by the trainer."""
+
     annotation: Annotation = "none"
     """How an LSTM's decoder reads the annotations that `annotate` makes: with the attention weights of the states
-    (shared) or with its own (separate)."""
+    (shared) or with its own (separate); none for a variant that only edits the states."""
+
+    lengthens_memory: bool = False
+    """Whether `annotate` puts more places after the pieces."""
 
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
@@ -96,6 +109,9 @@ class Variant(nn.Module):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place
+
+    def initialise(self) -> None:
+        """Set the weights that do not begin like all others of an LSTM, which draws them when it is built."""
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
         """Edit the scaled token embeddings, before positions are added: (B, T, D) -> same."""
@@ -105,19 +121,39 @@ class Variant(nn.Module):
         """Edit the terms of the heads that this variant owns."""
         return terms
 
+    def observe(self, x: Tensor, syntax: Syntax) -> None:
+        """Look at the output of its layer, (B, T, D), and `supervise`: called in a pass over a batch of pairs only."""
+
     def annotate(self, memory: Memory, syntax: Syntax) -> Memory:
-        """Edit what the decoder reads of the source."""
+        """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
         return memory
 
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"
-        syntax.losses[name] = syntax.losses.get(name, 0.0) + self.loss_weight * loss
+        # a loss that does not count is still there, so that every process of a training has the same graph
+        weight = self.loss_weight if self.loss_counts else 0.0
+        syntax.losses[name] = syntax.losses.get(name, 0.0) + weight * loss
+
+    def enter_step(self, step: int) -> None:
+        """Let the auxiliary loss count if it does in this step of training, counted from 1."""
+        first, last = self.loss_steps or (step, step)
+        self.loss_counts = first <= step <= last
 
     @classmethod
     def reads_for(cls, **options: Any) -> tuple[Signal, ...]:
         """List `reads` for these options (all of them, defaults included). Override it where options decide."""
         return cls.reads
+
+    @classmethod
+    def learns_for(cls, **options: Any) -> tuple[Signal, ...]:
+        """List `learns` for these options. Override it where options decide."""
+        return cls.learns
+
+    @classmethod
+    def annotation_for(cls, **options: Any) -> Annotation:
+        """Return `annotation` for these options. Override it where options decide."""
+        return cls.annotation
 
     @classmethod
     def check(cls, place: Place, **options: Any) -> None:
@@ -139,6 +175,11 @@ class Variant(nn.Module):
         return cls.edit is not Variant.edit
 
     @classmethod
+    def observes(cls) -> bool:
+        """Tell whether it looks at the output of a Transformer's layers."""
+        return cls.observe is not Variant.observe
+
+    @classmethod
     def annotates_memory(cls) -> bool:
-        """Tell whether it edits what the decoder reads, as only an LSTM's decoder can."""
+        """Tell whether it edits what the decoder reads of the source."""
         return cls.annotate is not Variant.annotate

@@ -23,7 +23,10 @@ class _Annotations(StrictModel):
     target_parses: Path | None = None
     """CoNLL-U of the target; only train and valid need it, and only if the decoder learns from trees."""
     source_bracketings: Path | None = None
-    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}`."""
+    """Linearised parses of the source, one per line, for `tasks: {parsing: bracketings}` or, with the words of the
+    text, for `parser: {constituents: given}`."""
+    target_bracketings: Path | None = None
+    """Those of the target with its words, for `target_parser: {constituents: given}`."""
     labels: Path | None = None
     """Tab-separated labels with a header row and one row per line, for `analyze --by-label`."""
 

@@ -101,6 +101,15 @@ class ParserRecipe(StrictModel):
     descendants."""
     seed: int = Field(default=1, ge=0)
     """Seed of the random trees and parents, which also depend on the pieces of the sentence."""
+    constituents: Literal["dependencies", "given"] = "dependencies"
+    """What variants that read constituents get: binary trees built from the dependencies, or the brackets next to the
+    text (train.en.brackets, or `# constituency` in train.en.conllu), which the test sets then need too."""
+
+    @model_validator(mode="after")
+    def _given_constituents_stay(self) -> ParserRecipe:
+        if self.constituents == "given" and (self.control not in ("none", "gold") or self.rewire):
+            raise ValueError("`control` and `rewire` change dependencies, and `constituents: given` reads none")
+        return self
 
 
 class VocabularyRecipe(StrictModel):

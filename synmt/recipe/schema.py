@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.data import FilterRecipe, ParserRecipe, StrictModel, TasksRecipe, TextRecipe, VocabularyRecipe
@@ -34,6 +34,15 @@ class VariantRecipe(StrictModel):
     """Number of heads it takes in each layer, from the first free one; by default that of its paper."""
     loss_weight: float = Field(default=1.0, ge=0)
     """Weight of its auxiliary loss, if it has one."""
+    loss_steps: tuple[int, int] | None = None
+    """The first and the last step of training in which its auxiliary loss counts, from 1; by default all."""
+
+    @field_validator("loss_steps")
+    @classmethod
+    def _steps_in_order(cls, steps: tuple[int, int] | None) -> tuple[int, int] | None:
+        if steps is not None and not 1 <= steps[0] <= steps[1]:
+            raise ValueError("`loss_steps` are the first and the last step, counted from 1")
+        return steps
 
     @property
     def options(self) -> dict[str, Any]:
@@ -53,6 +62,8 @@ class TrainingRecipe(StrictModel):
 
     max_steps: int = Field(default=100_000, ge=1)
     """Number of updates."""
+    pretraining: int = Field(default=0, ge=0)
+    """Number of steps at the beginning that train on the auxiliary losses of variants alone."""
     batch_tokens: int = Field(default=4096, ge=1)
     """Maximum batch size: sentences times the longest side in pieces. BPE dropout then makes sentences longer."""
     batch_sentences: int = Field(default=0, ge=0)

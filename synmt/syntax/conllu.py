@@ -7,6 +7,9 @@ A block looks like this:
     1   The   _   DET   _   _   2   det   _   TokenRange=0:3
     ...
 
+A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the constituents. Where
+trees of given lines are read, a file whose name ends in `.brackets` has constituents only: the brackets of each line.
+
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
 An empty line gives a block that has comments only, so that each line has one block. `TokenRange` counts the characters
@@ -29,6 +32,7 @@ from synmt.files import read_lines
 from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
+from synmt.syntax.constituents import parse_brackets, without_dependencies
 from synmt.syntax.parse import FEATURES, Parse, without_breaks, without_whitespace
 
 
@@ -39,12 +43,16 @@ def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
         yield text, _place(block, text, "the text of the sentence")
 
 
-def read_parses(path: str | Path, lines: Iterable[str]) -> Iterator[Parse]:
+def read_parses(path: str | Path, lines: Iterable[str], *, brackets: bool = False) -> Iterator[Parse]:
     """Yield one tree for each line; the spans of its words refer to this line.
 
     The file has a block for each line, in the same order; a line of whitespace may have none, since many parsers drop
     such lines.
+
+    brackets: whether it may be a file of brackets, whose trees have no dependencies.
     """
+    if is_brackets(path) and not brackets:
+        raise without_dependencies("each tree", str(path))
     return (unread.parse(where=str(path)) for unread in read_unparsed(path, lines))
 
 
@@ -54,14 +62,18 @@ class UnreadParse:
 
     line: its number, from 1.
     block: None if the line has none.
+    brackets: in place of a block.
     """
 
     text: str
     line: int
     block: Paragraph | None
+    brackets: str | None = None
 
     def parse(self, *, where: str) -> Parse:
         """Read the tree; `where` names the file."""
+        if self.brackets is not None:
+            return parse_brackets(self.brackets, self.text, where=f"{where}, line {self.line}")
         if self.block is None:
             return _EMPTY
         return _place(self.block.read(where=where), self.text, f"line {self.line} of the text")
@@ -69,6 +81,9 @@ class UnreadParse:
 
 def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
     """Find the tree of each line as `read_parses` does, without reading it, which takes most of the time."""
+    if is_brackets(path):
+        yield from _unread_brackets(path, lines)
+        return
     blocks = paragraphs_of(read_lines(path))
     block = next(blocks, None)
     lines = iter(lines)
@@ -85,6 +100,23 @@ def read_unparsed(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadPars
         block = next(blocks, None)
     if block is not None:
         raise _count_error(path, used + 1 + sum(1 for _ in blocks), number, skipped)
+
+
+def is_brackets(path: str | Path) -> bool:
+    """Tell by its name whether a file of trees has brackets in place of CoNLL-U."""
+    return str(path).removesuffix(".gz").endswith(".brackets")
+
+
+def _unread_brackets(path: str | Path, lines: Iterable[str]) -> Iterator[UnreadParse]:
+    trees = read_lines(path)
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        brackets = next(trees, None)
+        if brackets is None:
+            raise SynmtError(f"has {number - 1} lines, but the text has more", where=str(path))
+        yield UnreadParse(line, number, None, brackets)
+    if next(trees, None) is not None:
+        raise SynmtError(f"has more lines than the text, which has {number}", where=str(path))
 
 
 def parse_in(text: str, line: str, *, where: str) -> Parse:
@@ -149,6 +181,7 @@ def _place(block: Block, line: str, what: str) -> Parse:
         relations=block.relations,
         tags=block.tags,
         arcs=block.arcs,
+        constituents=block.constituents,
         features=block.features,
     )
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import numpy as np
 
+from synmt.arrays import IntArray
 from synmt.errors import SynmtError
 from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
+from synmt.syntax.constituents import constituents_of_tokens
 from synmt.syntax.merging import Token, token_tree
 from synmt.syntax.parse import FEATURES, Arcs
 from synmt.syntax.trees import ancestors, depths
 
-_COMMENT = re.compile(r"#\s*(text|raw|line)\s*=\s?(.*)", re.DOTALL)
+_COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
 _ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 
@@ -30,6 +32,7 @@ class Block:
     where: file, sentence and line, for messages.
     text: the text of the sentence from its comments; None if they do not have it.
     arcs: the arc probabilities from MISC; None if no token has any.
+    constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the words or the tokens.
     features: those of FEATURES that a token has.
     """
 
@@ -42,6 +45,7 @@ class Block:
     miscs: list[str]
     features: dict[str, list[str]]
     arcs: Arcs | None = None
+    constituents: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ def paragraphs_of(lines: Iterable[str]) -> Iterator[Paragraph]:
     """Split lines of CoNLL-U into sentences; a paragraph of other comments is not a sentence."""
     number = 0
     for first, paragraph in _paragraphs(lines):
-        if not all(line.startswith("#") for line in paragraph) or _comments(paragraph):
+        if not all(line.startswith("#") for line in paragraph) or _comments(paragraph).keys() - {"constituency"}:
             number += 1
             yield Paragraph(number, first, "\n".join(paragraph))
 
@@ -134,6 +138,7 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         miscs=[row.misc for _, row in named],
         features=_features([rows[word] for word in leading]),
         arcs=arcs,
+        constituents=constituents_of_tokens(comments["constituency"], tokens) if "constituency" in comments else None,
     )
 
 

@@ -29,7 +29,7 @@ class Control:
         and more.
     seed: of the random numbers.
 
-    Words, spans and tags do not change. Words keep their relations, but the old and the new root exchange theirs; in
+    Words, spans and tags do not change; constituents that were given are dropped. Words keep their relations, but the old and the new root exchange theirs; in
     `shuffled`, relations move with their arcs.
     """
 
@@ -61,7 +61,7 @@ class Control:
         # Python's hash of bytes differs between processes
         digest = blake2b(b"%d:" % self.seed + key, digest_size=16).digest()
         random = np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
-        tree = _replacement(parse, self.kind, random)
+        tree = _replacement(replace(parse, constituents=None), self.kind, random)
         parents = _rewired(tree.parents, self.rewire, random)
         changed = (parents != tree.parents) | (self.kind != "none")  # (W,)
         tree = replace(tree, parents=parents)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from synmt.arrays import IntArray
 from synmt.syntax.arcs import with_certain_arcs
+from synmt.syntax.constituents import ordered
 from synmt.syntax.parse import Arcs, Parse
 from synmt.syntax.trees import depths
 
@@ -79,7 +80,8 @@ class _Merging:
 
     def __init__(self, parse: Parse) -> None:
         self.parse = parse
-        self.parents, self.relations = parse.parents.tolist(), list(parse.relations)
+        # a tree with constituents only has no relations
+        self.parents, self.relations = parse.parents.tolist(), list(parse.relations) or ["_"] * len(parse)
         self.row_of = list(range(len(parse)))
         self.merged_into = list(range(len(parse)))
 
@@ -107,11 +109,16 @@ class _Merging:
             words=[parse.words[word] for word in remaining],
             spans=parse.spans[remaining],
             parents=_renumbered(owned, np.array(self.parents))[remaining],
-            relations=[self.relations[word] for word in remaining],
+            relations=[self.relations[word] for word in remaining] if parse.relations else [],
             tags=[parse.tags[word] for word in remaining] if parse.tags else [],
             arcs=None if arcs is None else self._arcs(arcs, owned),
+            constituents=self._constituents(owned),
             features={name: [values[word] for word in remaining] for name, values in parse.features.items()},
         )
+
+    def _constituents(self, owned: npt.NDArray[np.bool_]) -> IntArray | None:
+        spans = self.parse.constituents
+        return None if spans is None else ordered(np.append(0, np.cumsum(owned))[spans].tolist())
 
     def _arcs(self, arcs: Arcs, owned: npt.NDArray[np.bool_]) -> Arcs:
         owner = np.full(len(owned), -1)  # (W,) the word that has each row now

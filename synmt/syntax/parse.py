@@ -69,9 +69,11 @@ class Parse:
     words: the surface tokens, as the line has them.
     spans: (W, 2) positions of each word in the line: [start, end), in characters.
     parents: (W,) index of each word's parent; the root is its own parent.
-    relations: relation to the parent, a UD name with its subtype if the parser gives one; the root has `root`.
+    relations: relation to the parent, a UD name with its subtype if the parser gives one; the root has `root`. None are
+        there if the tree has constituents only, and then the parents mean nothing.
     tags: universal part of speech of each word, `_` if unknown.
     arcs: the probabilities of all arcs, if the parser gave them.
+    constituents: (N, 2) spans of words (see `synmt/syntax/constituents.py`), if they were given.
     features: those of FEATURES that are known, each with a value for every word, `_` if it has none.
     """
 
@@ -81,6 +83,7 @@ class Parse:
     relations: list[str]
     tags: list[str] = field(default_factory=list)
     arcs: Arcs | None = None
+    constituents: IntArray | None = None
     features: Mapping[str, list[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -96,9 +99,14 @@ class Parse:
             and np.array_equal(self.spans, other.spans)
             and np.array_equal(self.parents, other.parents)
             and self.arcs == other.arcs
+            and _same(self.constituents, other.constituents)
         )
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def _same(one: IntArray | None, other: IntArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def flat_parse(line: str) -> Parse:

@@ -129,6 +129,17 @@ def unknown_relations(relations: Iterable[str], known: Iterable[str]) -> list[st
     return [name for name in dict.fromkeys(relations) if name not in names and base_name(name) not in names]
 
 
+def unknown_warning(variant: str, occurrences: Mapping[str, int], known: Iterable[str], fate: str) -> list[str]:
+    """Say which relations of the training text a variant does not know, and what they do; empty if it knows all."""
+    unknown = {name: occurrences[name] for name in unknown_relations(occurrences, known)}
+    if not unknown:
+        return []
+    return [
+        f"{variant} does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
+        f"{sum(occurrences.values()):,} words, which {fate}: {most_frequent(unknown)}"
+    ]
+
+
 def base_name(relation: str) -> str:
     """Remove the subtype: `nsubj:pass` -> `nsubj`."""
     return relation.partition(":")[0]

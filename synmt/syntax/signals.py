@@ -6,7 +6,7 @@ every word has a piece, thanks to `merge_unowned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Literal
@@ -20,6 +20,9 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
 
+Needed = Literal["parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology"]
+"""What a signal is computed from; constituents are given, or built from the dependencies."""
+
 
 @dataclass(frozen=True)
 class Signal:
@@ -27,12 +30,12 @@ class Signal:
 
     name: its key in a batch.
     needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
-    compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only.
+    compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
     pad: its value after the end of a sentence.
     """
 
     name: str
-    needs: Literal["parents", "relations", "tags", "arcs", "case", "fine_tag", "lemma", "morphology"]
+    needs: Needed
     compute: Callable[[Parse, IntArray], Array]
     pad: float
 
@@ -133,6 +136,11 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
     other = 1 + len(names)
     of_word = [numbers.get(name) or numbers.get(base_name(name), other) for name in parse.relations]
     return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
+
+
+def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
+    """Tell whether some signal is computed from dependencies; `given` constituents are not."""
+    return any(signal.needs != "constituents" or not given for signal in signals)
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)

@@ -9,6 +9,7 @@ from synmt.arrays import Side
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import UsageError, naming
 from synmt.evaluation.metrics import make_metric, options_of
+from synmt.model.build import place_variants
 from synmt.model.device import choose_device
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -50,6 +51,7 @@ def admit(run: Run, recipe: Recipe, *, overwrite: bool) -> tuple[Recipe, Vocabul
 def check_values(recipe: Recipe) -> Requirements:
     """Check variants, device and metrics before anything runs; return which trees the model needs."""
     requirements = tree_requirements(recipe)
+    _check_pretraining(recipe)
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
         raise UsageError(
@@ -60,3 +62,19 @@ def check_values(recipe: Recipe) -> Requirements:
     for name in (*recipe.evaluation.metrics, *in_validation):
         make_metric(name, options)
     return requirements
+
+
+def _check_pretraining(recipe: Recipe) -> None:
+    """Refuse steps in which neither the translation nor an auxiliary loss is trained."""
+    steps = recipe.training.pretraining
+    layers = place_variants(recipe.model, recipe.syntax).values() if steps else ()
+    placed = (variant for side in layers for layer in side for variant in layer)
+    spans = [variant.loss_steps or (1, steps) for variant in placed if variant.learns and variant.loss_weight]
+    for step in (1, *(last + 1 for _, last in spans)):
+        if step <= steps and not any(first <= step <= last for first, last in spans):
+            raise UsageError(
+                f"nothing is trained in step {step}: the first {steps} steps leave the translation out, and no "
+                "variant has an auxiliary loss in this step",
+                where="training.pretraining",
+                do="Add a variant with an auxiliary loss, change its `loss_steps`, or pretrain for fewer steps",
+            )

@@ -23,6 +23,7 @@ class ParseSource:
 
     arcs: whether they need probabilities of arcs.
     whole: whether those of train must fit every segmentation, for BPE dropout.
+    constituents: whether the files must have constituents.
     features: what has to be stored of words besides tag and relation.
     """
 
@@ -31,6 +32,7 @@ class ParseSource:
     given: Mapping[str, Path]
     parser: StanzaParser | None
     whole: bool = False
+    constituents: bool = False
     features: tuple[str, ...] = ()
 
     @property
@@ -47,7 +49,8 @@ class ParseSource:
     def _origin(self) -> dict[str, Any]:
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
-            return describe_files(self.given) | whole
+            constituents = {"constituents": True} if self.constituents else {}
+            return describe_files(self.given) | whole | constituents
         return {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
 
     def name(self, *, arcs: bool = False) -> str:
@@ -77,12 +80,12 @@ def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: 
     """Find where the trees of a side come from; loads the parser, so that missing models are reported now."""
     arcs, whole = bool(requirements.arcs), recipe.vocabulary.dropout > 0
     if given := all_given_trees(recipe, corpus, side, requirements):
-        named = {name: given[name] for name in ("train", "valid")}
-        return ParseSource(side, arcs, named, None, whole, requirements.features)
+        files = {name: given[name] for name in ("train", "valid")}
+        return ParseSource(side, arcs, files, None, whole, bool(requirements.constituents), requirements.features)
     parser = make_parser(recipe, side, arcs=arcs)
     if requirements.of_parser:
         parser = parser.with_features(requirements.of_parser)
-    source = ParseSource(side, arcs, {}, parser, whole, requirements.features)
+    source = ParseSource(side, arcs, {}, parser, whole, features=requirements.features)
     # the name depends on the files of the model, so this loads it
     source.name()
     return source

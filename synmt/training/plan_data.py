@@ -97,10 +97,11 @@ def _plan_trees(
     recipe: Recipe, text: PlannedText, data: Path, side: Side, needs: TreeRequirements, folder: Path | None
 ) -> Iterator[PlannedStep]:
     """Plan the trees of one side: parse what is not parsed, and add it to the prepared corpus."""
-    corpus, add, gold = text.corpus, f"add trees to the {side}", recipe.parser_of(side).control == "gold"
-    given: bool = gold
+    corpus, add, settings = text.corpus, f"add trees to the {side}", recipe.parser_of(side)
+    named = settings.control == "gold" or settings.constituents == "given"
+    given: bool = named
     try:
-        given = gold or bool(corpus and all_given_trees(recipe, corpus, side, needs))
+        given = named or bool(corpus and all_given_trees(recipe, corpus, side, needs))
         download = None if given else _plan_parser(recipe, side)
         source = None if download or not corpus else find_parse_source(recipe, corpus, side, needs)
     except SynmtError as error:

@@ -32,10 +32,10 @@ from synmt.training.tree_requirements import (
     given_trees,
     make_parser,
     missing_parser,
-    relation_warnings,
     sides_with_trees,
     trees_path,
 )
+from synmt.training.tree_warnings import relation_warnings
 from synmt.words.casing import Truecaser
 from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter
@@ -158,7 +158,8 @@ def _annotated(
             paths[split] = yield from _parse(recipe, corpus, text, parser, data, source.side)
         arcs = parser.arcs
     description = source.description(arcs=arcs)
-    options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole, "features": source.features}
+    options: dict[str, Any] = {"side": source.side, "arcs": arcs, "whole": source.whole}
+    options["constituents"] = source.constituents
     yield from _labelled(annotate(folder, corpus, paths, parser=description, **options))
     name = source.name(arcs=arcs)
     # given trees may have been annotated for a recipe that needs no probabilities

@@ -48,7 +48,7 @@ def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -
         text, words = _read_texts(files, translator)
         done: list[str] = []
         yield Progress(f"translate {name}", 0, len(words.source))
-        parses = read_parses(trees, words.source) if trees else None
+        parses = read_parses(trees, words.source, brackets=True) if trees else None
         for window in translator.translate_words(windows(words.source, translator.window), parses):
             done += [translation.text for translation in window]
             yield Progress(f"translate {name}", len(done), len(words.source))

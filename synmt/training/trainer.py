@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from synmt.arrays import SIDES
 from synmt.data.batch import Batch
 from synmt.data.stream import Position, Reader, prefetch
 from synmt.errors import SynmtError
@@ -69,6 +70,7 @@ class Trainer:
         self.state = TrainingState()
         self.stop = threading.Event()
         self._stopping = False
+        self._timed = [variant for side in SIDES for variant in self.model.variants[side] if variant.loss_steps]
         self._autocast = autocast(device, self.settings.precision)
         self._meter = Meter(self.device, overflow=self.scaler.is_enabled())
         if self.settings.compile:
@@ -119,6 +121,8 @@ class Trainer:
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
         self.model.train()
+        for variant in self._timed:
+            variant.enter_step(self.state.step)
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches[:-1]]
@@ -152,10 +156,16 @@ class Trainer:
         with _reporting_full_memory(batch):
             with self._autocast:
                 losses = objective(batch)
-            total = losses["loss"] + sum(loss for name, loss in losses.items() if name not in ("loss", "nll"))
+            total = self._translation_loss(losses["loss"]) + sum(
+                loss for name, loss in losses.items() if name not in ("loss", "nll")
+            )
             # gradients are averaged over the processes, and the loss is a mean over the pieces of all
             self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
+
+    def _translation_loss(self, loss: Tensor) -> Tensor:
+        # times 0 rather than left out, so that every process of a training has a gradient for every weight
+        return 0 * loss if self.state.step <= self.settings.pretraining else loss
 
     def _step_optimizer(self, rate: float, losses: Sequence[dict[str, Tensor]]) -> Tensor:
         self.scaler.unscale_(self.optimizer)
@@ -191,7 +201,7 @@ class Trainer:
         best = self.processes.sum(int(better and self.processes.rank == 0))[0] > 0
         if best:
             self.state.best_value, self.state.best_step, self.state.waited = value, self.state.step, 0
-        else:
+        elif self.state.step > self.settings.pretraining:
             self.state.waited += 1
             self.state.decays += self.settings.schedule == "plateau"
         return ValidationRecord(self.state.step, loss, perplexity(loss), bleu, best, self.state.decays)

@@ -11,7 +11,6 @@ from typing import Any
 from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
@@ -22,9 +21,11 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import read_conllu
-from synmt.syntax.feature_signals import UNIVERSAL_TAGS, needed_features
+from synmt.syntax.conllu import is_brackets, read_conllu
+from synmt.syntax.constituents import without_dependencies
+from synmt.syntax.feature_signals import needed_features
 from synmt.syntax.parse import FEATURES
+from synmt.syntax.signals import needs_dependencies
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,16 @@ class TreeRequirements:
 
     to_run, to_learn: whether they need trees whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
+    dependencies, constituents: names of the variants that need them; constituents that are built from dependencies are
+        among the dependencies only.
     features: what they need to know of words besides tag and relation, some of feature_signals.STORED.
     """
 
     to_run: bool
     to_learn: bool
     arcs: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    constituents: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
 
     @property
@@ -84,9 +89,17 @@ def _flat(layers: Layers) -> list[PlacedVariant]:
 
 def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRequirements:
     # arcs of gold trees and of controls have probability 1
-    arcs = {} if parser.control != "none" else {v.kind.recipe_name(): None for v in variants if _needs_arcs(v)}
+    arcs = () if parser.control != "none" else _names(v for v in variants if _needs_arcs(v))
+    given = parser.constituents == "given"
+    dependencies = _names(v for v in variants if needs_dependencies(v.signals, given=given))
+    constituents = _names(v for v in variants if given and any(s.needs == "constituents" for s in v.signals))
+    to_run, to_learn = any(v.reads for v in variants), any(v.learns for v in variants)
     features = needed_features([signal for variant in variants for signal in variant.signals])
-    return TreeRequirements(any(v.reads for v in variants), any(v.kind.learns for v in variants), tuple(arcs), features)
+    return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents, features)
+
+
+def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(variant.kind.recipe_name() for variant in variants))
 
 
 def _needs_arcs(variant: PlacedVariant) -> bool:
@@ -95,6 +108,11 @@ def _needs_arcs(variant: PlacedVariant) -> bool:
 
 def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:
     parser, section = recipe.parser_of(side), parser_section(side)
+    if parser.constituents == "given" and not requirements.constituents:
+        raise UsageError(
+            f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
+            do="Leave it out, or add a variant that reads constituents",
+        )
     read_by_task = side == "source" and recipe.tasks.parsing == "dependencies"
     if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
         return
@@ -112,6 +130,15 @@ def parser_section(side: Side) -> str:
 def given_trees(recipe: Recipe, files: SplitFiles, side: Side) -> Path | None:
     """Find the file of trees that comes with a text, if the recipe uses it instead of a parser."""
     path = files.source_parses if side == "source" else files.target_parses
+    brackets = files.source_bracketings if side == "source" else files.target_bracketings
+    if recipe.parser_of(side).constituents == "given":
+        if brackets is None and path is None:
+            raise UsageError(
+                f"{parser_section(side)}.constituents is given, but this text comes without brackets",
+                where=str(getattr(files, side)),
+                do=f"Put them next to it as <name>.{recipe.language_of(side)}.brackets, or into a CoNLL-U file",
+            )
+        return brackets or path
     gold = recipe.parser_of(side).control == "gold"
     if gold and path is None:
         raise UsageError(
@@ -138,8 +165,10 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
             where=f"{side}_parses",
             do="Give trees for every text under corpus, or for none: then the recipe's parser makes all of them",
         )
-    if requirements.arcs:
-        for path in found.values():
+    for path in found.values():
+        if is_brackets(path) and requirements.dependencies:
+            raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", str(path))
+        if requirements.arcs:
             _check_arcs(path, requirements.arcs)
     if requirements.of_parser:
         for path in found.values():
@@ -223,26 +252,3 @@ def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> 
     """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
     return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
-
-
-def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
-    unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
-    listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
-    return [f"{variant} knows the tags of Universal Dependencies; all others are one: {listed}"] if unknown else []
-
-
-def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
-    """List what is unexpected in the relations of the training text, according to the recipe's variants.
-
-    trees: by side, the name of the annotation.
-    """
-    placed = place_variants(recipe.model, recipe.syntax)
-    warnings = []
-    for side, name in trees.items():
-        facts = prepared.annotations()[name]
-        for variant in _flat(placed[side]):
-            counts = facts["arc_relations" if facts["arcs"] and _needs_arcs(variant) else "relations"]["train"]
-            warnings += variant.kind.relation_warnings(counts, **variant.options)
-            if any(signal.needs == "tags" for signal in variant.signals):
-                warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])
-    return list(dict.fromkeys(warnings))

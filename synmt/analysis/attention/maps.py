@@ -116,7 +116,8 @@ def _panels(
             raise _no_edit(forward, heads, heads_of(translator.model, kind), kind, content)
         return {head: edit[0].double().cpu().numpy() for head, edit in edits.items()}
     weights = weights_of(forward.captured, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
-    return dict(zip(heads, weights, strict=True))
+    # after the pieces, a memory may have other places
+    return dict(zip(heads, weights[..., : forward.memory.pieces], strict=True))
 
 
 def _no_edit(

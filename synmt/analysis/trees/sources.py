@@ -90,7 +90,7 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
 def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
         name, place = variant.recipe_name(), variant.place
-        if variant.annotates_memory():
+        if _annotates_with_trees(variant):
             yield TreeSource(side, name, flat=not variant.induces_trees)
         elif _has_tree_heads(variant):
             for head in range(place.first_head, place.first_head + place.heads):
@@ -120,8 +120,13 @@ def _no_trees_learnt(model: Seq2Seq, side: Side, heads: list[int], where: str) -
 def _tree_learners(side: Side) -> Iterator[str]:
     for name in variant_names():
         variant = variant_class(name)
-        if side in variant.sides and (variant.annotates_memory() or _has_tree_heads(variant)):
+        if side in variant.sides and (_annotates_with_trees(variant) or _has_tree_heads(variant)):
             yield name
+
+
+def _annotates_with_trees(variant: Variant | type[Variant]) -> bool:
+    # one that reads the parser's trees learns none
+    return variant.annotates_memory() and not variant.reads
 
 
 def _parse_head(text: str, side: Side, heads: list[int]) -> tuple[int, int]:

@@ -204,6 +204,6 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
     if not translator.reads_trees:
         return None
     if parses is not None:
-        return list(read_parses(parses, translator.cutters["source"].cut_lines(contrast_set.sources)))
+        return list(read_parses(parses, translator.cutters["source"].cut_lines(contrast_set.sources), brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
     return contrast_set.trees if translator.parser_identity is None else None

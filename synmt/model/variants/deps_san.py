@@ -12,6 +12,9 @@ not masked. Two options guard against wrong parses and overfitting:
 
 With both, Wink uses the distance in the tree, so no row is ever empty.
 
+UDISCAL (Slobodkin, Choshen & Abend, 2022) has the same Gaussian. With `combine: weights` it scales the weights instead of
+the scores, as that paper's code can: N(S_i)_j · D_ij, where N is the softmax and the rows do not sum to 1.
+
 The released code differs. RS fills in the largest distance of the batch, not 6. Wink is on in training only, affects
 only keys to the left of the query, and masks nothing: a clipped score becomes about 0, which still gets weight. EOS has
 a large distance to itself too, so it attends to all pieces equally; and this distance depends on the whole batch, so
@@ -27,7 +30,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat
 from torch import Tensor
 
-from synmt.model.attention import Terms
+from synmt.model.attention import Terms, softmax
 from synmt.model.variant import Place, Probability, Syntax, Variant
 from synmt.syntax.signals import DISTANCE
 
@@ -40,7 +43,7 @@ class DepsSan(Variant):
         and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
     fill: the distance that `resample` puts in, in edges (paper: 6).
     window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none is no limit.
-    combine: `multiply` the scores (paper) or `add` to them.
+    combine: `multiply` the scores (paper) or `add` to them; or multiply the `weights`, after the softmax (UDISCAL).
     """
 
     reads = (DISTANCE,)
@@ -55,20 +58,22 @@ class DepsSan(Variant):
         resample: Probability = 0.0,
         fill: NonNegativeFloat = 6.0,
         window: NonNegativeFloat | None = None,
-        combine: Literal["multiply", "add"] = "multiply",
+        combine: Literal["multiply", "add", "weights"] = "multiply",
     ) -> None:
         super().__init__(place)
         self.variance, self.resample, self.fill, self.window = variance, resample, fill, window
         self.combine = combine
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the factor (or the bias) to D, (B, 1, T, T), and mask keys outside the window."""
+        """Set the factor, the bias or the factor of the weights to D, (B, 1, T, T), and mask keys outside the window."""
         distance = syntax.signals["distance"][:, None]  # (B, 1, T, T)
         if self.window is not None:
             terms = terms.edit(mask=within(distance, self.window, terms.mask))  # (B, 1, T, T)
         if self.training and self.resample:
             distance = resampled(distance, self.resample, self.fill)  # (B, 1, T, T)
         closeness = density(distance, self.variance)  # (B, 1, T, T)
+        if self.combine == "weights":
+            return terms.edit(normalize=lambda scores: softmax(scores) * closeness)
         return terms.edit(factor=closeness) if self.combine == "multiply" else terms.edit(bias=closeness)
 
 

@@ -24,11 +24,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.latent import ParentFilter, straight_through
 from synmt.model.matrix_tree import possible_parents, tree_marginals
-from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.variant import Annotation, Place, Syntax, Variant
 
 
 class LatentTree(Variant):
@@ -56,12 +57,16 @@ class LatentTree(Variant):
     ) -> None:
         super().__init__(place)
         self.hard, self.induces_trees = hard, normalize == "tree"
-        self.annotation = attention if sets == 2 else "none"
         width = place.model_dim
         self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
         self.root = nn.Parameter(torch.randn(width)) if normalize == "tree" else None  # (D,)
         self.gate = nn.Linear(width, width, bias=False) if sets == 1 else None
         self.may_be_parent = ParentFilter(() if punctuation else place.punctuation)
+
+    @classmethod
+    def annotation_for(cls, *, sets: int, attention: Annotation, **options: Any) -> Annotation:
+        """Annotate the states if there are two sets, and edit them if there is one."""
+        return attention if sets == 2 else "none"
 
     @classmethod
     def check(cls, place: Place, *, sets: int, attention: str, **options: Any) -> None:
@@ -73,18 +78,26 @@ class LatentTree(Variant):
         """Annotate every state, or add the annotation to the state."""
         states = memory.states
         assert syntax.ids is not None
-        weights = self.weights(memory, self.may_be_parent(syntax.ids))  # (B, T, T)
+        weights = self.weights(
+            states, words_among(memory.mask, syntax.ids), self.may_be_parent(syntax.ids)
+        )  # (B, T, T)
         used = straight_through(weights) if self.hard else weights  # (B, T, T)
         annotations = used.to(states.dtype) @ self.value(states)  # (B, T, D)
         if self.gate is None:
             return memory.edit(annotations=annotations, weights=weights)
         return memory.edit(states=states + self.gate(states).sigmoid() * annotations, weights=weights)
 
-    def weights(self, memory: Memory, allowed: Tensor) -> Tensor:
-        """Compute β with parents in columns, from allowed (B, T): (B, T, T), 0 outside the sentence."""
-        keys = self.key(memory.states) / math.sqrt(memory.states.size(-1))  # (B, T, D)
-        scores = keys @ self.query(memory.states).transpose(1, 2)  # (B, T, T)
+    def weights(self, states: Tensor, words: Tensor, allowed: Tensor) -> Tensor:
+        """Compute β with parents in columns, from (B, T, D), (B, T) and (B, T): (B, T, T), 0 outside the sentence."""
+        keys = self.key(states) / math.sqrt(states.size(-1))  # (B, T, D)
+        scores = keys @ self.query(states).transpose(1, 2)  # (B, T, T)
         if self.root is not None:
-            return tree_marginals(scores, keys @ self.root.to(keys.dtype), memory.mask, allowed)
-        parents = possible_parents(memory.mask, allowed)  # (B, T)
-        return scores.masked_fill(~parents[:, None], -math.inf).softmax(-1) * memory.mask[..., None]
+            return tree_marginals(scores, keys @ self.root.to(keys.dtype), words, allowed)
+        parents = possible_parents(words, allowed)  # (B, T)
+        return scores.masked_fill(~parents[:, None], -math.inf).softmax(-1) * words[..., None]
+
+
+def words_among(mask: Tensor, ids: Tensor) -> Tensor:
+    """Mark the pieces except EOS, which a Transformer encodes: (B, T), (B, T) -> (B, T); a lone EOS is marked."""
+    words = mask & (ids != EOS)  # (B, T)
+    return words | mask & ~words.any(1, keepdim=True)

@@ -33,7 +33,7 @@ from synmt.model.attention import xavier
 from synmt.model.factors import check_relations, factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.feature_signals import FeatureName
-from synmt.syntax.relations import KNOWN, most_frequent, unknown_relations
+from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Widths = Mapping[FeatureName, PositiveInt]
@@ -123,13 +123,9 @@ class TagEmbedding(Variant):
         cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], features: Widths, **options: Any
     ) -> list[str]:
         """Name the relations of the training text that share one embedding because they are not in the list."""
-        unknown = {name: occurrences[name] for name in unknown_relations(occurrences, relations or KNOWN)}
-        if not unknown or (features and "relation" not in features):
+        if features and "relation" not in features:
             return []
-        return [
-            f"tag_embedding does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
-            f"{sum(occurrences.values()):,} words, which share one embedding: {most_frequent(unknown)}"
-        ]
+        return unknown_warning("tag_embedding", occurrences, relations or KNOWN, "share one embedding")
 
 
 def _widening(width: int, whole: int) -> nn.Linear:

@@ -1,0 +1,244 @@
+"""Constituents: brackets read, moved to other words, made binary or built from dependencies; their signals."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from small import MONKEY, MONKEY_WORD_OF, all_trees, random_pieces, random_tree
+
+from synmt.errors import SynmtError
+from synmt.syntax.conllu import read_conllu, read_parses
+from synmt.syntax.constituent_signals import CUT, boundaries, boundary_heights, owners, splits
+from synmt.syntax.constituents import (
+    binary_dependencies,
+    binary_tree,
+    constituents_of_tokens,
+    heights,
+    parse_brackets,
+    read_brackets,
+    right_binary,
+)
+from synmt.syntax.controls import Control
+from synmt.syntax.merging import merge_unowned
+
+SENTENCE = "The monkey eats a banana"
+BRACKETS = "(ROOT (S (NP (DT The) (NN monkey)) (VP (VBZ eats) (NP (DT a) (NN banana)))))"
+SPANS = [[0, 5], [0, 2], [2, 5], [3, 5]]
+TREE = [[0, 1], [3, 4], [2, 6], [5, 7]]
+"""((The monkey) (eats (a banana))), from dependencies: nodes 5 (The monkey), 6 (a banana), 7 (eats …), 8 all."""
+
+
+def leaves_of(merges):
+    """List the words under every node, words first, by following the merges."""
+    found = [{word} for word in range(len(merges) + 1)]
+    for left, right in merges:
+        assert not found[left] & found[right]
+        found.append(found[left] | found[right])
+    return found
+
+
+def random_spans(words, random):
+    """Draw nested spans: split a span at random places, and the parts again."""
+    spans, waiting = set(), [(0, words)]
+    while waiting:
+        start, end = waiting.pop()
+        if end - start < 2:
+            continue
+        if random.random() < 0.7:
+            spans.add((start, end))
+        cuts = sorted({start, end, *random.integers(start + 1, end, size=2).tolist()})
+        waiting += pairwise(cuts)
+    return np.array(sorted(spans, key=lambda span: (span[0], -span[1])), dtype=np.int64).reshape(-1, 2)
+
+
+def test_brackets_of_the_monkey():
+    words, spans = read_brackets(BRACKETS)
+    assert (words, spans.tolist()) == (SENTENCE.split(), SPANS)
+    same, without_tags = read_brackets("( (S (NP The monkey ) (VP eats (NP a banana ) ) ) )")
+    assert (same, without_tags.tolist()) == (words, SPANS)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("(S (NP The monkey) eats", "not closed"),
+        ("(S The) monkey)", "'monkey' is outside"),
+        ("(S The))", "'\\)' is outside"),
+        ("The monkey", "'The' is outside"),
+    ],
+)
+def test_what_is_no_bracketing_is_refused(text, fault):
+    with pytest.raises(ValueError, match=fault):
+        read_brackets(text)
+    with pytest.raises(SynmtError, match=fault) as error:
+        parse_brackets(text, "The monkey", where="x.brackets, line 3")
+    assert error.value.where == "x.brackets, line 3"
+
+
+def test_words_are_placed_in_the_line_with_its_whitespace_and_its_brackets():
+    parse = parse_brackets("(S (NP Monkeys) (PRN -LRB- (NP apes) -RRB-) (VP eat))", "Monkeys  (apes) eat", where="x")
+    assert parse.words == ["Monkeys", "(", "apes", ")", "eat"]
+    assert parse.spans.tolist() == [[0, 7], [9, 10], [10, 14], [14, 15], [16, 19]]
+    assert parse.constituents.tolist() == [[0, 5], [1, 4]]
+    assert parse.relations == []
+
+
+def test_brackets_of_another_line_are_refused_at_the_word_that_differs():
+    with pytest.raises(SynmtError, match="at word 2, where the text continues with 'ape eats"):
+        parse_brackets(BRACKETS, "The ape eats a banana", where="x")
+
+
+def test_the_comment_of_stanza_counts_words_and_the_tree_counts_tokens(tmp_path):
+    rows = [("1", "zu", 3), ("2", "dem", 3), ("3", "Haus", 4), ("4", "gehen", 0)]
+    lines = [f"{i}\t{w}\t_\tX\t_\t_\t{head}\tdep\t_\t_" for i, w, head in rows]
+    lines.insert(0, "1-2\tzum" + "\t_" * 8)
+    path = tmp_path / "x.conllu"
+    text = ["# text = zum Haus gehen", "# constituency = (S (PP zu (NP dem Haus)) (VP gehen))", *lines]
+    path.write_text("\n".join(text) + "\n\n", encoding="utf-8")
+    ((_, parse),) = read_conllu(path)
+    # zu (dem Haus) of three words is zum Haus of two tokens
+    assert parse.constituents.tolist() == [[0, 3], [0, 2]]
+    assert constituents_of_tokens("(S zum (NP Haus gehen))", [range(2), range(2, 3), range(3, 4)]).tolist() == [
+        [0, 3],
+        [1, 3],
+    ]
+    assert constituents_of_tokens("(S zum)", [range(2), range(2, 3)]) is None
+    assert constituents_of_tokens("(S zum", [range(2)]) is None
+
+
+def test_a_file_of_brackets_is_read_only_where_no_dependencies_are_needed(tmp_path):
+    path = tmp_path / "x.brackets"
+    path.write_text(f"{BRACKETS}\n\n", encoding="utf-8")
+    first, empty = read_parses(path, [SENTENCE, ""], brackets=True)
+    assert first.constituents.tolist() == SPANS
+    assert len(empty) == 0
+    with pytest.raises(SynmtError, match="comes as brackets, and the model reads dependencies"):
+        list(read_parses(path, [SENTENCE, ""]))
+    with pytest.raises(SynmtError, match="has 2 lines, but the text has more"):
+        list(read_parses(path, [SENTENCE, "", ""], brackets=True))
+    with pytest.raises(SynmtError, match="has more lines than the text, which has 1"):
+        list(read_parses(path, [SENTENCE], brackets=True))
+
+
+def test_the_binary_trees_of_the_monkey():
+    assert binary_tree(MONKEY).tolist() == TREE
+    given = binary_tree(replace(MONKEY, constituents=np.array(SPANS)))
+    assert leaves_of(given)[5:] == [{3, 4}, {2, 3, 4}, {0, 1}, {0, 1, 2, 3, 4}]
+    assert heights(np.array(TREE)) == [2, 2, 3, 4]
+    assert boundary_heights(np.array(TREE)).tolist() == [2, 4, 3, 2]
+
+
+@pytest.mark.parametrize("words", [0, 1, 2, 3, 4, 5])
+def test_every_dependency_tree_becomes_a_binary_tree_that_has_its_subtrees(words):
+    for parents in all_trees(words) if words else [[]]:
+        merges = binary_dependencies(list(parents))
+        nodes = leaves_of(merges.tolist())
+        assert len(merges) == max(words - 1, 0)
+        assert not words or nodes[-1] == set(range(words))
+        below = [{word} for word in range(words)]
+        for _ in range(words):
+            for word, parent in enumerate(parents):
+                below[parent] |= below[word]
+        # the words below each word are a node
+        assert all(subtree in nodes for subtree in below)
+
+
+def test_a_head_joins_its_right_side_first_and_what_is_near_before_what_is_far():
+    # 2 is the head of 0, 1, 3 and 4: ((2 3) 4), then 1, then 0
+    assert binary_dependencies([2, 2, 2, 2, 2]).tolist() == [[2, 3], [5, 4], [1, 6], [0, 7]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_binary_tree_of_constituents_keeps_them_and_branches_to_the_right(seed):
+    random = np.random.default_rng(seed)
+    words = int(random.integers(1, 12))
+    spans = random_spans(words, random)
+    merges = right_binary(spans, words)
+    nodes = leaves_of(merges.tolist())
+    assert len(merges) == words - 1
+    assert all(set(range(*span)) in nodes for span in spans.tolist())
+    given = {frozenset(range(*span)) for span in [*spans.tolist(), [0, words]]}
+    for left, right in merges.tolist():
+        joined = nodes[left] | nodes[right]
+        assert min(nodes[right]) == max(nodes[left]) + 1
+        # the left part is a word or given; a node that is not given ends where a given one ends
+        assert len(nodes[left]) == 1 or frozenset(nodes[left]) in given
+        assert frozenset(joined) in given or max(joined) in {max(each) for each in given}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_height_of_a_boundary_is_that_of_the_lowest_node_over_both_words(seed):
+    random = np.random.default_rng(seed)
+    merges = binary_tree(random_tree(int(random.integers(2, 12)), random))
+    nodes, high = leaves_of(merges.tolist())[len(merges) + 1 :], heights(merges)
+    for boundary, height in enumerate(boundary_heights(merges).tolist()):
+        over = [h for node, h in zip(nodes, high, strict=True) if {boundary, boundary + 1} <= node]
+        assert height == min(over)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_piece_without_a_word_inside_the_text_belongs_to_the_word_before(seed):
+    word_of = random_pieces(5, np.random.default_rng(seed))
+    found, text = owners(word_of), np.flatnonzero(word_of >= 0)
+    for place, word in enumerate(found.tolist()):
+        before = [w for w in word_of[: place + 1].tolist() if w >= 0]
+        assert word == (before[-1] if before and place <= text[-1] else -1)
+    assert owners(np.array([-1, -1])).tolist() == [-1, -1]
+
+
+def test_boundaries_and_splits_of_the_monkey():
+    word_of = np.append(MONKEY_WORD_OF, -1)
+    # ▁The | ▁mon key | ▁eats | ▁a | ▁ban ana </s>: δ = 2 4 3 2 between words, 1 inside them
+    assert boundaries(MONKEY, word_of).tolist() == [2, 1, 4, 3, 2, 1, CUT, CUT]
+    # (eats (a banana)) is split after eats, all after key; two words have one split and no row
+    assert splits(MONKEY, word_of).tolist() == [[-1, -1, -1, 3, 2, 1, 1, 0], [2, 1, 3, 2, 2, 1, 1, 0]]
+    assert boundaries(MONKEY, np.append(-1, word_of)).tolist()[:2] == [CUT, 2]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_splits_are_those_of_all_nodes_that_are_spans(seed):
+    random = np.random.default_rng(seed)
+    parse = random_tree(int(random.integers(1, 9)), random)
+    word_of = random_pieces(len(parse), random)
+    owner, merges = owners(word_of), binary_tree(parse).tolist()
+    nodes, expected = leaves_of(merges), []
+    for left, right in merges:
+        joined = sorted(nodes[left] | nodes[right])
+        if len(joined) < 3 or max(nodes[left]) > min(nodes[right]) or joined != list(range(joined[0], joined[-1] + 1)):
+            continue
+        row = [-1 if word >= 0 else 0 for word in owner.tolist()]
+        for place, word in enumerate(owner.tolist()):
+            last = place + 1 == len(owner) or owner[place + 1] != word
+            if word in joined:
+                row[place] = 1 + (last and word != joined[-1]) + (last and word == max(nodes[left]))
+        expected.append(row)
+    assert splits(parse, word_of).tolist() == expected
+
+
+def test_a_sentence_of_one_word_or_none_has_no_boundary_and_no_split():
+    for words, word_of in ((1, [0, 0, -1]), (0, [-1])):
+        parse = random_tree(words, np.random.default_rng(0)) if words else replace(MONKEY, words=[], parents=[])
+        parse = parse if words else replace(parse, parents=np.zeros(0, dtype=np.int64))
+        assert splits(parse, np.array(word_of)).shape == (0, len(word_of))
+        assert boundaries(parse, np.array(word_of)).tolist() == [1, CUT, CUT][: len(word_of)] if words else [CUT]
+
+
+def test_constituents_follow_words_that_are_merged():
+    # one piece has monkey and eats: monkey owns it, and eats is removed
+    spans = np.array([[0, 3], [4, 15], [16, 17], [18, 24]])
+    parse = replace(MONKEY, tags=["X"] * 5, constituents=np.array(SPANS))
+    merged, after = merge_unowned(parse, spans, np.array([0, 1, 3, 4]))
+    assert (merged.words, after.tolist()) == (["The", "monkey", "a", "banana"], [0, 1, 2, 3])
+    # (The monkey), (a banana) and all remain; (eats (a banana)) has lost its verb
+    assert merged.constituents.tolist() == [[0, 4], [0, 2], [2, 4]]
+    alone, _ = merge_unowned(replace(parse, relations=[]), spans, np.array([0, 1, 3, 4]))
+    assert alone.relations == []
+
+
+def test_a_control_drops_constituents_that_were_given():
+    parse = replace(MONKEY, constituents=np.array(SPANS))
+    assert Control("left").apply(parse, b"").constituents is None
+    assert Control().apply(parse, b"").constituents.tolist() == SPANS
+    # those that are built from the dependencies follow the control: a chain to the right branches to the left
+    assert binary_tree(Control("right").apply(parse, b"")).tolist() == [[3, 4], [2, 5], [1, 6], [0, 7]]
