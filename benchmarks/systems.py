@@ -63,6 +63,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "distance-transformer": [{"name": "distance_transformer"}],
     "tree-regularization": [{"name": "tree_regularization", "side": "target", "loss_weight": 0.1}],
     "tree-lstm-transformer": [{"name": "tree_lstm"}],
+    "tree-planting": [{"name": "tree_planting", "side": "target"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }
 LSTMS: dict[str, list[dict]] = {
@@ -73,6 +74,8 @@ LSTMS: dict[str, list[dict]] = {
     "sa-hard": [{"name": "latent_tree", "hard": True}],
     "sa-1set": [{"name": "latent_tree", "sets": 1}],
     "fa": [{"name": "latent_tree", "normalize": "flat"}],
+    "gcn-lstm": [{"name": "gcn"}],
+    "latent-graph": [{"name": "latent_graph"}],
     "fa-separate": [{"name": "latent_tree", "normalize": "flat", "attention": "separate"}],
 }
 SYSTEMS = TRANSFORMERS | LSTMS

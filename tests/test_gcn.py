@@ -104,7 +104,8 @@ def test_the_pieces_of_a_word_share_its_message_and_the_root_hears_from_nobody_a
     assert upward[1].tolist() == upward[2].tolist() == upward[5].tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
     assert downward[3].tolist() == [0, 0.5, 0.5, 0, 0, 0.5, 0.5, 0]
     assert not upward[3].any()
-    assert not (upward[7].any() or downward[7].any() or upward[:, 7].any() or downward[:, 7].any())
+    specials = [table for both in (upward, downward) for table in (both[7], both[:, 7])]
+    assert not np.array(specials).any()
 
 
 def test_a_sentence_of_one_word_and_one_without_words_have_their_loops_only():

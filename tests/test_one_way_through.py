@@ -97,6 +97,7 @@ SYSTEMS = {
     "distance_transformer": [{"name": "distance_transformer"}],
     "tree_regularization": [{"name": "tree_regularization", "side": "target", "layers": [1, 2]}],
     "tree_lstm": [{"name": "tree_lstm"}],
+    "tree_planting": [{"name": "tree_planting", "side": side, "layers": [1]} for side in ("source", "target")],
     "tree_attention": [{"name": "tree_attention", "hard": True}],
     "rotary": [{"name": "pascal", "heads": 2}],
     "alibi": [{"name": "relative", "side": side, "heads": 2} for side in ("source", "target")],

@@ -157,5 +157,5 @@ def test_steps_out_of_order_are_refused(steps):
 
 
 def test_steps_for_a_loss_that_is_not_there_are_refused():
-    with pytest.raises(UsageError, match="pascal has no auxiliary loss. Leave out `loss_steps`"):
+    with pytest.raises(UsageError, match=r"pascal has no auxiliary loss\. Leave out `loss_steps`"):
         check_values(small_recipe(syntax={"variants": [{"name": "pascal", "loss_steps": [1, 2]}]}))

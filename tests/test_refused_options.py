@@ -134,6 +134,18 @@ REFUSED = {
         ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
         ({"side": "target"}, "cannot be used on the target side. side: source"),
     ],
+    "latent_graph": [
+        ({"loss_weight": 2}, "latent_graph has no auxiliary loss. Leave out `loss_weight`"),
+        ({"supervised": True, "loss_steps": [3, 2]}, "`loss_steps` are the first and the last step"),
+        ({"supervised": "yes"}, "supervised: input should be a valid boolean"),
+        ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
+        ({"side": "target"}, "cannot be used on the target side. side: source"),
+    ],
+    "tree_planting": [
+        ({}, "there is no layer 6. Layers 1 to 2"),
+        ({"layers": [1], "heads": 5}, "tree_planting needs 5 heads of layer 1"),
+        ({"layers": [1], "weight": 0.5}, "has no option 'weight'"),
+    ],
     "tree_attention": [({"side": "target"}, "cannot be used on the target side. side: source")],
 }
 CASES = [(name, options, message) for name, cases in REFUSED.items() for options, message in cases]
@@ -141,7 +153,7 @@ CASES = [(name, options, message) for name, cases in REFUSED.items() for options
 
 @pytest.mark.parametrize(("name", "options", "message"), CASES, ids=str)
 def test_a_recipe_that_a_variant_cannot_follow_is_refused(name, options, message):
-    model = {"architecture": "lstm"} if name == "latent_tree" else {}
+    model = {"architecture": "lstm"} if name in ("latent_tree", "latent_graph") else {}
     with pytest.raises(UsageError) as error:
         small_model({"name": name, **options}, **model)
     assert message in str(error.value)

@@ -106,6 +106,9 @@ class Variant(nn.Module):
     induces_trees: bool = False
     """Whether its attention weights or annotations are dependency trees learned without supervision."""
 
+    only_learns: bool = False
+    """Whether it does nothing but add a loss, so that a trained model computes the same without it."""
+
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place

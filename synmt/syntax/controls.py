@@ -29,8 +29,8 @@ class Control:
         and more.
     seed: of the random numbers.
 
-    Words, spans and tags do not change; constituents that were given are dropped. Words keep their relations, but the old and the new root exchange theirs; in
-    `shuffled`, relations move with their arcs.
+    Words, spans and tags do not change; constituents that were given are dropped. Words keep their relations, but the
+    old and the new root exchange theirs; in `shuffled`, relations move with their arcs.
     """
 
     kind: ControlKind = "none"

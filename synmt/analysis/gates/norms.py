@@ -64,7 +64,7 @@ def check_gates(translator: Translator, where: str) -> None:
         raise UsageError(
             "this model has no gates",
             where=where,
-            allowed="Models with `model.architecture: lstm` and the variant latent_tree with `sets: 2` have gates",
+            allowed="Models with `model.architecture: lstm` and latent_graph or latent_tree (`sets: 2`) have gates",
             do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
         )
 

@@ -12,8 +12,8 @@ not masked. Two options guard against wrong parses and overfitting:
 
 With both, Wink uses the distance in the tree, so no row is ever empty.
 
-UDISCAL (Slobodkin, Choshen & Abend, 2022) has the same Gaussian. With `combine: weights` it scales the weights instead of
-the scores, as that paper's code can: N(S_i)_j · D_ij, where N is the softmax and the rows do not sum to 1.
+UDISCAL (Slobodkin, Choshen & Abend, 2022) has the same Gaussian. With `combine: weights` it scales the weights instead
+of the scores, as that paper's code can: N(S_i)_j · D_ij, where N is the softmax and the rows do not sum to 1.
 
 The released code differs. RS fills in the largest distance of the batch, not 6. Wink is on in training only, affects
 only keys to the left of the query, and masks nothing: a clipped score becomes about 0, which still gets weight. EOS has
@@ -65,7 +65,7 @@ class DepsSan(Variant):
         self.combine = combine
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the factor, the bias or the factor of the weights to D, (B, 1, T, T), and mask keys outside the window."""
+        """Set the factor, the bias or the factor of weights to D, (B, 1, T, T), and mask keys outside the window."""
         distance = syntax.signals["distance"][:, None]  # (B, 1, T, T)
         if self.window is not None:
             terms = terms.edit(mask=within(distance, self.window, terms.mask))  # (B, 1, T, T)

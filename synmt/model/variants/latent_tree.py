@@ -78,9 +78,8 @@ class LatentTree(Variant):
         """Annotate every state, or add the annotation to the state."""
         states = memory.states
         assert syntax.ids is not None
-        weights = self.weights(
-            states, words_among(memory.mask, syntax.ids), self.may_be_parent(syntax.ids)
-        )  # (B, T, T)
+        words, allowed = words_among(memory.mask, syntax.ids), self.may_be_parent(syntax.ids)  # (B, T), (B, T)
+        weights = self.weights(states, words, allowed)  # (B, T, T)
         used = straight_through(weights) if self.hard else weights  # (B, T, T)
         annotations = used.to(states.dtype) @ self.value(states)  # (B, T, D)
         if self.gate is None:
