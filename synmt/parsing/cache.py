@@ -152,7 +152,7 @@ def _read(stored: bytes, line: str) -> Parse:
         columns = [take("<i8", entries) for _ in range(3)]
         arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
     words = [line[start:end] for start, end in spans.tolist()]
-    return Parse(words, spans, parents, names["relations"], names["tags"], arcs, names.get("features", {}))
+    return Parse(words, spans, parents, names["relations"], names["tags"], arcs, features=names.get("features", {}))
 
 
 def _key(line: str) -> bytes:
