@@ -16,8 +16,8 @@ from synmt.data.batch import Batch
 from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out, softmax
 from synmt.model.build import variant_class, variant_names
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import STORED
 
 CATALOGUE = variant_names()
