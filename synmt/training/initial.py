@@ -215,8 +215,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    source, target = (Vocabulary.load(run.folder, side) for side in SIDES)
-    return build_for(run.recipe(), source, target, load_features(run.folder))
+    vocabularies = (Vocabulary.load(run.folder, side) for side in SIDES)
+    return build_for(run.recipe(), *vocabularies, features=load_features(run.folder))
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
