@@ -122,4 +122,8 @@ def _small(recipe):
     depth = {side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1) for side in SIDES}
     layers = {"encoder_layers": depth["source"], "decoder_layers": depth["target"]}
     heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[: depth["source"]])}
-    return {f"model.{name}": value for name, value in {**MODEL, **layers, **heads}.items()}
+    # what features take of an embedding has to fit into it
+    given = (variant.options.get("features") for variant in recipe.syntax.variants)
+    widest = max((sum(widths.values()) for widths in given if isinstance(widths, dict)), default=1)
+    wide = {"model_dim": MODEL["model_dim"] * -(-widest // MODEL["model_dim"])}
+    return {f"model.{name}": value for name, value in {**MODEL, **wide, **layers, **heads}.items()}
