@@ -139,17 +139,11 @@ def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[
     name = kind.recipe_name()
     for other in layer:
         if kind.annotates_memory() and other.kind.lengthens_memory:
-            raise UsageError(
-                f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it",
-                where=where,
-                do=f"Name {name} first",
-            )
+            what = f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it"
+            raise UsageError(what, where=where, do=f"Name {name} first")
         if annotation != "none" and other.annotation != "none":
-            raise UsageError(
-                f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
-                where=where,
-                do="Leave one of them out",
-            )
+            what = f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation"
+            raise UsageError(what, where=where, do="Leave one of them out")
 
 
 def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:

@@ -142,16 +142,14 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
 
 
 def _check_tags(recipe: Recipe, before: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
-    missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
-    # the brackets of a mixed encoder are those of its training text
+    tags = dict.fromkeys((*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)))
+    missing = [tag for tag in tags if _lacks(vocabularies["source"], tag)]
     missing += ["for brackets"] * (recipe.tasks.mixed not in ("none", before.tasks.mixed))
     if missing:
         raise UsageError(
             f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
             where="model.init",
-            do="Start from a run with the same tags and `tasks`, or learn a new vocabulary: "
-            "`model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or set `model.init_except: [embeddings]`",
         )
 
 
