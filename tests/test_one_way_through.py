@@ -83,6 +83,8 @@ SYSTEMS = {
     "localness": [{"name": "localness", "window": "query", "layers": [1]}],
     "context": [{"name": "context", "kind": "deep_global"}],
     "tags": [{"name": "tag_embedding"}],
+    "features": [{"name": "tag_embedding", "features": {"lemma": 3, "tag": 2, "subword": 1}, "combine": "sum"}],
+    "infused": [{"name": "syntax_infused", "features": ["tag", "relation", "subword"]}],
     "labels": [{"name": "dependency_distribution", "kind": "ldd", "layers": [1]}],
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
     "depth_relative": [{"name": "depth_relative"}],

@@ -32,6 +32,8 @@ from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
+from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
+from synmt.syntax.feature_signals import SUBWORD, case_of
 from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
@@ -80,6 +82,7 @@ NO_FIGURES = {
     "structural-depth",
     "structural-positions",
     "supervised-head",
+    "syntax-infused",
     "transformer",
     "tree-attention",
     "tree-lstm",
@@ -495,6 +498,17 @@ def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
     assert "(71: those" in PAGES["tag-embedding"]
     assert len(KNOWN) == 71
     assert "73 rows of 10, 730 weights" in PAGES["tag-embedding"]
+
+
+@pytest.mark.parametrize("page", ["tag-embedding", "syntax-infused"])
+def test_features_of_the_monkey_s_pieces(page):
+    places = SUBWORD.compute(MONKEY, WITH_EOS)[:-1]
+    assert on_page(page, "subword", [*(PLACES_IN_WORD[place - 1] for place in places), "EOS"])
+    assert on_page(page, "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"])
+
+
+def test_the_cases_of_the_monkey_s_pieces():
+    assert on_page("syntax-infused", "case", [*(case_of(MONKEY.words[word]) for word in MONKEY_WORD_OF), "EOS"])
 
 
 def test_the_parse_to_be_learnt_is_the_tree_in_brackets():

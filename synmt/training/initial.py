@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from synmt.arrays import SIDES, Side
+from synmt.data.features import load_features
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError
@@ -169,7 +170,8 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     # new embeddings are compared with nothing, so any number of pieces will do
     source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target)
+        features = load_features(settings.init.expanduser()) if settings.init else {}
+        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target, features=features)
         freeze(model, recipe)
         if settings.init is not None and not continued:
             _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
@@ -203,8 +205,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    recipe = run.recipe()
-    return build_for(recipe, *(Vocabulary.load(run.folder, side) for side in SIDES))
+    vocabularies = (Vocabulary.load(run.folder, side) for side in SIDES)
+    return build_for(run.recipe(), *vocabularies, features=load_features(run.folder))
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:

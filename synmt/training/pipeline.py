@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from synmt.corpora.progress import Progress
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
+from synmt.data.features import learn_features, load_features, save_features
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
@@ -26,6 +27,7 @@ from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.syntax.feature_signals import FeatureValues
 from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests
@@ -176,7 +178,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     for name, vocabulary in (("source", source), ("target", target)):
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
-    model = build_for(recipe, source, target)
+    model = build_for(recipe, source, target, _features(run, recipe, data, prepared.trees))
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)
     freeze(model, recipe)
@@ -203,6 +205,18 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         score=_validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
         processes=processes,
     )
+
+
+def _features(run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Side, str]) -> FeatureValues:
+    """Find the values of learned features: those of the run, of `model.init`, or of the training text."""
+    if known := load_features(run.folder):
+        return known
+    learned = learn_features(data, trees["source"]) if "source" in trees else {}
+    if learned and recipe.model.init is not None:
+        learned = {**learned, **load_features(recipe.model.init.expanduser())}
+    if learned:
+        save_features(learned, run.folder)
+    return learned
 
 
 def _validation_bleu(
