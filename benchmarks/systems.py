@@ -58,11 +58,11 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "udd": [{"name": "dependency_distribution", "kind": "udd"}],
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
-    "gcn": [{"name": "gcn"}],
     "udiscal": [{"name": "deps_san", "combine": "weights", "heads": 1}],
     "distance-transformer": [{"name": "distance_transformer"}],
     "tree-regularization": [{"name": "tree_regularization", "side": "target", "loss_weight": 0.1}],
     "tree-lstm-transformer": [{"name": "tree_lstm"}],
+    "gcn": [{"name": "gcn"}],
     "tree-planting": [{"name": "tree_planting", "side": "target"}],
     "tree-attention": [{"name": "tree_attention", "heads": 2}],
 }

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from featured import write_featured_models
 from public_archives import aspec, standing_in
 from tiny import MODEL, write_corpus
 
@@ -18,6 +19,7 @@ from synmt.training.distributed import Processes
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.pipeline import make_trainer, prepare
 from synmt.training.test_sets import translate_tests
+from synmt.training.tree_requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
 
@@ -51,20 +53,27 @@ def parsers(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def featured(tmp_path_factory):
+    """Make a folder of English models that also give lemmas, fine tags and morphology."""
+    return write_featured_models(tmp_path_factory.mktemp("featured") / "models")
+
+
+@pytest.fixture(scope="module")
 def data(tmp_path_factory):
     """Name the folder of words, trees and prepared corpora that all recipes share."""
     return tmp_path_factory.mktemp("data")
 
 
 @pytest.mark.parametrize("name", sorted(shipped_recipes()))
-def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, data, tmp_path):
+def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, data, tmp_path):
     plain = load_recipe(name)
+    models = featured if tree_requirements(plain)["source"].of_parser else parsers
     small = {
         "vocabulary.size": 700,
         "vocabulary.min_frequency": 1,
         # the filter has tests of its own
         "filters.language": "false",
-        **{f"{side}.model": parsers for side in ("parser", "target_parser")},
+        **{f"{side}.model": models for side in ("parser", "target_parser")},
         **{f"{side}.workers": 1 for side in ("parser", "target_parser")},
         **_without_kytea(plain),
         **_small(plain),
@@ -113,4 +122,8 @@ def _small(recipe):
     depth = {side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1) for side in SIDES}
     layers = {"encoder_layers": depth["source"], "decoder_layers": depth["target"]}
     heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[: depth["source"]])}
-    return {f"model.{name}": value for name, value in {**MODEL, **layers, **heads}.items()}
+    # what features take of an embedding has to fit into it
+    given = (variant.options.get("features") for variant in recipe.syntax.variants)
+    widest = max((sum(widths.values()) for widths in given if isinstance(widths, dict)), default=1)
+    wide = {"model_dim": MODEL["model_dim"] * -(-widest // MODEL["model_dim"])}
+    return {f"model.{name}": value for name, value in {**MODEL, **wide, **layers, **heads}.items()}

@@ -14,7 +14,7 @@ from synmt.corpora.known import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
 from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import load_yaml
-from synmt.training.schedule import learning_rate
+from synmt.training.optimizer import learning_rate
 
 pytestmark = pytest.mark.journey
 

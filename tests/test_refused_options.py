@@ -28,7 +28,7 @@ REFUSED = {
         ({"layers": [1], "fill": -1}, "fill: input should be greater than or equal to 0, not -1"),
         ({"layers": [1], "window": -1}, "window: input should be greater than or equal to 0, not -1"),
         ({"layers": [1], "side": "target"}, "deps_san cannot be used on the target side. side: source"),
-        ({"layers": [1], "combine": "divide"}, "'multiply' or 'add'"),
+        ({"layers": [1], "combine": "divide"}, "'multiply', 'add' or 'weights'"),
         ({"layers": [1], "windw": 6}, "Did you mean 'window'?"),
         ({"layers": [3]}, "no layer 3"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from shipped import PATHS, comment, differences, recipe, variants
 
 from synmt.corpora.known import KNOWN_CORPORA
-from synmt.training.schedule import learning_rate
+from synmt.training.optimizer import learning_rate
 
 pytestmark = pytest.mark.journey
 

@@ -9,8 +9,8 @@ from test_training import assert_same_weights, make_recipe, make_trainer, resume
 from synmt.errors import UsageError
 from synmt.run import Run
 from synmt.training.distributed import Processes
+from synmt.training.optimizer import learning_rate
 from synmt.training.records import EndRecord, StepRecord, ValidationRecord
-from synmt.training.schedule import learning_rate
 
 PLATEAU = {"schedule": "plateau", "best": "bleu", "warmup": 0, "log_every": 1, "validate_every": 2}
 

@@ -32,6 +32,8 @@ from synmt.recipe.schema import Recipe
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control
+from synmt.syntax.feature_signals import PLACES as PLACES_IN_WORD
+from synmt.syntax.feature_signals import SUBWORD, case_of
 from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
@@ -80,11 +82,12 @@ NO_FIGURES = {
     "structural-depth",
     "structural-positions",
     "supervised-head",
+    "syntax-infused",
     "transformer",
     "tree-attention",
     "tree-lstm",
-    "tree-regularization",
     "tree-planting",
+    "tree-regularization",
 }
 """Pages of what no paper reports a score of translation for."""
 
@@ -351,6 +354,32 @@ def test_deps_san_s_distances_are_shortest_paths_and_eos_is_farther():
     assert 5.5e-9 < density(6) < 6.5e-9
 
 
+def test_the_distance_transformer_s_factors_come_from_heights():
+    assert "is 2, 4, 3 and 2" in " ".join(PAGES["distance-transformer"].split())
+    factors = log_locality(torch.tensor([[2.0, 4, 3, 2, 0]]), 10.0).exp()[0]
+    for word, place in (("The", 0), ("eats", 2), ("banana", 4)):
+        assert on_page("distance-transformer", word, factors[place].tolist(), "{:.3f}")
+
+
+def test_tree_regularization_scores_the_splits_of_five_states():
+    states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]])
+    scores = split_scores(residues(states), torch.tensor([[[2, 3, 2, 2, 1]]]))[0, 0, :4]
+    loss = scores.logsumexp(0) - scores[1]
+    assert on_page("tree-regularization", "score", scores.tolist(), "{:.3f}"), scores
+    assert f"loss {loss:.3f}" in PAGES["tree-regularization"]
+
+
+def test_tree_lstm_joins_the_pieces_of_words_first():
+    names = {place: piece for place, piece in enumerate(PIECES)}
+    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
+        for left, right, number in level:
+            if number >= 0:
+                names[-2 - number] = f"{names[left]} {names[right]}"
+        assert f"height {height}" in PAGES["tree-lstm"]
+    assert names[-7] == " ".join(PIECES[:-1])
+    assert len(names) == 8 + 6
+
+
 def test_the_distance_mask_divides_equal_weights_by_their_distance():
     steps = {"▁The": [0, 1, 1, 2, 4, 3, 3], "▁eats": [2, 1, 1, 0, 2, 1, 1]}
     for piece, row in steps.items():
@@ -378,32 +407,6 @@ def test_messages_of_the_graph_network_and_its_weights():
     assert on_page("gcn", "h", [f"{word} {value:.1f}" for word, value in zip(MONKEY.words, after, strict=True)])
     layer = GraphLayer(16)
     assert sum(p.numel() for p in layer.parameters()) == 3 * 16**2 + 3 * 16 + 16 + 1 + 73 * (2 * 16 + 2)
-
-
-def test_the_distance_transformer_s_factors_come_from_heights():
-    assert "is 2, 4, 3 and 2" in " ".join(PAGES["distance-transformer"].split())
-    factors = log_locality(torch.tensor([[2.0, 4, 3, 2, 0]]), 10.0).exp()[0]
-    for word, place in (("The", 0), ("eats", 2), ("banana", 4)):
-        assert on_page("distance-transformer", word, factors[place].tolist(), "{:.3f}")
-
-
-def test_tree_regularization_scores_the_splits_of_five_states():
-    states = torch.tensor([[[1.0, 0], [1, 1], [0, 1], [1, 0], [1, 1]]])
-    scores = split_scores(residues(states), torch.tensor([[[2, 3, 2, 2, 1]]]))[0, 0, :4]
-    loss = scores.logsumexp(0) - scores[1]
-    assert on_page("tree-regularization", "score", scores.tolist(), "{:.3f}"), scores
-    assert f"loss {loss:.3f}" in PAGES["tree-regularization"]
-
-
-def test_tree_lstm_joins_the_pieces_of_words_first():
-    names = {place: piece for place, piece in enumerate(PIECES)}
-    for height, level in enumerate(merges(MONKEY, WITH_EOS).tolist(), start=1):
-        for left, right, number in level:
-            if number >= 0:
-                names[-2 - number] = f"{names[left]} {names[right]}"
-        assert f"height {height}" in PAGES["tree-lstm"]
-    assert names[-7] == " ".join(PIECES[:-1])
-    assert len(names) == 8 + 6
 
 
 def planted(distances):
@@ -495,6 +498,17 @@ def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
     assert "(71: those" in PAGES["tag-embedding"]
     assert len(KNOWN) == 71
     assert "73 rows of 10, 730 weights" in PAGES["tag-embedding"]
+
+
+@pytest.mark.parametrize("page", ["tag-embedding", "syntax-infused"])
+def test_features_of_the_monkey_s_pieces(page):
+    places = SUBWORD.compute(MONKEY, WITH_EOS)[:-1]
+    assert on_page(page, "subword", [*(PLACES_IN_WORD[place - 1] for place in places), "EOS"])
+    assert on_page(page, "relation", [*(MONKEY.relations[word] for word in MONKEY_WORD_OF), "EOS"])
+
+
+def test_the_cases_of_the_monkey_s_pieces():
+    assert on_page("syntax-infused", "case", [*(case_of(MONKEY.words[word]) for word in MONKEY_WORD_OF), "EOS"])
 
 
 def test_the_parse_to_be_learnt_is_the_tree_in_brackets():

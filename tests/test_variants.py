@@ -18,6 +18,7 @@ from synmt.model.attention import attend, attend_written_out, softmax
 from synmt.model.build import variant_class, variant_names
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.model.variant_options import option_defaults
+from synmt.syntax.feature_signals import STORED
 
 CATALOGUE = variant_names()
 TRANSFORMER = {"architecture": "transformer"}
@@ -282,7 +283,7 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
     for signal in kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind)):
-        assert signal.needs in ("parents", "relations", "arcs", "constituents")
+        assert signal.needs in ("parents", "relations", "tags", "arcs", "constituents", *STORED)
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]
         array = signal.compute(tree.parse, np.append(tree.word_of, -1))

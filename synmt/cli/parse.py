@@ -36,6 +36,13 @@ Arcs = Annotated[
         help="Also write the probabilities of all arcs of each word, as Arcs= in MISC. The trees are the same.",
     ),
 ]
+Features = Annotated[
+    bool,
+    typer.Option(
+        "--features",
+        help="Also write lemmas, fine tags and morphology (LEMMA, XPOS, FEATS), as far as the model gives them.",
+    ),
+]
 Pretokenized = Annotated[
     bool,
     typer.Option("--pretokenized", help="The lines are words with a space between two; each is one word of the tree."),
@@ -63,6 +70,7 @@ def parse(
     # of older scripts: official models are downloaded without it
     _download: Annotated[bool, typer.Option("--download", hidden=True)] = False,
     arcs: Arcs = False,
+    features: Features = False,
     pretokenized: Pretokenized = False,
     device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
@@ -100,6 +108,7 @@ def parse(
         arcs=arcs,
         pretokenized=pretokenized,
     )
+    parser = parser.with_features() if features else parser
     if output is None:
         _to_stdout(source, parser)
     else:

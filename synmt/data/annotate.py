@@ -48,7 +48,7 @@ def annotate(
 ) -> Iterator[Progress]:
     """Add trees to a prepared corpus, or continue after an interruption; does nothing if the annotation is complete.
 
-    The annotation is named `annotation_name(side, parser)`.
+    The annotation is named `annotation_name(side, parser)`, and stores the `features` of words that `parser` lists.
 
     parses: the CoNLL-U files of train and valid.
     arcs: whether every tree must have probabilities of arcs.
@@ -61,9 +61,10 @@ def annotate(
         return
     with locked(annotation, "these trees"):
         remove_unfinished(annotation)
+        features = tuple(parser.get("features", ()))
         for split, path in parses.items():
             vocabulary = prepared.vocabularies[SIDES.index(side)]
-            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train", constituents)
+            annotator = ShardAnnotator(vocabulary, path, arcs, whole and split == "train", constituents, features)
             trees = read_unparsed(path, read_lines(getattr(corpus.splits()[split], side)))
             yield from _annotate_split(prepared, annotation, split, trees, annotator, partial(_rows, corpus, side))
         _finish(prepared, annotation, side, parser, list(parses))

@@ -15,6 +15,7 @@ from synmt.arrays import IntArray
 from synmt.data.arrow import Lists, lists, table_bytes
 from synmt.data.stored_arcs import shares
 from synmt.data.stored_constituents import constituent_columns
+from synmt.data.stored_features import FeatureColumns
 from synmt.data.vocabulary import SentencePieces, Vocabulary, straddles, word_of
 from synmt.errors import SynmtError
 from synmt.syntax.arcs import without_arcs
@@ -53,6 +54,7 @@ class ShardAnnotator:
     arcs: whether every tree must have probabilities of arcs.
     whole: make trees that fit every segmentation: none of their words is merged, and their positions count symbols.
     constituents: store constituents, which every tree must have.
+    features: what is stored of words besides tag and relation, some of feature_signals.STORED.
     """
 
     vocabulary: Vocabulary
@@ -60,11 +62,12 @@ class ShardAnnotator:
     arcs: bool = False
     whole: bool = False
     constituents: bool = False
+    features: tuple[str, ...] = ()
 
     def shard(self, rows: ShardRows) -> bytes:
         """Make the file of the trees of a shard's rows."""
         counts: dict[str, int] = {name: 0 for name in COUNTS}
-        relations, tags, arcs = _Names(), _Names(), _ArcColumns()
+        relations, tags, arcs, features = _Names(), _Names(), _ArcColumns(), FeatureColumns(self.features)
         columns: dict[str, list[Any]] = {name: [] for name in ("parents", "relations", "tags", *self._places())}
         constituents: list[IntArray] = []
         for row, (text, parse) in enumerate(self._of_rows(rows)):
@@ -77,6 +80,7 @@ class ShardAnnotator:
             arcs.add(tree)
             if tree.constituents is not None:
                 constituents.append(tree.constituents)
+            features.add(tree)
         assert len(columns["parents"]) == len(rows.lines), (len(columns["parents"]), rows.shard)
         used = np.fromiter(chain.from_iterable(columns["relations"]), dtype=np.int64)
         facts = {
@@ -95,7 +99,9 @@ class ShardAnnotator:
             facts["whole"] = True
         if self.constituents:
             table |= constituent_columns(constituents)
-        return table_bytes(table | arcs.stored(), facts)
+        if self.features:
+            facts["features"] = features.facts()
+        return table_bytes(table | arcs.stored() | features.stored(), facts)
 
     def _places(self) -> tuple[str, ...]:
         return ("starts", "ends") if self.whole else ("word_of",)

@@ -17,7 +17,8 @@ from synmt.errors import SynmtError
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, Control, certain_arcs
-from synmt.syntax.parse import Parse
+from synmt.syntax.feature_signals import needed_features
+from synmt.syntax.parse import FEATURES, Parse
 from synmt.syntax.signals import Signal, needs_dependencies
 
 
@@ -76,6 +77,11 @@ class Reading:
     def arcs(self) -> bool:
         """Tell whether a signal needs probabilities of arcs."""
         return any(signal.needs == "arcs" for signal in self.signals)
+
+    @property
+    def of_parser(self) -> tuple[str, ...]:
+        """List the features of words that the parser has to give."""
+        return tuple(name for name in needed_features(self.signals) if name in FEATURES)
 
     def check(self, parse: Parse) -> None:
         """Raise SynmtError for a tree that lacks what the signals are computed from."""

@@ -8,7 +8,8 @@ parse-source-1a2b3c4d5e6f/          an annotation: the trees of the same rows, i
     annotation.json                 parser, relations, counts; written last
     train-00000.arrow, …            columns: parents, relations, tags, word_of; with probabilities of arcs also
                                     arc_counts, arc_parents, arc_relations, arc_probabilities; train for BPE dropout
-                                    has starts, ends and before in place of word_of
+                                    has starts, ends and before in place of word_of; case, lemma, fine_tag and
+                                    morphology where a system reads them
 """
 
 from __future__ import annotations

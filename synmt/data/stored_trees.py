@@ -13,6 +13,7 @@ from synmt.arrays import Array, IntArray
 from synmt.data.arrow import ArrowTable, Lists
 from synmt.data.stored_arcs import StoredArcs, open_arcs
 from synmt.data.stored_constituents import StoredConstituents, open_constituents
+from synmt.data.stored_features import StoredFeatures, open_features
 from synmt.data.vocabulary import word_of
 from synmt.errors import SynmtError
 from synmt.syntax.merging import merge_unowned
@@ -54,6 +55,7 @@ class WholeTree:
 class StoredTrees(NamedTuple):
     """The columns of one shard.
 
+    features: numbers and values of each, if systems read them.
     word_of: None for trees that fit every segmentation, which have starts, ends and before.
     """
 
@@ -63,6 +65,7 @@ class StoredTrees(NamedTuple):
     relation_names: npt.NDArray[np.object_]
     tag_names: npt.NDArray[np.object_]
     arcs: StoredArcs | None
+    features: StoredFeatures
     word_of: Lists | None
     places: tuple[Lists, Lists, Array] | None
     constituents: StoredConstituents | None = None
@@ -87,6 +90,7 @@ class StoredTrees(NamedTuple):
             tags=self.tag_names[self.tags[row]].tolist(),
             arcs=self.arcs.row(row) if self.arcs else None,
             constituents=self.constituents.row(row) if self.constituents else None,
+            features={name: values[numbers[row]].tolist() for name, (numbers, values) in self.features.items()},
         )
 
 
@@ -101,6 +105,7 @@ def open_trees(path: Path, rows: int) -> StoredTrees:
         relation_names=np.array(table.facts["relations"], dtype=object),
         tag_names=np.array(table.facts["tags"], dtype=object),
         arcs=open_arcs(table),
+        features=open_features(table),
         word_of=None if whole else table.lists("word_of"),
         places=(table.lists("starts"), table.lists("ends"), table.numbers("before")) if whole else None,
         constituents=open_constituents(table),

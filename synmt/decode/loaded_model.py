@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from synmt.arrays import SIDES, Side
 from synmt.data.batch import Reading, reading_of
+from synmt.data.features import load_features
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
@@ -51,7 +53,7 @@ class LoadedModel:
         """Return the tag that the model needs before and after a source; empty if it was trained without tags."""
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
-    @property
+    @cached_property
     def linearises(self) -> bool:
         """Tell whether the model reads linearised trees in place of sources (`tasks.mixed_only`)."""
         return self.recipe.tasks.mixed_only
@@ -87,7 +89,7 @@ def load_model(
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     with WithoutInitialValues():
-        model = build_for(recipe, source, target).to(choose_device(device)).eval()
+        model = build_for(recipe, source, target, load_features(run.folder)).to(choose_device(device)).eval()
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}

@@ -44,7 +44,7 @@ class TravellingTranslator:
         found = {f"{_PARSER}/{name}": path for name, path in self.parser.items()}
         for number, folder in enumerate(self.runs):
             run = find_run(folder)
-            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase")
+            kinds = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json")
             found |= {f"{number}/{path.name}": path for kind in kinds for path in run.folder.glob(kind)}
             found[f"{number}/{run.weights.name}"] = run.weights_of(self.loading.get("checkpoint", "final"))
         return found

@@ -13,6 +13,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
+from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.parse import flat_parse, without_whitespace
@@ -29,11 +30,12 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._needs_arcs = any(model.needs_arcs for model in models)
+        self._features = tuple(dict.fromkeys(name for model in models for name in model.reading.of_parser))
         keys = [_parser_key(model.parser) for model in models]
         groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
         parsers = {
-            # arc probabilities do not change the trees, so models that do not read them share the parser too
-            key: _LazyParser(group[0].parser, device, cached=cached, arcs=any(model.needs_arcs for model in group))
+            # what is added does not change the trees, so models that do not read it share the parser too
+            key: _LazyParser(group, device, cached=cached)
             for key, group in groups.items()
         }
         self._first = parsers[keys[0]]
@@ -52,19 +54,31 @@ class TreeProvider:
         given = no_trees if given is None else given
         if self._needs_arcs:
             _check_arcs(given, number)
+        self._warn_of_lacking(given)
         found = {parser: parser.complete(lines, given, number) if parser else no_trees for parser in set(self._readers)}
         return [found[parser] for parser in self._readers]
 
+    def _warn_of_lacking(self, given: Trees) -> None:
+        """Say once that given trees lack a feature that a model reads."""
+        trees = [tree for tree in given if tree is not None and len(tree)]
+        lacking = [name for name in self._features if trees and not any(name in tree.features for tree in trees)]
+        if lacking:
+            self._features = tuple(name for name in self._features if name not in lacking)
+            _logger.warning(f"the model reads {', '.join(lacking)}, which the given trees do not have")
+
 
 class _LazyParser:
-    """The parser that a run has recorded, loaded when it is first needed."""
+    """The parser that the runs of some models have recorded, loaded when it is first needed."""
 
-    def __init__(self, identity: dict[str, Any] | None, device: str, *, cached: bool, arcs: bool) -> None:
-        self._identity, self._device, self._cached, self._arcs = identity, device, cached, arcs
+    def __init__(self, models: Sequence[LoadedModel], device: str, *, cached: bool) -> None:
+        self._models, self._device, self._cached = models, device, cached
 
     @cached_property
     def parser(self) -> StanzaParser:
-        return recorded_parser(self._identity, self._device, arcs=self._arcs)
+        arcs = any(model.needs_arcs for model in self._models)
+        parser = recorded_parser(self._models[0].parser, self._device, arcs=arcs)
+        features = {name for model in self._models for name in model.reading.of_parser}
+        return parser.with_features(features) if features else parser
 
     @cached_property
     def _cache(self) -> CachedParser | StanzaParser:
@@ -131,8 +145,7 @@ def _other_files(recorded: dict[str, str], present: dict[str, str]) -> str:
     return f"other model files ({', '.join(changed)})"
 
 
-_NOT_IN_TREES = NOT_IN_TREES | {"arcs"}
-"""Arc probabilities are added to the same trees."""
+_NOT_IN_TREES = NOT_IN_TREES | ADDED
 
 
 def _parser_key(identity: dict[str, Any] | None) -> str:

@@ -24,12 +24,18 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.transformer import Transformer
 from synmt.model.variant import Variant
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
+from synmt.syntax.feature_signals import FeatureValues
 
 ARCHITECTURES = {"transformer": Transformer, "lstm": Lstm}
 
 
-def build_for(recipe: Recipe, source: Vocabulary, target: Vocabulary) -> Seq2Seq:
-    """Build the model of a recipe for its vocabularies; raises one UsageError that lists every fault of the recipe."""
+def build_for(
+    recipe: Recipe, source: Vocabulary, target: Vocabulary, features: FeatureValues = MappingProxyType({})
+) -> Seq2Seq:
+    """Build the model of a recipe for its vocabularies; raises one UsageError that lists every fault of the recipe.
+
+    features: values of the learned features of the source.
+    """
     # only variants may read it, and a large vocabulary takes a tenth of a second
     read = {variant.side for variant in recipe.syntax.variants}
     vocabularies = zip(SIDES, (source, target), strict=True)
@@ -37,7 +43,7 @@ def build_for(recipe: Recipe, source: Vocabulary, target: Vocabulary) -> Seq2Seq
         side: punctuation_pieces(own) for side, own in vocabularies if side in read
     }
     sizes = {"source_pieces": len(source), "target_pieces": len(target)}
-    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation)
+    return build(recipe.model, recipe.syntax, **sizes, punctuation=punctuation, features=features)
 
 
 def build(
@@ -47,12 +53,14 @@ def build(
     source_pieces: int,
     target_pieces: int,
     punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({}),
+    features: FeatureValues = MappingProxyType({}),
 ) -> Seq2Seq:
     """Build a model with its variants; raises one UsageError that lists every fault of the recipe.
 
     punctuation: ids of the pieces of each side that are punctuation.
+    features: values of the learned features of the source.
     """
-    placed = place_variants(model, syntax, punctuation)
+    placed = place_variants(model, syntax, punctuation, features)
     source, target = ([[variant.build() for variant in layer] for layer in placed[side]] for side in SIDES)
     network = ARCHITECTURES[model.architecture](model, source_pieces, target_pieces, source, target)
     use_fast_linear(network)
@@ -60,7 +68,10 @@ def build(
 
 
 def place_variants(
-    model: ModelRecipe, syntax: SyntaxRecipe, punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({})
+    model: ModelRecipe,
+    syntax: SyntaxRecipe,
+    punctuation: Mapping[Side, Sequence[int]] = MappingProxyType({}),
+    features: FeatureValues = MappingProxyType({}),
 ) -> dict[Side, Layers]:
     """Check the variants of a recipe, and give each its layers and, in each layer, the first free heads.
 
@@ -71,7 +82,8 @@ def place_variants(
     for index, recipe in enumerate(syntax.variants):
         where, pieces = f"syntax.variants.{index}", tuple(punctuation.get(recipe.side, ()))
         try:
-            place_variant(variant_class(recipe.name, where), recipe, model, placed[recipe.side], where, pieces)
+            kind, layers = variant_class(recipe.name, where), placed[recipe.side]
+            place_variant(kind, recipe, model, layers, where, pieces, features)
         except SynmtError as error:
             errors.append(error)
     if errors:

@@ -12,6 +12,8 @@ from synmt.errors import UsageError
 from synmt.model.variant import Annotation, Place, Variant
 from synmt.model.variant_options import check_options
 from synmt.recipe.schema import ModelRecipe, VariantRecipe
+from synmt.syntax.feature_signals import FeatureValues, with_values
+from synmt.syntax.parse import FEATURES
 from synmt.syntax.signals import Signal
 
 
@@ -68,16 +70,18 @@ def place_variant(
     layers: Layers,
     where: str,
     punctuation: tuple[int, ...],
+    features: FeatureValues,
 ) -> None:
     """Add a variant to the layers of its side; raises UsageError where it does not fit.
 
     where: the key of the variant in the recipe.
     punctuation: ids of the pieces of the side that are punctuation.
+    features: values of the learned features of the source; empty as long as they are not known.
     """
     options = check_options(kind, recipe, where)
     _check_architecture(kind, recipe.name, model.architecture, kind.annotation_for(**options), where)
     with _at(where):
-        reads = kind.reads_for(**options)
+        reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
     _check_side(kind, recipe, reads, where)
     for key in ("loss_weight", "loss_steps"):
         if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(**options):
@@ -99,6 +103,7 @@ def place_variant(
             embedding_dim=model.embedding_dim,
             recurrent=model.architecture == "lstm",
             punctuation=punctuation,
+            features=dict(features),
         )
         with _at(where):
             kind.check(place, **options)
@@ -134,17 +139,11 @@ def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[
     name = kind.recipe_name()
     for other in layer:
         if kind.annotates_memory() and other.kind.lengthens_memory:
-            raise UsageError(
-                f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it",
-                where=where,
-                do=f"Name {name} first",
-            )
+            what = f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it"
+            raise UsageError(what, where=where, do=f"Name {name} first")
         if annotation != "none" and other.annotation != "none":
-            raise UsageError(
-                f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation",
-                where=where,
-                do="Leave one of them out",
-            )
+            what = f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation"
+            raise UsageError(what, where=where, do="Leave one of them out")
 
 
 def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:
@@ -154,6 +153,12 @@ def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal,
     if reads and recipe.side == "target":
         raise UsageError(
             f"{recipe.name} reads trees whenever the model runs, and a translation has no tree before it is complete",
+            where=where,
+            allowed="side: source",
+        )
+    if recipe.side == "target" and any(signal.needs in FEATURES for signal in kind.learns):
+        raise UsageError(
+            f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for the source only",
             where=where,
             allowed="side: source",
         )

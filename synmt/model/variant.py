@@ -34,6 +34,7 @@ class Place:
     embedding_dim: width of the embeddings; 0 means model_dim.
     recurrent: whether the model is an LSTM.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
+    features: the values of each learned feature of words in the training text, most frequent first.
     """
 
     side: Side
@@ -45,6 +46,7 @@ class Place:
     embedding_dim: int = 0
     recurrent: bool = False
     punctuation: tuple[int, ...] = ()
+    features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass

@@ -230,7 +230,8 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
 
 def _difference(existing: Summary, parser: Parser) -> str:
     then, now = ({**identity} for identity in (existing.parser, parser.identity))
-    had, has = then.pop("arcs", False), now.pop("arcs", False)
-    if then == now and had != has:
-        return f"was parsed {'with' if had else 'without'} --arcs"
+    flags = {name: (bool(then.pop(name, ())), bool(now.pop(name, ()))) for name in ("arcs", "features")}
+    differing = [f"with{'' if had else 'out'} --{name}" for name, (had, has) in flags.items() if had != has]
+    if then == now and differing:
+        return f"was parsed {' and '.join(differing)}"
     return f"was made by another parser ({existing.fingerprint}, this one is {parser.fingerprint})"

@@ -107,7 +107,9 @@ class CachedParser:
 def encode_parse(parse: Parse, line: str) -> bytes | None:
     """Serialise a tree without its words, which the line has; None if reading it would not give the same tree."""
     arcs = parse.arcs
-    names = {"relations": parse.relations, "tags": parse.tags, "names": arcs and list(arcs.names)}
+    names: dict[str, Any] = {"relations": parse.relations, "tags": parse.tags, "names": arcs and list(arcs.names)}
+    if parse.features:
+        names["features"] = dict(parse.features)
     text = json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
     numbers = [parse.spans, parse.parents]
     if arcs is not None:
@@ -150,7 +152,7 @@ def _read(stored: bytes, line: str) -> Parse:
         columns = [take("<i8", entries) for _ in range(3)]
         arcs = Arcs(*columns, probabilities=take("<f4", entries), names=tuple(names["names"]))
     words = [line[start:end] for start, end in spans.tolist()]
-    return Parse(words, spans, parents, names["relations"], names["tags"], arcs)
+    return Parse(words, spans, parents, names["relations"], names["tags"], arcs, features=names.get("features", {}))
 
 
 def _key(line: str) -> bytes:

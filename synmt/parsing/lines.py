@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
@@ -33,6 +33,10 @@ _CHARACTERS = {
 }
 """What Moses' tokenizer writes for characters; none of these escapes is part of another one."""
 _ESCAPED = re.compile("|".join(map(re.escape, _CHARACTERS)))
+
+
+_STANZAS = {"lemma": "lemma", "fine_tag": "xpos", "morphology": "feats"}
+"""How Stanza calls the features of a word."""
 
 
 def warn_of_failure(line: int, reason: str) -> None:
@@ -117,18 +121,19 @@ def _starts(lines: Sequence[str]) -> list[int]:
 
 
 def parses_of(
-    lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None
+    lines: Sequence[str], sentences: Sequence[Any], arcs: Sequence[Arcs] | None = None, features: Collection[str] = ()
 ) -> list[tuple[Parse, str]]:
     """Make one tree for each line from Stanza's sentences: tree and failure ("" if none).
 
     lines: in Stanza's text, they were joined by two newlines.
     arcs: those of each sentence's words; None for trees without probabilities.
+    features: those of FEATURES that are read.
     """
     starts = _starts(lines)
     of_line: list[list[Analysis]] = [[] for _ in lines]
     for sentence, table in zip(sentences, [None] * len(sentences) if arcs is None else arcs, strict=True):
         index = bisect_right(starts, sentence.tokens[0].start_char) - 1
-        of_line[index].append(_read(sentence, table, starts[index]))
+        of_line[index].append(_read(sentence, table, starts[index], features))
     return [join_analyses(*args) for args in zip(lines, of_line, strict=True)]
 
 
@@ -141,6 +146,7 @@ class Analysis:
     relations: list[str]
     tags: list[str]
     arcs: Arcs | None
+    features: Mapping[str, list[str]] = field(default_factory=dict)
 
     def relations_after(self, others: int) -> list[str]:
         """Give the relations in a line in which other sentences come first: the root is attached to theirs."""
@@ -148,7 +154,7 @@ class Analysis:
         return ["parataxis" if others and parent == word else relation for word, (parent, relation) in pairs]
 
 
-def _read(sentence: Any, table: Arcs | None, offset: int) -> Analysis:
+def _read(sentence: Any, table: Arcs | None, offset: int, features: Collection[str]) -> Analysis:
     words = sentence.words
     above = [index if word.head == 0 else word.head - 1 for index, word in enumerate(words)]
     ends = list(accumulate(len(token.words) for token in sentence.tokens))
@@ -160,6 +166,7 @@ def _read(sentence: Any, table: Arcs | None, offset: int) -> Analysis:
         relations=relations,
         tags=[words[word].upos or "_" for word in leading],
         arcs=None if table is None else token_arcs(table, tokens, leading, parents, relations),
+        features={name: [getattr(words[word], _STANZAS[name]) or "_" for word in leading] for name in features},
     )
 
 
@@ -178,6 +185,10 @@ def join_analyses(line: str, sentences: list[Analysis]) -> tuple[Parse, str]:
         ],
         tags=[tag for sentence in sentences for tag in sentence.tags],
         arcs=_joined_arcs(sentences, parents),
+        features={
+            name: [value for sentence in sentences for value in sentence.features[name]]
+            for name in sentences[0].features
+        },
     )
     # a word in a wrong place fails the line; it must never become a tree
     assert spans.min() >= 0, line

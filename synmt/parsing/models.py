@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,9 +21,12 @@ from typing import Any
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import cache_folder, fingerprint, offline, write_json
 from synmt.parsing.stanza_internals import SUPPORTED
+from synmt.syntax.parse import FEATURES
 
 COMPACT = Path(__file__).parent / "resources" / "stanza"
 PROCESSORS = "tokenize,pos,lemma,depparse"
+ADDED = frozenset({"arcs", "features"})
+"""What a parser's identity says that only adds something to the same trees."""
 
 
 def locate(model: str, language: str) -> Path:
@@ -72,6 +75,40 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
         )
     forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
     return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))
+
+
+def features_of(files: Mapping[str, Path]) -> list[str]:
+    """List what models say of words besides tag and relation; raises any exception of the tagger's file.
+
+    files: of the models, by their path in the folder.
+    """
+    import torch
+    from stanza.models.common.vocab import VOCAB_PREFIX
+
+    tagger = next((path for name, path in files.items() if Path(name).parent.name == "pos"), None)
+    vocabularies = torch.load(tagger, map_location="cpu", weights_only=True)["vocab"] if tagger else {}
+
+    def has_values(name: str) -> bool:
+        # units by name, or a table of them for each part of a value
+        units = vocabularies[name]["_unit2id"] if name in vocabularies else {}
+        tables = units.values() if isinstance(next(iter(units.values()), None), Mapping) else [units]
+        return any(unit not in VOCAB_PREFIX for table in tables for unit in table)
+
+    # a lemmatizer that repeats the words has no file
+    lemma = any(Path(name).parent.name == "lemma" for name in files)
+    given = {"lemma": lemma, "fine_tag": has_values("xpos"), "morphology": has_values("feats")}
+    return [name for name in FEATURES if given[name]]
+
+
+def check_features(needed: Collection[str], given: Collection[str], what: str) -> None:
+    """Refuse a model, which the message calls `what`, if it lacks a needed feature of words, or has none at all."""
+    lacking = [name for name in needed or (() if given else FEATURES) if name not in given]
+    if lacking:
+        raise UsageError(
+            f"{what} gives no {', no '.join(lacking)}",
+            allowed=f"It gives {', '.join(('tag', 'relation', *given))}",
+            do="Use Stanza's own model (`official`), or give trees that have these columns of CoNLL-U",
+        )
 
 
 def by_hand(folder: Path, language: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -77,6 +77,7 @@ class StanzaParser:
     ) -> None:
         self.language, self.model, self.package = language, model, package
         self.device, self.batch_words, self.arcs, self.pretokenized = device, batch_words, arcs, pretokenized
+        self.features: list[str] = []
         self._stored = StoredFacts(model, language, package)
         if stored := self._stored.load():
             self.folder, self._facts = stored
@@ -100,8 +101,7 @@ class StanzaParser:
                 do="Parse the text with the same parser and pass the CoNLL-U file (--parses)",
             )
         model, package = str(identity.get("model", "compact")), str(identity.get("package", "default"))
-        arcs = bool(identity.get("arcs")) if arcs is None else arcs
-        pretokenized = bool(identity.get("pretokenized"))
+        arcs, pretokenized = bool(identity.get("arcs") if arcs is None else arcs), bool(identity.get("pretokenized"))
         how = {"package": package, "device": device, "arcs": arcs, "pretokenized": pretokenized}
         # a run may come from another machine
         return cls(str(identity["language"]), model=model, download=True, **how)
@@ -143,8 +143,7 @@ class StanzaParser:
 
     def files(self) -> dict[str, Path]:
         """Name the files that parsing needs by their paths in the folder of models, for a worker elsewhere."""
-        names = ("resources.json", *self.identity["files"])
-        return {name: self.folder / name for name in names}
+        return {name: self.folder / name for name in ("resources.json", *self.identity["files"])}
 
     def placed(self, folder: Path) -> StanzaParser:
         """Make the same parser, which reads its models from another folder."""
@@ -154,10 +153,18 @@ class StanzaParser:
 
     def with_arcs(self) -> StanzaParser:
         """Make the same parser with probabilities of arcs."""
-        if self.arcs:
-            return self
+        return self if self.arcs else self._with(arcs=True)
+
+    def with_features(self, needed: Collection[str] = ()) -> StanzaParser:
+        """Make the same parser with all features that its models give; raises UsageError if they lack a needed one."""
+        with self._naming_model():
+            given = stanza_models.features_of(stanza_pipeline.model_files(self.folder, self.language, self.package))
+        stanza_models.check_features(needed, given, f"the {self.model} model for '{self.language}'")
+        return self._with(features=given)
+
+    def _with(self, **values: Any) -> StanzaParser:
         other = copy.copy(self)
-        other.arcs, other._identity = True, {**self._identity, "arcs": True}
+        other.__dict__.update(values, _identity={**self._identity, **values})
         return other
 
     @property
@@ -220,9 +227,9 @@ class StanzaParser:
 
     def _run(self, batch: list[str]) -> list[tuple[Parse, str]]:
         how = {"arcs": self.arcs, "pretokenized": self.pretokenized}
-        if self._direct is not None and self._direct.reads(batch):
+        if not self.features and self._direct is not None and self._direct.reads(batch):
             return self._direct.parse(batch, **how)
-        return stanza_pipeline.run(self._pipeline, batch, **how)
+        return stanza_pipeline.run(self._pipeline, batch, features=self.features, **how)
 
     @cached_property
     def _direct(self) -> DirectParser | None:

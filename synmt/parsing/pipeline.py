@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +90,13 @@ def tokenize(pipeline: Any, batch: Sequence[str]) -> list[list[str]]:
     return tokens_of(batch, document.sentences)
 
 
-def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False) -> list[tuple[Parse, str]]:
+def run(
+    pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = False, features: Collection[str] = ()
+) -> list[tuple[Parse, str]]:
     """Parse lines: tree and failure ("" if none) of each.
 
     pretokenized: the lines are words with a space between two; no word is split or joined.
+    features: what the trees say of words, of what the models give.
     """
     from stanza.models.common.doc import Document
     from stanza.models.depparse import model
@@ -111,7 +114,7 @@ def run(pipeline: Any, batch: list[str], *, arcs: bool, pretokenized: bool = Fal
             document, tables = parse_with_arcs(processors["depparse"], document)
         else:
             document, tables = processors["depparse"].process(document), None
-    return parses_of(batch, document.sentences, tables)
+    return parses_of(batch, document.sentences, tables, features)
 
 
 def _joined(batch: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ class TrainingRecipe(StrictModel):
     learning_rate: float = Field(default=7e-4, gt=0)
     """The peak rate for `inverse_sqrt`, the factor for `noam`, the rate after warm-up for `constant` and `plateau`."""
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
-    """Learning rate schedule. Formulas: synmt/training/schedule.py."""
+    """Learning rate schedule. Formulas: synmt/training/optimizer.py."""
     decay: float = Field(default=0.5, gt=0, lt=1)
     """plateau: factor on the learning rate after each validation without improvement in `best`."""
     max_decays: int = Field(default=5, ge=0)

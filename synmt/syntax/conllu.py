@@ -33,7 +33,7 @@ from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
 from synmt.syntax.constituents import parse_brackets, without_dependencies
-from synmt.syntax.parse import Parse, without_breaks, without_whitespace
+from synmt.syntax.parse import FEATURES, Parse, without_breaks, without_whitespace
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
@@ -146,17 +146,27 @@ def format_rows(parse: Parse) -> str:
     following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
     tags = parse.tags or ["_"] * len(parse)
     arcs = format_arcs(parse.arcs, len(parse))
-    columns = (parse.words, tags, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
+    lemmas, fine, morphology = (parse.features.get(name) or ["_"] * len(parse) for name in FEATURES)
+    analyses = list(zip(lemmas, tags, fine, morphology, strict=True))
+    columns = (parse.words, analyses, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
     return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
 
 
 def _row(
-    index: int, word: str, tag: str, parent: int, relation: str, span: list[int], following: int, arcs: str
+    index: int,
+    word: str,
+    analysis: tuple[str, ...],
+    parent: int,
+    relation: str,
+    span: list[int],
+    following: int,
+    arcs: str,
 ) -> str:
     head = 0 if parent == index else parent + 1
     touching = "SpaceAfter=No|" if span[1] == following else ""
     misc = f"{arcs}{touching}TokenRange={span[0]}:{span[1]}"
-    return f"{index + 1}\t{without_breaks(word)}\t_\t{tag}\t_\t_\t{head}\t{relation}\t_\t{misc}\n"
+    columns = "\t".join(map(without_breaks, analysis))
+    return f"{index + 1}\t{without_breaks(word)}\t{columns}\t{head}\t{relation}\t_\t{misc}\n"
 
 
 def _place(block: Block, line: str, what: str) -> Parse:
@@ -172,6 +182,7 @@ def _place(block: Block, line: str, what: str) -> Parse:
         tags=block.tags,
         arcs=block.arcs,
         constituents=block.constituents,
+        features=block.features,
     )
 
 

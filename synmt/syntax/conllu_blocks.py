@@ -17,7 +17,7 @@ from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.constituents import constituents_of_tokens
 from synmt.syntax.merging import Token, token_tree
-from synmt.syntax.parse import Arcs
+from synmt.syntax.parse import FEATURES, Arcs
 from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
@@ -33,6 +33,7 @@ class Block:
     text: the text of the sentence from its comments; None if they do not have it.
     arcs: the arc probabilities from MISC; None if no token has any.
     constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the words or the tokens.
+    features: those of FEATURES that a token has.
     """
 
     where: str
@@ -42,6 +43,7 @@ class Block:
     relations: list[str]
     tags: list[str]
     miscs: list[str]
+    features: dict[str, list[str]]
     arcs: Arcs | None = None
     constituents: IntArray | None = None
 
@@ -54,6 +56,7 @@ class _Row:
     head: int
     relation: str
     misc: str
+    features: tuple[str, ...]
 
 
 def read_blocks(path: str | Path) -> Iterator[Block]:
@@ -133,9 +136,15 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         relations=relations,
         tags=[rows[word].tag for word in leading],
         miscs=[row.misc for _, row in named],
+        features=_features([rows[word] for word in leading]),
         arcs=arcs,
         constituents=constituents_of_tokens(comments["constituency"], tokens) if "constituency" in comments else None,
     )
+
+
+def _features(rows: list[_Row]) -> dict[str, list[str]]:
+    columns = zip(FEATURES, zip(*(row.features for row in rows), strict=True), strict=False)
+    return {name: list(values) for name, values in columns if set(values) != {"_"}}
 
 
 def _text(where: str, comments: dict[str, str]) -> str | None:
@@ -168,7 +177,7 @@ def _rows(where: str, numbered: list[tuple[int, str]]) -> tuple[list[_Row], list
             if int(match[2]) <= first or first <= covered:
                 raise _malformed(here, f"the range '{columns[0]}' is empty or overlaps another")
             covered = int(match[2])
-            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9])))
+            tokens.append((range(first - 1, covered), _Row(here, columns[1], "_", 0, "_", columns[9], ())))
             continue
         words.append(_word(here, columns))
         if first > covered:
@@ -191,7 +200,8 @@ def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
     if not (head.isascii() and head.isdigit()):
         raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
-    return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9])
+    features = (columns[2] or "_", columns[4] or "_", columns[5] or "_")
+    return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9], features)
 
 
 def _parents(where: str, rows: list[_Row]) -> list[int]:

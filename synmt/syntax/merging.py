@@ -113,6 +113,7 @@ class _Merging:
             tags=[parse.tags[word] for word in remaining] if parse.tags else [],
             arcs=None if arcs is None else self._arcs(arcs, owned),
             constituents=self._constituents(owned),
+            features={name: [values[word] for word in remaining] for name, values in parse.features.items()},
         )
 
     def _constituents(self, owned: npt.NDArray[np.bool_]) -> IntArray | None:

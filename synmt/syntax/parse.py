@@ -8,6 +8,7 @@ with them.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,10 @@ WHITESPACE = re.compile(f"[{_CHARACTERS}]")
 WORD = re.compile(f"[^{_CHARACTERS}]+")
 # characters that end a line or a column in other tools; U+0020 and U+00A0 do not
 _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+FEATURES = ("lemma", "fine_tag", "morphology")
+"""What a parser may say about a word besides its tag: columns 3, 5 and 6 of CoNLL-U."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,7 @@ class Parse:
     tags: universal part of speech of each word, `_` if unknown.
     arcs: the probabilities of all arcs, if the parser gave them.
     constituents: (N, 2) spans of words (see `synmt/syntax/constituents.py`), if they were given.
+    features: those of FEATURES that are known, each with a value for every word, `_` if it has none.
     """
 
     words: list[str]
@@ -78,6 +84,7 @@ class Parse:
     tags: list[str] = field(default_factory=list)
     arcs: Arcs | None = None
     constituents: IntArray | None = None
+    features: Mapping[str, list[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -88,6 +95,7 @@ class Parse:
             return NotImplemented
         return (
             (self.words, self.relations, self.tags) == (other.words, other.relations, other.tags)
+            and self.features == other.features
             and np.array_equal(self.spans, other.spans)
             and np.array_equal(self.parents, other.parents)
             and self.arcs == other.arcs

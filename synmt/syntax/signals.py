@@ -20,7 +20,7 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
 
-Needed = Literal["parents", "relations", "arcs", "constituents"]
+Needed = Literal["parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology"]
 """What a signal is computed from; constituents are given, or built from the dependencies."""
 
 
@@ -29,7 +29,7 @@ class Signal:
     """A tensor over pieces that is computed from a parse.
 
     name: its key in a batch.
-    needs: the annotation that it is computed from.
+    needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
     pad: its value after the end of a sentence.
     """

@@ -6,16 +6,15 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
 from synmt.arrays import SIDES, Side
+from synmt.data.features import load_features
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError
-from synmt.files import stored_sha256
 from synmt.model.build import build, build_for
 from synmt.model.parts import named_weights, weights_in
 from synmt.model.seq2seq import Seq2Seq
@@ -141,16 +140,14 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
 
 
 def _check_tags(recipe: Recipe, before: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
-    missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
-    # the brackets of a mixed encoder are those of its training text
+    tags = dict.fromkeys((*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)))
+    missing = [tag for tag in tags if _lacks(vocabularies["source"], tag)]
     missing += ["for brackets"] * (recipe.tasks.mixed not in ("none", before.tasks.mixed))
     if missing:
         raise UsageError(
             f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
             where="model.init",
-            do="Start from a run with the same tags and `tasks`, or learn a new vocabulary: "
-            "`model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or set `model.init_except: [embeddings]`",
         )
 
 
@@ -173,7 +170,8 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     # new embeddings are compared with nothing, so any number of pieces will do
     source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target)
+        features = load_features(settings.init.expanduser()) if settings.init else {}
+        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target, features=features)
         freeze(model, recipe)
         if settings.init is not None and not continued:
             _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
@@ -185,12 +183,6 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
         weight.requires_grad_(False)
     if not any(weight.requires_grad for weight in model.parameters()):
         raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
-
-
-def origin_of_weights(init: Path) -> dict[str, Any]:
-    """Describe the run whose weights are taken, for run.json."""
-    run = Run(init.expanduser())
-    return {"run": str(run.folder), "weights": stored_sha256(run.weights_of("final"))}
 
 
 def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
@@ -213,8 +205,8 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    recipe = run.recipe()
-    return build_for(recipe, *(Vocabulary.load(run.folder, side) for side in SIDES))
+    vocabularies = (Vocabulary.load(run.folder, side) for side in SIDES)
+    return build_for(run.recipe(), *vocabularies, features=load_features(run.folder))
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:

@@ -11,6 +11,7 @@ from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
 from synmt.parsing.bulk import read_summary
+from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe
 from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser, trees_path
@@ -23,6 +24,7 @@ class ParseSource:
     arcs: whether they need probabilities of arcs.
     whole: whether those of train must fit every segmentation, for BPE dropout.
     constituents: whether the files must have constituents.
+    features: what has to be stored of words besides tag and relation.
     """
 
     side: Side
@@ -31,24 +33,34 @@ class ParseSource:
     parser: StanzaParser | None
     whole: bool = False
     constituents: bool = False
+    features: tuple[str, ...] = ()
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """Description of the parser, the same with and without arcs; None for given files."""
-        return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k != "arcs"}
+        """Description of the parser, the same with and without arcs and features; None for given files."""
+        return None if self.parser is None else {k: v for k, v in self.parser.identity.items() if k not in ADDED}
 
     def description(self, *, arcs: bool = False) -> dict[str, Any]:
-        """Describe where the trees come from, in values for JSON."""
+        """Describe the annotation: where its trees come from, and what it stores; in values for JSON."""
+        stored = {"features": list(self.features)} if self.features else {}
+        return {**self._origin, **({"arcs": True} if arcs and self.parser else {}), **stored}
+
+    @property
+    def _origin(self) -> dict[str, Any]:
         whole = {"whole": True} if self.whole else {}
         if self.identity is None:
             constituents = {"constituents": True} if self.constituents else {}
             return describe_files(self.given) | whole | constituents
-        description = {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
-        return {**description, "arcs": True} if arcs else description
+        return {key: value for key, value in self.identity.items() if key not in NOT_IN_TREES} | whole
 
     def name(self, *, arcs: bool = False) -> str:
         """Name the annotation."""
         return annotation_name(self.side, self.description(arcs=arcs))
+
+    @property
+    def trees(self) -> str:
+        """Name the trees: two annotations of the same trees that store more or less of them have one such name."""
+        return annotation_name(self.side, self._origin)
 
     def annotation_in(self, prepared: Path) -> str | None:
         """Find the annotation of a prepared corpus by our parser; one with probabilities also serves without."""
@@ -69,8 +81,11 @@ def find_parse_source(recipe: Recipe, corpus: Corpus, side: Side, requirements: 
     arcs, whole = bool(requirements.arcs), recipe.vocabulary.dropout > 0
     if given := all_given_trees(recipe, corpus, side, requirements):
         files = {name: given[name] for name in ("train", "valid")}
-        return ParseSource(side, arcs, files, None, whole, bool(requirements.constituents))
-    source = ParseSource(side, arcs, {}, make_parser(recipe, side, arcs=arcs), whole)
+        return ParseSource(side, arcs, files, None, whole, bool(requirements.constituents), requirements.features)
+    parser = make_parser(recipe, side, arcs=arcs)
+    if requirements.of_parser:
+        parser = parser.with_features(requirements.of_parser)
+    source = ParseSource(side, arcs, {}, parser, whole, features=requirements.features)
     # the name depends on the files of the model, so this loads it
     source.name()
     return source

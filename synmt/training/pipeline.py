@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,22 @@ from synmt.corpora.progress import Progress
 from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
+from synmt.data.features import learn_features, load_features, save_features
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
 from synmt.evaluation.metrics import score_system
-from synmt.files import locked, read_lines
+from synmt.files import locked, read_lines, stored_sha256
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.syntax.feature_signals import FeatureValues
 from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests
-from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, origin_of_weights, take_weights
+from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
@@ -117,7 +119,8 @@ def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> N
     """Set up a run folder that `admit` accepted; the caller holds its lock."""
     begin_run(run, recipe, prepared, overwrite=overwrite)
     if recipe.model.init is not None and not run.checkpoints():
-        run.write_info(init=origin_of_weights(recipe.model.init))
+        other = Run(recipe.model.init.expanduser())
+        run.write_info(init={"run": str(other.folder), "weights": stored_sha256(other.weights_of("final"))})
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
@@ -175,7 +178,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     for name, vocabulary in (("source", source), ("target", target)):
         vocabulary.save(run.folder, name)
     torch.manual_seed(recipe.training.seed)
-    model = build_for(recipe, source, target)
+    model = build_for(recipe, source, target, _features(run, recipe, data, prepared.trees))
     if recipe.model.init is not None and not run.checkpoints():
         take_weights(model, recipe)
     freeze(model, recipe)
@@ -202,6 +205,18 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
         score=_validation_bleu(recipe, prepared, valid, target) if recipe.training.validation_beam_size else None,
         processes=processes,
     )
+
+
+def _features(run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Side, str]) -> FeatureValues:
+    """Find the values of learned features: those of the run, of `model.init`, or of the training text."""
+    if known := load_features(run.folder):
+        return known
+    learned = learn_features(data, trees["source"]) if "source" in trees else {}
+    if learned and recipe.model.init is not None:
+        learned = {**learned, **load_features(recipe.model.init.expanduser())}
+    if learned:
+        save_features(learned, run.folder)
+    return learned
 
 
 def _validation_bleu(

@@ -131,9 +131,14 @@ def _vocabularies(prepared: Path | None) -> Vocabularies | None:
 
 
 def _weights(recipe: Recipe, vocabularies: Vocabularies | None) -> str:
-    """Count the weights of the model; before the vocabulary is learnt it may turn out smaller."""
+    """Count the weights of the model; before the vocabulary is learnt it may turn out smaller.
+
+    The rows of learned features are not counted, since nothing is there yet that says how many they are.
+    """
     sizes = [len(vocabularies[side]) if vocabularies else recipe.vocabulary.size for side in SIDES]
     count = count_weights(recipe.model, recipe.syntax, sizes[0], sizes[1])
+    if tree_requirements(recipe)["source"].of_parser:
+        return f"more than {count:,}" if vocabularies else f"about {count:,} and those of features"
     return f"{count:,}" if vocabularies else f"{'up to' if recipe.vocabulary.kind == 'word' else 'about'} {count:,}"
 
 

@@ -34,10 +34,10 @@ from synmt.training.tree_requirements import (
     make_parser,
     missing_parser,
     parser_section,
-    relation_warnings,
     sides_with_trees,
     trees_path,
 )
+from synmt.training.tree_warnings import relation_warnings
 from synmt.words.casing import Truecaser
 from synmt.words.corpus import cut_corpus, find_words, make_cutters
 from synmt.words.cutter import Cutter
@@ -53,7 +53,7 @@ class Prepared:
     corpus: the text that was prepared; the test sets are raw.
     folder: the prepared corpus.
     trees: for each side with trees, the name of their annotation.
-    made_by: the annotation's name without the mark for arc probabilities; it changes only if the trees do.
+    made_by: the annotation's name without what it stores besides the trees; it changes only if the trees do.
     parser: the identity of the parser of the source, which also parses new text.
     cutters: what cut each side into words.
     raw: the corpus before it was cut; None if it was not.
@@ -113,7 +113,7 @@ def prepare_data(
     trees: dict[Side, str] = {}
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
-    made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
+    made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
     prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared

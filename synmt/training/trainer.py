@@ -28,9 +28,8 @@ from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
-from synmt.training.optimizer import gather_state, local_part, make_optimizer
+from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
 from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
-from synmt.training.schedule import learning_rate
 
 
 class Trainer:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.data.corpus import PreparedCorpus
 from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.models import folder_of, missing
+from synmt.parsing.models import check_features, folder_of, missing
 from synmt.parsing.official import fetching, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
@@ -23,6 +23,8 @@ from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import is_brackets, read_conllu
 from synmt.syntax.constituents import without_dependencies
+from synmt.syntax.feature_signals import needed_features
+from synmt.syntax.parse import FEATURES
 from synmt.syntax.signals import needs_dependencies
 
 
@@ -35,6 +37,7 @@ class TreeRequirements:
     dependencies, constituents: names of the variants that need them; constituents that are built from dependencies are
         among the dependencies only.
     as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads them.
+    features: what they need to know of words besides tag and relation, some of feature_signals.STORED.
     """
 
     to_run: bool
@@ -43,11 +46,17 @@ class TreeRequirements:
     dependencies: tuple[str, ...] = ()
     constituents: tuple[str, ...] = ()
     as_text: bool = False
+    features: tuple[str, ...] = ()
 
     @property
     def parses(self) -> bool:
         """Tell whether the prepared training text needs trees beside it."""
         return (self.to_run or self.to_learn) and not self.as_text
+
+    @property
+    def of_parser(self) -> tuple[str, ...]:
+        """List the features that the parser has to give; the case of a word can be seen."""
+        return tuple(name for name in self.features if name in FEATURES)
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
@@ -90,7 +99,8 @@ def _requirements(variants: list[PlacedVariant], parser: ParserRecipe) -> TreeRe
     dependencies = _names(v for v in variants if needs_dependencies(v.signals, given=given))
     constituents = _names(v for v in variants if given and any(s.needs == "constituents" for s in v.signals))
     to_run, to_learn = any(v.reads for v in variants), any(v.learns for v in variants)
-    return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents)
+    features = needed_features([signal for variant in variants for signal in variant.signals])
+    return TreeRequirements(to_run, to_learn, arcs, dependencies, constituents, features=features)
 
 
 def _names(variants: Iterable[PlacedVariant]) -> tuple[str, ...]:
@@ -165,7 +175,19 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
             raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", str(path))
         if requirements.arcs:
             _check_arcs(path, requirements.arcs)
+    if requirements.of_parser:
+        for path in found.values():
+            check_features(requirements.of_parser, _features_in(path), str(path))
     return found
+
+
+_FIRST = 1000
+"""Sentences of a file of trees in which every feature must occur."""
+
+
+def _features_in(path: Path) -> list[str]:
+    found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
+    return [name for name in FEATURES if name in found]
 
 
 def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
@@ -235,18 +257,3 @@ def trees_path(data: Path, corpus: Corpus, text: Path, parser: StanzaParser) -> 
     """Name the file for the trees of a text, the same for the same text and parser."""
     key = fingerprint(stored_sha256(text), parser.fingerprint)
     return data / "parses" / f"{corpus.name}-{text.name.removesuffix('.gz')}-{key}.conllu.gz"
-
-
-def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
-    """List what is unexpected in the relations of the training text, according to the recipe's variants.
-
-    trees: by side, the name of the annotation.
-    """
-    placed = place_variants(recipe.model, recipe.syntax)
-    warnings = []
-    for side, name in trees.items():
-        facts = prepared.annotations()[name]
-        for variant in _flat(placed[side]):
-            counts = facts["arc_relations" if facts["arcs"] and _needs_arcs(variant) else "relations"]["train"]
-            warnings += variant.kind.relation_warnings(counts, **variant.options)
-    return list(dict.fromkeys(warnings))

@@ -4,7 +4,8 @@
 | ---------------------------- | ------------------------------- | ---------------------- | -------------------------- |
 | `pascal.py`                  | Bugliarello & Okazaki, 2020     | factor (or bias)       | parent_middle              |
 | `lisa.py`                    | the same; Strubell et al., 2018 | q, k, bias             | learns parent_first        |
-| `tag_embedding.py`           | Sennrich & Haddow, 2016         | the embedding          | relation                   |
+| `tag_embedding.py`           | Sennrich & Haddow, 2016         | the embedding          | relation, features         |
+| `syntax_infused.py`          | Sundararaman et al., 2019       | the embedding          | features                   |
 | `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
 | `distance_mask.py`           | Ahmad et al., 2021              | mask, bias             | distance, word             |
 | `kinship_mask.py`            | McDonald & Chiang, 2021         | bias                   | kinship                    |

@@ -65,7 +65,7 @@ class DepsSan(Variant):
         self.combine = combine
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the factor, the bias or the factor of weights to D, (B, 1, T, T), and mask keys outside the window."""
+        """Set the factor, the bias, or a factor of the weights to D, (B, 1, T, T); mask keys outside the window."""
         distance = syntax.signals["distance"][:, None]  # (B, 1, T, T)
         if self.window is not None:
             terms = terms.edit(mask=within(distance, self.window, terms.mask))  # (B, 1, T, T)

@@ -1,66 +1,138 @@
-"""Tag embedding (Sennrich & Haddow, 2016), as re-implemented by Bugliarello & Okazaki (2020).
+"""Tag embedding: features of words in the embeddings of their pieces (Sennrich & Haddow, 2016).
+
+    x_t = [E(piece_t) ; L_1(feature_1 of t) ; … ; L_K(feature_K of t)]
+
+Their features are lemma, subword tag, morphology, part of speech and relation, and the width of E(piece) is what the
+others leave of the whole. Bugliarello & Okazaki (2020) have the relation only:
 
     x_t = [√D · E(piece_t)_{1 … D - size} ; L(relation_t)]
 
-The last `size` components of the embedding are replaced by an embedding of the relation of the piece's word, without
-scaling. Positions are added afterwards. Every piece of a word has the relation of its word; EOS and pieces without a
-word have a separate symbol, and all relations that are not in the list share another.
+The last components of the piece's embedding are replaced, without scaling: this is `combine: replace`.
+`concatenate` keeps all components and projects the whole to D again, W [√D · E(piece_t) ; L_1 ; … ; L_K]; `sum` adds
+the features, √D · E(piece_t) + Σ_k U_k L_k, where U_k widens an embedding that is narrower than D. Positions are added
+afterwards. Every piece of a word has the features of its word, except for subword tags, which differ; EOS and pieces
+without a word have a row of their own in each table, and all values that are not in its list share another.
 
-Sennrich & Haddow concatenate embeddings of several features (lemmas, tags, relations), so no component is replaced.
-The released code of the re-implementation misplaces the relations in padded rows; here every piece has its own.
+Sennrich & Haddow's tables have the values of the training text. Here, those of lemmas, fine tags and morphology are
+learned from it, and the other lists are fixed. The released code of the re-implementation misplaces the relations in
+padded rows; here every piece has its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 import torch
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
+from synmt.model.attention import xavier
+from synmt.model.factors import check_relations, factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
+from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.relations import KNOWN, unknown_warning
-from synmt.syntax.signals import Signal, relation_signal
+from synmt.syntax.signals import Signal
+
+Widths = Mapping[FeatureName, PositiveInt]
 
 
 class TagEmbedding(Variant):
-    """Embed the relation of the word in the last components of each embedding.
+    """Embed features of words beside their pieces.
 
-    size: number of components for the relation (paper: 10).
+    size: number of components for the relation, where `features` is empty (paper: 10).
     relations: names of the relations; an empty list means those of Universal Dependencies and of Stanford together.
+    features: widths by name, of relation, tag, fine_tag, lemma, morphology, subword and case, in their order; where it
+        is empty, the relation is the only feature.
+    combine: `replace` the last components of the piece's embedding, `concatenate` and project, or `sum`.
+    most: how many lemmas, fine tags and morphologies have a row, the most frequent ones of the training text.
     """
 
     sides = ("source",)
 
-    def __init__(self, place: Place, *, size: PositiveInt = 10, relations: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        size: PositiveInt = 10,
+        relations: tuple[str, ...] = (),
+        features: Widths = MappingProxyType({}),
+        combine: Literal["replace", "concatenate", "sum"] = "replace",
+        most: PositiveInt = 50_000,
+    ) -> None:
         super().__init__(place)
-        self.size, self.signal = size, relation_signal(relations or KNOWN).name
-        # row 0 is for EOS and padding; no padding_idx, because EOS is learned
-        self.table = nn.Embedding(len(relations or KNOWN) + 2, size)
-        nn.init.normal_(self.table.weight, std=size**-0.5)
+        self.combine, self.widths = combine, _widths(size, features)
+        signals = factor_signals(self.widths, most=most, relations=relations)
+        self.signals = dict(zip(self.widths, [signal.name for signal in signals], strict=True))
+        tables = {
+            name: factor_table(name, width, place, most=most, relations=relations)
+            for name, width in self.widths.items()
+        }
+        # weights of earlier versions have this name
+        if "relation" in tables:
+            self.table = tables.pop("relation")
+        self.tables = nn.ModuleDict(tables)  # type: ignore[arg-type]
+        self._project(place.embedding_dim or place.model_dim)
+
+    def _project(self, whole: int) -> None:
+        """Make the projections to the width of the whole embedding that `combine` needs."""
+        if self.combine == "concatenate":
+            self.projection = xavier(nn.Linear(whole + sum(self.widths.values()), whole))
+        if self.combine == "sum":
+            narrow = {name: width for name, width in self.widths.items() if width != whole}
+            self.widening = nn.ModuleDict({name: _widening(width, whole) for name, width in narrow.items()})
 
     @classmethod
-    def reads_for(cls, *, relations: tuple[str, ...], **options: Any) -> tuple[Signal, ...]:
-        """List the signal that numbers these relations."""
-        return (relation_signal(relations or KNOWN),)
+    def reads_for(
+        cls, *, size: int, relations: tuple[str, ...], features: Widths, most: int, **options: Any
+    ) -> tuple[Signal, ...]:
+        """List the signals that number the values of the features."""
+        return factor_signals(_widths(size, features), most=most, relations=relations)
 
     @classmethod
-    def check(cls, place: Place, *, size: int, **options: Any) -> None:
-        """Refuse a size that is larger than an embedding."""
-        width = place.embedding_dim or place.model_dim
-        if size > width:
-            raise UsageError(f"the size of tag_embedding is {size}", allowed=f"1 to {width}, the width of an embedding")
+    def check(
+        cls, place: Place, *, size: int, relations: tuple[str, ...], features: Widths, combine: str, **options: Any
+    ) -> None:
+        """Refuse features that are wider than an embedding, and options of a relation that is not embedded."""
+        widths, width = _widths(size, features), place.embedding_dim or place.model_dim
+        check_relations("tag_embedding", widths, relations)
+        if combine == "replace" and sum(widths.values()) > width:
+            raise UsageError(
+                f"the size of tag_embedding is {sum(widths.values())}",
+                allowed=f"1 to {width}, the width of an embedding",
+            )
 
     def embed(self, x: Tensor, syntax: Syntax) -> Tensor:
-        """Replace the last components by the embedding of the relation: (B, T, D) -> same."""
-        relations = self.table(syntax.signals[self.signal])  # (B, T, size)
-        return torch.cat((x[..., : -self.size], relations.to(x.dtype)), -1)  # (B, T, D)
+        """Join the embeddings of pieces and of features: (B, T, D) -> same."""
+        features = {name: self._table(name)(syntax.signals[self.signals[name]]).to(x.dtype) for name in self.widths}
+        if self.combine == "sum":
+            for name, feature in features.items():
+                x = x + (self.widening[name](feature) if name in self.widening else feature)  # (B, T, D)
+            return x
+        if self.combine == "concatenate":
+            return self.projection(torch.cat((x, *features.values()), -1))  # (B, T, D)
+        return torch.cat((x[..., : -sum(self.widths.values())], *features.values()), -1)  # (B, T, D)
+
+    def _table(self, name: FeatureName) -> nn.Module:
+        return self.table if name == "relation" else self.tables[name]
 
     @classmethod
     def relation_warnings(
-        cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], **options: Any
+        cls, occurrences: Mapping[str, int], *, relations: tuple[str, ...], features: Widths, **options: Any
     ) -> list[str]:
         """Name the relations of the training text that share one embedding because they are not in the list."""
+        if features and "relation" not in features:
+            return []
         return unknown_warning("tag_embedding", occurrences, relations or KNOWN, "share one embedding")
+
+
+def _widening(width: int, whole: int) -> nn.Linear:
+    linear = nn.Linear(width, whole, bias=False)
+    nn.init.xavier_uniform_(linear.weight)
+    return linear
+
+
+def _widths(size: int, features: Widths) -> dict[FeatureName, int]:
+    return dict(features) or {"relation": size}

@@ -1,0 +1,52 @@
+"""Vocabularies of features: what lemmas, fine tags and morphologies of words the training text has.
+
+A run stores them in features.json, most frequent values first, since their order gives the rows of embeddings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from synmt.data.arrow import ArrowTable
+from synmt.data.corpus import PreparedCorpus, shard_name
+from synmt.errors import broken_run
+from synmt.files import write_json
+from synmt.syntax.feature_signals import FeatureValues
+from synmt.syntax.parse import FEATURES
+
+LEAST = 2
+"""Rarer values share a row with those that the training text does not have; so this row is trained, too."""
+
+
+def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
+    """Collect the values of features in the trees of the training text, as far as the annotation stores them."""
+    counts: dict[str, Counter[str]] = {}
+    for shard in range(prepared.facts["splits"]["train"]["shards"]):
+        facts = ArrowTable(prepared.folder / annotation / shard_name("train", shard)).facts.get("features", {})
+        for name in facts.keys() & set(FEATURES):
+            own = dict(zip(facts[name]["values"], facts[name]["counts"], strict=True))
+            counts.setdefault(name, Counter()).update(own)
+    return {name: _frequent(counts[name]) for name in FEATURES if name in counts}
+
+
+def _frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(sorted((value for value, count in counts.items() if count >= LEAST), key=lambda v: (-counts[v], v)))
+
+
+def save_features(values: FeatureValues, folder: Path) -> None:
+    """Store vocabularies of features in a run folder."""
+    write_json(folder / "features.json", dict(values), ensure_ascii=False)
+
+
+def load_features(folder: Path) -> FeatureValues:
+    """Read the vocabularies of features of a run; empty if it has none."""
+    path = folder / "features.json"
+    try:
+        return {name: tuple(values) for name, values in json.loads(path.read_text(encoding="utf-8")).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise broken_run(path, "features.json cannot be read") from None

@@ -1,0 +1,130 @@
+"""Signals for what is known of words besides the tree: tags, lemmas, morphology, case, and places of pieces in words.
+
+Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
+the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
+morphology are learned from the training text and stored in the run (synmt/data/features.py); `with_values` gives them
+to a signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Literal
+
+import numpy as np
+
+from synmt.arrays import IntArray
+from synmt.syntax.parse import FEATURES, Parse
+from synmt.syntax.signals import Signal, relation_signal, word_firsts
+
+FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
+LearnedName = Literal["fine_tag", "lemma", "morphology"]
+
+FeatureValues = Mapping[str, tuple[str, ...]]
+"""The values of each learned feature in the training text, most frequent first."""
+
+STORED = ("case", *FEATURES)
+"""Values that an annotation stores only for systems that read them."""
+
+UNIVERSAL_TAGS: tuple[str, ...] = (
+    *("ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM"),
+    *("PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"),
+)
+"""The tags of Universal Dependencies."""
+
+CASES: tuple[str, ...] = ("none", "lower", "capital", "upper", "mixed")
+"""How a word is written: without letters, `monkey`, `Monkey` or `I`, `UN`, `iPhone`."""
+
+PLACES: tuple[str, ...] = ("O", "B", "I", "E")
+"""The place of a piece: the whole word; at its beginning, inside, at its end (Sennrich & Haddow, 2016)."""
+
+
+def case_of(word: str) -> str:
+    """Name the case of a word, one of CASES."""
+    letters = [letter for letter in word if letter.lower() != letter.upper()]
+    if not letters:
+        return "none"
+    first, *others = (letter.isupper() or letter.istitle() for letter in letters)
+    if not any(others):
+        return "capital" if first else "lower"
+    return "upper" if first and all(others) else "mixed"
+
+
+def cases_of(parse: Parse) -> list[str]:
+    """Name the case of every word, from the annotation or from the words themselves."""
+    stored = parse.features.get("case")
+    # the words of an annotation are empty strings
+    assert stored is not None or all(parse.words), "an annotation without cases"
+    return list(map(case_of, parse.words)) if stored is None else stored
+
+
+def places_of_pieces(parse: Parse, word_of: IntArray) -> IntArray:
+    """Number the place of every piece in its word, one of PLACES: (T,) -> (T,)."""
+    first = word_firsts(word_of, len(parse))  # (W,)
+    last = len(word_of) - 1 - word_firsts(word_of[::-1], len(parse))  # (W,)
+    positions = np.flatnonzero(word_of >= 0)
+    first, last = first[word_of[positions]], last[word_of[positions]]
+    places = np.select([first == last, positions == first, positions < last], [1, 2, 3], default=4)
+    result = np.zeros(len(word_of), dtype=np.int64)  # (T,)
+    result[positions] = places
+    return result
+
+
+def numbers_of_values(values: Sequence[str], word_of: IntArray, numbers: Mapping[str, int]) -> IntArray:
+    """Number the value of every piece's word: (T,) -> (T,); an unknown value has the number after the last one."""
+    other = 1 + len(numbers)
+    of_word = [numbers.get(value, other) for value in values]
+    return np.array([*of_word, 0], dtype=np.int64)[word_of]  # (T,) the last entry is for specials
+
+
+def _tags(parse: Parse, word_of: IntArray) -> IntArray:
+    return numbers_of_values(parse.tags or ["_"] * len(parse), word_of, _TAG_NUMBERS)
+
+
+def _cases(parse: Parse, word_of: IntArray) -> IntArray:
+    return numbers_of_values(cases_of(parse), word_of, _CASE_NUMBERS)
+
+
+def _learned(parse: Parse, word_of: IntArray, *, name: str, most: int, numbers: Mapping[str, int]) -> IntArray:
+    # a line that could not be parsed has no values
+    return numbers_of_values(parse.features.get(name) or ["_"] * len(parse), word_of, numbers)
+
+
+def _numbered(values: Sequence[str]) -> dict[str, int]:
+    return {value: number for number, value in enumerate(values, start=1)}
+
+
+_TAG_NUMBERS, _CASE_NUMBERS = _numbered(UNIVERSAL_TAGS), _numbered(CASES)
+
+TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
+CASE = Signal("case", needs="case", compute=_cases, pad=0)
+SUBWORD = Signal("subword", needs="parents", compute=places_of_pieces, pad=0)
+
+
+def feature_signal(name: FeatureName, *, most: int) -> Signal:
+    """Make the signal of a feature; a learned one numbers its `most` most frequent values."""
+    fixed = {"relation": relation_signal(), "tag": TAG, "case": CASE, "subword": SUBWORD}
+    return fixed[name] if name in fixed else _learned_signal(name, most)  # type: ignore[arg-type]
+
+
+# cached, because signals are compared, and a partial equals only itself
+@cache
+def _learned_signal(name: LearnedName, most: int) -> Signal:
+    return Signal(f"{name}.{most}", needs=name, compute=partial(_learned, name=name, most=most, numbers={}), pad=0)
+
+
+def with_values(signal: Signal, values: FeatureValues) -> Signal:
+    """Give a signal of a learned feature the values of the training text, most frequent first; others stay the same."""
+    if signal.needs not in values or not isinstance(signal.compute, partial):
+        return signal
+    options = signal.compute.keywords
+    known = _numbered(values[signal.needs][: options["most"]])
+    return replace(signal, compute=partial(_learned, **{**options, "numbers": known}))
+
+
+def needed_features(signals: Sequence[Signal]) -> tuple[str, ...]:
+    """List what an annotation has to store for signals: those of STORED that they need."""
+    needed = {signal.needs for signal in signals}
+    return tuple(name for name in STORED if name in needed)

@@ -1,0 +1,35 @@
+"""What is unexpected in the relations and tags of the training text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from synmt.arrays import Side
+from synmt.data.corpus import PreparedCorpus
+from synmt.model.build import place_variants
+from synmt.recipe.schema import Recipe
+from synmt.syntax.feature_signals import UNIVERSAL_TAGS
+
+
+def relation_warnings(recipe: Recipe, prepared: PreparedCorpus, trees: Mapping[Side, str]) -> list[str]:
+    """List what is unexpected in the relations and tags of the training text, according to the recipe's variants.
+
+    trees: by side, the name of the annotation.
+    """
+    placed = place_variants(recipe.model, recipe.syntax)
+    warnings = []
+    for side, name in trees.items():
+        facts = prepared.annotations()[name]
+        for variant in (variant for layer in placed[side] for variant in layer):
+            needs = {signal.needs for signal in variant.signals}
+            counts = facts["arc_relations" if facts["arcs"] and "arcs" in needs else "relations"]["train"]
+            warnings += variant.kind.relation_warnings(counts, **variant.options)
+            if "tags" in needs:
+                warnings += _tag_warnings(variant.kind.recipe_name(), facts["tags"])
+    return list(dict.fromkeys(warnings))
+
+
+def _tag_warnings(variant: str, tags: Iterable[str]) -> list[str]:
+    unknown = [tag for tag in tags if tag not in (*UNIVERSAL_TAGS, "_")]
+    listed = ", ".join(unknown[:5]) + ", …" * (len(unknown) > 5)
+    return [f"{variant} knows the tags of Universal Dependencies; all others are one: {listed}"] if unknown else []

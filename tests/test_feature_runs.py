@@ -1,0 +1,205 @@
+"""Systems that read features of words, from Stanza's models or from given trees to translations and analyses."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+from featured import LEMMAS, write_featured_models
+from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
+
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.features import load_features
+from synmt.decode.translator import Translator
+from synmt.decode.travelling import TravellingTranslator
+from synmt.parsing.parser import StanzaParser
+from synmt.syntax.conllu import read_conllu
+
+pytestmark = pytest.mark.journey
+
+WIDTHS = {"lemma": 4, "fine_tag": 2, "morphology": 2, "tag": 2, "relation": 2, "subword": 1, "case": 1}
+TEXT = "The monkey eats a banana.\n\nThe girls don't see it.\n"
+
+
+def tags(**options):
+    return {"variants": [{"name": "tag_embedding", "features": WIDTHS, **options}]}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Train with features from a parser that gives them all, and set up a cache."""
+    root = tmp_path_factory.mktemp("features")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SYNMT_CACHE", str(root / "cache"))
+        models = write_featured_models(root / "models")
+        corpus = write_corpus(root / "corpus")
+        for trees in corpus.glob("*.conllu"):
+            shutil.move(trees, root / trees.name)
+        parser = {"model": str(models), "workers": 1, "device": "cpu"}
+        pieces = {"kind": "bpe", "size": 340, "joint": True}
+        steps = {**TRAINING, "max_steps": 4}
+        write_recipe(root / "tags.yaml", corpus, parser=parser, vocabulary=pieces, syntax=tags(), training=steps)
+        succeed("train", "tags.yaml", cwd=root)
+        yield root
+
+
+def test_a_run_stores_the_values_of_its_training_text(place):
+    values = load_features(place / "runs" / "tags")
+    assert set(values) == {"lemma", "fine_tag", "morphology"}
+    assert "the" in values["lemma"]
+    assert "The" not in values["lemma"]
+    assert "noun" in values["fine_tag"]
+    assert set(values["morphology"]) == {"_", "Nominal=Yes"}
+    model = Translator.load(place / "runs" / "tags").models[0].model
+    rows = {name: len(table.weight) for name, table in model.variants["source"][0].tables.items()}
+    assert {name: rows[name] for name in values} == {name: len(own) + 2 for name, own in values.items()}
+
+
+def test_translating_parses_with_features_and_finds_them_in_the_cache_again(place, monkeypatch):
+    run = place / "runs" / "tags"
+    first = succeed("translate", "--run", run, text=TEXT)
+    assert len(lines_of(first)) == 3
+    [translation, *_] = list(Translator.load(run).translate(["The monkey eats a banana."]))
+    assert translation.text == lines_of(first)[0]
+    monkeypatch.setattr(StanzaParser, "_run", None)
+    assert succeed("translate", "--run", run, text=TEXT).stdout == first.stdout
+
+
+def test_every_feature_reaches_the_model_when_it_translates(place):
+    translator = Translator.load(place / "runs" / "tags")
+    [loaded] = translator.models
+    parser = StanzaParser("en", model=str(place / "models"), device="cpu").with_features()
+    [tree] = parser.parse(["The girls see it ."])
+    numbers = {signal.name: signal.compute(tree, np.arange(5)) for signal in loaded.reading.signals}
+    lemmas, fine = (load_features(place / "runs" / "tags")[name] for name in ("lemma", "fine_tag"))
+
+    def expected(known, values):
+        return [1 + known.index(value) if value in known else 1 + len(known) for value in values]
+
+    words = [LEMMAS.get(word, word) for word in tree.words]
+    assert numbers["lemma.50000"].tolist() == expected(lemmas, words)
+    assert numbers["fine_tag.50000"].tolist() == expected(fine, [tag.lower() for tag in tree.tags])
+
+
+def test_parse_writes_the_features_and_translate_reads_them(place, tmp_path):
+    (tmp_path / "text.en").write_text(TEXT)
+    how = ("--model", place / "models", "--workers", 1)
+    target = tmp_path / "trees.conllu"
+    succeed("parse", tmp_path / "text.en", "-o", target, "--features", *how)
+    [tree, _, _] = [tree for _, tree in read_conllu(target)]
+    assert tree.features["lemma"] == [LEMMAS.get(word, word) for word in tree.words]
+    assert tree.features["fine_tag"] == [tag.lower() for tag in tree.tags]
+    given = succeed("translate", "--run", place / "runs" / "tags", "--parses", target, text=TEXT)
+    assert given.stderr.count(b"the model reads") == 0
+    assert given.stdout == succeed("translate", "--run", place / "runs" / "tags", text=TEXT).stdout
+    assert "was parsed with --features" in fail(1, "parse", tmp_path / "text.en", "-o", target, *how)
+
+
+def test_given_trees_without_the_features_are_read_with_a_warning(place, tmp_path):
+    (tmp_path / "text.en").write_text(TEXT)
+    succeed("parse", tmp_path / "text.en", "-o", tmp_path / "bare.conllu", "--workers", 1)
+    run = place / "runs" / "tags"
+    done = succeed("translate", "--run", run, "--parses", tmp_path / "bare.conllu", text=TEXT)
+    said = b"the model reads lemma, fine_tag, morphology, which the given trees do not have"
+    assert done.stderr.count(said) == 1
+
+
+def test_a_model_that_lacks_features_is_refused_before_any_work(place):
+    message = fail(2, "parse", "--features", text=TEXT)
+    assert "the compact model for 'en' gives no lemma, no fine_tag, no morphology" in message
+    assert "It gives tag, relation" in message
+    message = fail(2, "train", "tags.yaml", "parser.model=compact", "name=lacking", cwd=place)
+    assert "gives no lemma, no fine_tag, no morphology" in " ".join(message.split())
+    assert not (place / "runs" / "lacking").exists()
+    plan = synmt("train", "tags.yaml", "parser.model=compact", "name=lacking", "--dry-run", cwd=place)
+    assert plan.returncode == 2
+    assert b"gives no lemma" in plan.stdout + plan.stderr
+
+
+def test_the_compact_model_is_enough_for_tags_relations_subwords_and_case(place):
+    widths = "{tag: 3, relation: 3, subword: 2, case: 2}"
+    overrides = (f"syntax.variants=[{{name: tag_embedding, features: {widths}}}]", "parser.model=compact")
+    succeed("train", "tags.yaml", "name=enough", *overrides, cwd=place)
+    assert load_features(place / "runs" / "enough") == {}
+
+
+def test_systems_with_other_features_share_the_text_and_not_the_annotation(place):
+    [prepared] = (place / "data" / "prepared").iterdir()
+    before = PreparedCorpus.open(prepared).annotations()
+    other = "syntax.variants=[{name: syntax_infused, features: [lemma, tag]}]"
+    succeed("train", "tags.yaml", "name=infused", other, cwd=place)
+    after = PreparedCorpus.open(prepared).annotations()
+    new = [facts["parser"]["features"] for name, facts in after.items() if name not in before]
+    assert new == [["lemma"]]
+    parsed = sorted((place / "data" / "parses").glob("*train*.conllu.gz"))
+    # the same trees serve both: once with all features, once by the compact model
+    assert len(parsed) <= 2
+
+
+def test_the_values_travel_with_the_run_to_another_machine(place):
+    run = place / "runs" / "tags"
+    files = TravellingTranslator.of(Translator.load(run), [run], {}).files()
+    assert files["0/features.json"] == run / "features.json"
+    assert "parser/en/lemma/dictionary.pt" in files
+
+
+def test_training_goes_on_with_the_values_it_began_with(place, tmp_path):
+    folder = shutil.copytree(place / "runs" / "tags", tmp_path / "runs" / "tags")
+    before = (folder / "features.json").read_bytes()
+    arguments = ("train", place / "tags.yaml", "--data", place / "data")
+    done = succeed(*arguments, "training.max_steps=6", cwd=tmp_path)
+    assert b"continuing from step 4" in done.stderr
+    assert (folder / "features.json").read_bytes() == before
+
+
+def test_a_run_that_starts_from_another_takes_its_values(place):
+    run = place / "runs" / "tags"
+    # another text would have learned other values
+    origin = shutil.copytree(run, place / "origin")
+    values = load_features(origin)
+    values = {**values, "lemma": values["lemma"][::-1]}
+    (origin / "features.json").write_text(json.dumps(values))
+    overrides = ("model.init=origin", "vocabulary={}", "training.max_steps=1", "name=second")
+    succeed("train", "tags.yaml", *overrides, cwd=place)
+    assert load_features(place / "runs" / "second") == values
+
+
+def test_a_plan_counts_no_rows_of_features_that_are_not_learned_yet(place):
+    plan = succeed("train", "tags.yaml", "name=planned", "--dry-run", cwd=place).stdout.decode()
+    assert re.search(r"more than \d[\d,]* weights", " ".join(plan.split()))
+
+
+def test_an_analysis_reads_features_too(place):
+    run = place / "runs" / "tags"
+    output, said = analyze("--run", run, "--attention", cwd=place)
+    assert "head" in output
+    assert "the model reads" not in said
+
+
+def test_given_trees_need_the_columns_that_are_read(tmp_path):
+    corpus = write_corpus(tmp_path / "corpus")
+    syntax = {"variants": [{"name": "tag_embedding", "features": {"lemma": 4, "tag": 2}}]}
+    write_recipe(tmp_path / "gold.yaml", corpus, syntax=syntax)
+    message = " ".join(fail(2, "train", "gold.yaml", cwd=tmp_path).split())
+    assert "gives no lemma" in message
+    for trees in corpus.glob("*.conllu"):
+        rows = (line.split("\t") for line in trees.read_text().splitlines())
+        lines = (
+            "\t".join((*row[:2], row[1].lower(), row[3].replace("NOUN", "NN"), *row[4:])) if len(row) > 1 else row[0]
+            for row in rows
+        )
+        trees.write_text("\n".join(lines) + "\n\n")
+    said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
+    assert "tag_embedding knows the tags of Universal Dependencies; all others are one: NN" in said
+    values = load_features(tmp_path / "runs" / "gold")
+    assert "the" in values["lemma"]
+    assert "The" not in values["lemma"]
+
+
+@pytest.mark.parametrize("name", ["transformer", "lstm"])
+def test_with_bpe_dropout_the_places_of_pieces_follow_their_words(name, place):
+    model = MODEL if name == "transformer" else {"architecture": "lstm", "size": "tiny", "model_dim": 16}
+    overrides = (f"model={json.dumps(model)}", "vocabulary.dropout=0.3", "training.max_steps=2", f"name=drop-{name}")
+    succeed("train", "tags.yaml", *overrides, cwd=place)
+    assert (place / "runs" / f"drop-{name}" / "model.safetensors").is_file()
