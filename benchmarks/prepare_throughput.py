@@ -19,6 +19,7 @@ from synmt.data import encoding
 from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.files import read_lines
+from synmt.parallel.threads import usable_cores
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.load import check_recipe
 from synmt.syntax.conllu import format_conllu, read_parses
@@ -30,7 +31,7 @@ def main():
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--lines", type=int, default=60_000)
     parser.add_argument("--shard-lines", type=int, default=5_000)
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, encoding.usable_cores()])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, usable_cores()])
     parser.add_argument("--rounds", type=int, default=1)
     settings = parser.parse_args()
     encoding.SHARD_LINES, encoding._FEW_LINES = settings.shard_lines, 0
@@ -64,7 +65,7 @@ def write_text(folder, settings):
 
 def run(folder, workers):
     """Prepare the text; gives the seconds of each stage and a hash of all files."""
-    encoding.usable_cores = lambda: workers
+    encoding.process_count = lambda shards: workers
     corpus = resolve_corpus(CorpusRecipe(folder=folder / "text"), "en", "de")
     sections = {"corpus": {"name": "controlled"}, "vocabulary": {"size": 4000, "kind": "bpe"}}
     recipe = check_recipe({"name": "bench", "source": "en", "target": "de", **sections}, where="benchmark")

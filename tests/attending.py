@@ -146,10 +146,12 @@ def assert_same_with_gradients(
 
 
 def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
-    """Compare the states of every sentence of a batch with those of the sentence alone."""
+    """Compare the states of every sentence of a batch with those of the sentence alone and of the batch backwards."""
     examples, batch = random_batch(model, words)
     together = model(batch).states
     tolerance = 1e-5 if together.dtype == torch.float32 else 1e-7
     for row, example in enumerate(examples):
         alone = model(batch_for(model, [example])).states[0]
         torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)
+    backwards = model(batch_for(model, examples[::-1])).states.flip(0)
+    torch.testing.assert_close(together, backwards, rtol=tolerance, atol=tolerance)

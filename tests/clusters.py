@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import logging
 import os
-import subprocess
-import sys
 import time
+from importlib import import_module
 from pathlib import Path
+
+from forked import Forked, wait_for
+
+with contextlib.suppress(ImportError):
+    from distributed import get_worker
 
 from synmt.syntax.parse import flat_parse
 
@@ -18,8 +24,8 @@ _QUIET = ("--no-dashboard", "--host", "127.0.0.1")
 class LocalCluster:
     """Processes on the loopback address; those that a test kills are started again by `complete`."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.workers = folder, []
+    def __init__(self, folder: Path, preload: str = "slow_worker.py") -> None:
+        self.folder, self.preload, self.workers = folder, preload, []
         self.scheduler = None
 
     def complete(self, workers: int = 2) -> str:
@@ -35,19 +41,17 @@ class LocalCluster:
             self.join()
         return self.file
 
-    def join(self, preload: str = "slow_worker.py") -> subprocess.Popen:
+    def join(self, preload: str = "", *options: str) -> Forked:
         """Start another worker, which has an empty cache."""
-        where = ("--scheduler-file", self.file, "--preload", str(HERE / preload), "--local-directory", str(self.folder))
-        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where)
+        code = str(HERE / (preload or self.preload))
+        where = ("--scheduler-file", self.file, "--preload", code, "--local-directory", str(self.folder))
+        worker = self._start("worker", "--nthreads", "1", "--no-nanny", *where, *options)
         self.workers.append(worker)
         return worker
 
-    def _start(self, kind: str, *options: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *_QUIET, *options]
-        paths = f"{HERE.parent}{os.pathsep}{HERE}"
-        own = {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "SYNMT_CACHE": str(self.folder / "caches")}
-        with open(self.folder / "log", "ab") as log:
-            return subprocess.Popen(command, env={**os.environ, **own}, stdout=log, stderr=log, cwd=self.folder)
+    def _start(self, kind: str, *options: str) -> Forked:
+        own = {"SYNMT_CACHE": str(self.folder / "caches")}
+        return Forked(_serve, kind, [*_QUIET, *options], self.folder, log=self.folder / "log", **own)
 
     def stop(self) -> None:
         """Kill all processes."""
@@ -55,6 +59,11 @@ class LocalCluster:
             process.kill()
             process.wait()
         self.workers.clear()
+
+
+def _serve(kind, options, folder):
+    os.chdir(folder)
+    import_module(f"distributed.cli.dask_{kind}").main(options)
 
 
 class FiledParser:
@@ -77,7 +86,9 @@ class FiledParser:
 
     def parse(self, lines, *, on_failure=None):
         assert self.model.read_text() == "a model"
-        time.sleep(self.slow)
+        if self.slow:
+            time.sleep(self.slow)
+            logging.getLogger("synmt.tests").warning("the parser that is filed is slow")
         with open(self.log, "a") as log:
             log.writelines(f"{self.model.parent.name} {line}\n" for line in lines)
         if "out of memory" in lines:
@@ -85,9 +96,9 @@ class FiledParser:
         return [flat_parse(line) for line in lines]
 
 
-def wait_for(condition, seconds: float = 60) -> None:
-    """Wait until something is true."""
-    limit = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.02)
+def worker_of(state: None, item: int) -> str:
+    """Name the worker that does this, a moment later; the one that does item 13 dies."""
+    time.sleep(0.1)
+    if item == 13:
+        os._exit(1)
+    return get_worker().address

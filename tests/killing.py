@@ -1,7 +1,6 @@
-"""Runs the command in children of one process, which loads torch once, and kills them at chosen moments.
+"""Runs the command in processes that are killed at chosen moments.
 
-Reads a list of scenes as JSON from standard input, plays them in order and writes what became of each. A scene has
-`arguments` of the command, and perhaps one of
+A scene has `arguments` of the command, and perhaps one of
 
     kill: [event, number]     kill -9 at this event, counted from 1 (see `EVENTS`)
     rename: text              kill -9 before the first file takes a name that contains the text
@@ -17,9 +16,11 @@ import resource
 import shutil
 import signal
 import sys
+import warnings
 from collections import Counter
+from pathlib import Path
 
-# loaded once here instead of in every child
+# loaded once where processes fork from
 import sacrebleu  # noqa: F401
 import torch._dynamo  # noqa: F401
 
@@ -33,7 +34,14 @@ EVENTS = ("rename", "renamed", "sync", "remove", "update", "log", "write")
 happened: Counter[str] = Counter()
 
 
-def play(scene):
+def play(scenes: list[dict], results: Path) -> None:
+    """Run scenes one after the other, and write what became of each as JSON."""
+    sys.dont_write_bytecode = True
+    warnings.simplefilter("ignore")
+    results.write_text(json.dumps([play_one(scene) for scene in scenes]))
+
+
+def play_one(scene):
     """Run one scene in a child; gives its exit code (negative: the signal), standard error and events."""
     errors, write_end = os.pipe()
     facts, facts_end = os.pipe()
@@ -119,7 +127,3 @@ def lie_in_wait(scene):
         synmt.model.weights.save_file = save_file
     synmt.training.trainer.Trainer.update = update
     synmt.training.log.Log.write = counting(synmt.training.log.Log.write, "log")
-
-
-if __name__ == "__main__":
-    json.dump([play(scene) for scene in json.load(sys.stdin)], sys.stdout)

@@ -1,25 +1,29 @@
-"""Started by test_several_processes: processes that train every variant for a step, each on batches of its own."""
+"""What processes do that train together: every variant for a step, or the copy task, where one of them may be lost."""
 
-import multiprocessing
 import os
 import signal
-import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
-sys.path.insert(0, str(Path(__file__).parent))
+# loaded once where processes fork from: optimizers load it when the first one is made
+import torch._dynamo
+from safetensors.torch import save_file
 from small import random_batch, small_recipe
+from test_training import make_exact, make_recipe, make_trainer
 from test_variants import DEFAULTS, made
+from torch.distributed.launcher.api import elastic_launch
+from torch.distributed.run import config_from_args, parse_args
 
 from synmt.errors import SynmtError
 from synmt.model.build import variant_class
-from synmt.model.placement import option_defaults
+from synmt.model.variant_options import option_defaults
 from synmt.run import Run
 from synmt.training import distributed
-from synmt.training.distributed import Processes
+from synmt.training.distributed import Processes, join_processes
+from synmt.training.optimizer import local_part
 from synmt.training.trainer import Trainer
 
 SYSTEMS = {case.id: case.values[0] for case in DEFAULTS}
@@ -59,24 +63,52 @@ def train(name, ranks, count, processes):
     return {f"{name}/{own}": weight.detach().clone() for own, weight in model.named_parameters()}
 
 
-def run_rank(rank, count, folder):
+def join(rank, count, folder):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
-    weights = {}
+    return Processes(rank, count)
+
+
+def train_variants(rank, count, folder):
+    """Train the variants for a step; the last process writes their weights."""
+    processes, weights = join(rank, count, folder), {}
     for name in systems_of(count):
-        weights |= train(name, [rank], count, Processes(rank, count))
+        weights |= train(name, [rank], count, processes)
     if rank == count - 1:
         save_file(weights, folder / "weights.safetensors")
     torch.distributed.destroy_process_group()
 
 
-def lose_rank(rank, count, folder, how):
-    """Let the second process end or hang before its step; the first one writes what it says."""
-    torch.set_num_threads(1)
+def share_state(rank, count, folder):
+    """Train the copy task with an optimizer that is whole, divided, and both after the other's checkpoint."""
+    processes = join(rank, count, folder)
+    for name, divided in (("whole", False), ("divided", True), ("whole-divided", True), ("divided-whole", False)):
+        if "-" in name:
+            recipe = make_recipe(max_steps=2, shard_optimizer=not divided, validation_beam_size=0)
+            list(of_rank(folder / name, recipe, processes).train())
+        recipe = make_recipe(max_steps=4, shard_optimizer=divided, validation_beam_size=0)
+        trainer = of_rank(folder / name, recipe, processes)
+        trainer.resume()
+        list(trainer.train())
+        if name == "divided":
+            kept = sum(len(state) > 0 for state in local_part(trainer.optimizer).state.values())
+            (folder / f"kept-{rank}").write_text(str(kept))
+    torch.distributed.destroy_process_group()
+
+
+def of_rank(folder, recipe, processes):
+    trainer = make_trainer(folder, recipe, processes=processes)
+    trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
+    processes.wait()
+    return trainer
+
+
+def lose_one(rank, count, folder, how):
+    """Let the second process end or hang before its step; the first one writes what it says, and ends the other."""
     distributed.STEP = timedelta(seconds=2)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=count)
-    processes = Processes(rank, count).for_training()
+    processes = join(rank, count, folder).for_training()
     if rank:
+        (folder / "other").write_text(str(os.getpid()))
         if how == "hangs":
             signal.pause()
         os._exit(0)
@@ -85,23 +117,28 @@ def lose_rank(rank, count, folder, how):
             processes.sum(1)
     except SynmtError as error:
         (folder / "said").write_text(str(error))
+    if how == "hangs":
+        os.kill(int((folder / "other").read_text()), signal.SIGKILL)
     os._exit(0)
 
 
-if __name__ == "__main__":
+def launch_two(folder):
+    """Do what torchrun does, but let the two processes fork."""
+    options = ["--nproc-per-node=2", "--master-port=29511", "--max-restarts=1", "--start-method=forkserver", "unused"]
+    elastic_launch(config_from_args(parse_args(options))[0], train_twice)(folder)
+
+
+def train_twice(folder):
+    """Train the copy task twice, with the other process; the first time, the second one is killed once."""
     torch.set_num_threads(1)
-    place, number = Path(sys.argv[1]), int(sys.argv[2])
-    if not sys.argv[3:]:
-        # a fork does not load again what is there: torch, and what its optimizers load when the first one is made
-        train(next(iter(SYSTEMS)), [0], 1, Processes())
-    context = multiprocessing.get_context("fork")
-    work, more = (lose_rank, sys.argv[3:]) if sys.argv[3:] else (run_rank, [])
-    children = [context.Process(target=work, args=(rank, number, place, *more)) for rank in range(number)]
-    for child in children:
-        child.start()
-    if more:
-        children[0].join()
-        children[1].kill()
-    for child in children:
-        child.join()
-    sys.exit(0 if more else max(abs(child.exitcode or 0) for child in children))
+    processes = join_processes()
+    for how in ("killed", "whole"):
+        trainer = make_trainer(folder / how, make_recipe(max_steps=6), processes=processes)
+        trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
+        make_exact(trainer, momentum=0.9)
+        again = trainer.resume()
+        for record in trainer.train():
+            if how == "killed" and processes.rank and record.step == 4 and not again:
+                (folder / "has been killed").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+        processes.wait()

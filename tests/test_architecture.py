@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from each import of_each
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "synmt"
@@ -45,9 +46,19 @@ def tree_of(path):
     return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(path):
+    return list(ast.walk(tree_of(path)))
+
+
+@cache
 def imports_of(path):
-    """Yield every module that a file imports, those for type checkers and inside functions too."""
-    for node in ast.walk(tree_of(path)):
+    """List every module that a file imports, those for type checkers and inside functions too."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -58,32 +69,12 @@ def imports_of(path):
 
 
 def functions_of(path):
-    return [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)]
+    return [node for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
 
 
 def is_command(path, function):
     """Tell whether typer reads the parameters of a function as options of a command."""
     return path.parts[0] == "cli" and function.name == path.stem
-
-
-def of_each(paths):
-    """Make one test of a check of one file: a test for each of 250 files takes longer to report than to run."""
-
-    def as_test(check):
-        def test():
-            faults = {str(path): fault for path in paths if (fault := fault_in(path))}
-            assert not faults
-
-        def fault_in(path):
-            try:
-                check(path)
-            except AssertionError as error:
-                return str(error)
-            return None
-
-        return test
-
-    return as_test
 
 
 @of_each(INSIDE)
@@ -149,7 +140,7 @@ def test_the_plain_model_knows_no_variant(path):
 @of_each([path for path in INSIDE if path.parts[0] != "cli"])
 def test_only_the_command_line_prints(path):
     assert not {name.split(".")[0] for name in imports_of(path)} & {"typer", "rich"}
-    calls = (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    calls = (node for node in nodes_of(path) if isinstance(node, ast.Call))
     assert not [call.lineno for call in calls if getattr(call.func, "id", "") == "print"]
 
 
@@ -169,13 +160,13 @@ def test_functions_take_few_parameters_and_name_them(path):
         given = [argument for argument in given if argument.arg not in ("self", "cls")]
         if not is_command(path, function):
             assert len(given) <= MOST_PARAMETERS, f"{function.name} has {len(given)} parameters"
-    called = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    called = (node.func for node in nodes_of(path) if isinstance(node, ast.Call))
     assert not [name.lineno for name in called if getattr(name, "id", "") == "locals"]
 
 
 @of_each(FILES)
 def test_a_private_name_stays_in_its_file(path):
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("synmt"):
             private = [alias.name for alias in node.names if alias.name.startswith("_") and alias.name != "__version__"]
             assert not private, f"{path} imports {private}"

@@ -244,7 +244,7 @@ def test_statistics_of_a_sentence_do_not_depend_on_its_batch(translator, place):
         np.testing.assert_allclose(one.no_word, alone.no_word, atol=1e-5)
 
 
-def test_task_tags_are_not_words(translator):
+def test_task_tags_are_not_words():
     spans = np.array([[0, 0], [0, 3], [3, 10], [10, 15], [15, 17], [17, 24], [24, 24]])
     texts = ParsedText("source", ["The monkey eats a banana"], None, [MONKEY])
     owners = position_owners(SimpleNamespace(task="<TR>"), texts, SimpleNamespace(index=0, source=spans))  # type: ignore[arg-type]

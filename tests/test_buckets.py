@@ -1,7 +1,10 @@
 """Buckets of numbers: those of the papers, those of the user, quarters of the data."""
 
+import itertools
+
 import numpy as np
 import pytest
+from each import of_each
 
 from synmt.analysis.groups.buckets import PAPERS, bucket_names, bucket_numbers, parse_buckets, quarters
 from synmt.errors import UsageError
@@ -46,7 +49,7 @@ def test_buckets_of_decimals_say_that_their_last_value_belongs_to_them():
     assert bucket_numbers(means, (2.5, 3)).tolist() == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@of_each(range(20))
 def test_a_value_is_in_the_bucket_that_a_search_from_the_first_one_finds(seed):
     random = np.random.default_rng(seed)
     edges = tuple(sorted(set(random.integers(0, 30, size=5).tolist())))
@@ -55,9 +58,9 @@ def test_a_value_is_in_the_bucket_that_a_search_from_the_first_one_finds(seed):
     assert bucket_numbers(values, edges).tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(50))
-@pytest.mark.parametrize("decimals", [0, 1])
-def test_quarters_make_at_most_four_buckets_and_none_is_empty(seed, decimals):
+@of_each(list(itertools.product(range(50), (0, 1))))
+def test_quarters_make_at_most_four_buckets_and_none_is_empty(case):
+    seed, decimals = case
     random = np.random.default_rng(seed)
     values = np.round(random.gamma(2, 2, size=int(random.integers(1, 12))), 2 * decimals)
     edges = quarters(values, decimals=decimals)

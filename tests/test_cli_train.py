@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import killing
 import pytest
-from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
+from forked import Forked
+from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.files import locked
 
@@ -27,12 +28,11 @@ def place(tmp_path_factory):
 
 
 def play(*scenes):
-    """Have `killing.py` run the scenes one after the other."""
-    command = [sys.executable, "-W", "ignore", ROOT / "tests" / "killing.py"]
-    variables = environment(PYTHONDONTWRITEBYTECODE="1")
-    done = subprocess.run(command, input=json.dumps(scenes), env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    """Have `killing` run the scenes one after the other; gives what became of each."""
+    with TemporaryDirectory() as folder:
+        log, results = Path(folder) / "log", Path(folder) / "results.json"
+        assert Forked(killing.play, list(scenes), results, log=log).wait() == 0, log.read_text()
+        return json.loads(results.read_text())
 
 
 def scene(place, name, *overrides, data="data", **trap):

@@ -2,19 +2,23 @@
 
 import json
 import sys
+import threading
+from dataclasses import replace
+from functools import partial
 
 import pytest
-from clusters import FiledParser, LocalCluster, wait_for
+from clusters import FiledParser, LocalCluster, wait_for, worker_of
 from small_run import make_run
 from test_preparing import CHAIN, corpus_of, recipe_of, trees_for
 from tiny import PASCAL, snapshot, synmt, write_lines
 
-from synmt.data import encoding
+from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError, UsageError
 from synmt.parallel import cluster as clusters
-from synmt.parallel.work import using_cluster
+from synmt.parallel.cluster import LongWork
+from synmt.parallel.work import cluster_in_use, using_cluster
 from synmt.parsing.bulk import parse_file
 
 pytestmark = pytest.mark.journey
@@ -54,7 +58,7 @@ def parsed_lines(text, name):
 
 
 @ignoring
-def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster, text):
+def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster, text, caplog):
     list(parsing(text, "here", workers=1))
     with using_cluster(cluster.complete(2)):
         steps = parsing(text, "there", slow=0.15)
@@ -64,6 +68,7 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
         states += [step.state for step in steps]
     assert states == ["parsed"] * 21 + ["finished"]
     assert trees(text, "there") == trees(text, "here")
+    assert caplog.text.count("the parser that is filed is slow") == 1
     # the workers read their own copies of the model
     assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {"models"}
     [copy] = (cluster.folder / "caches" / "workers").glob("*/models/one")
@@ -106,6 +111,8 @@ def test_a_run_that_is_left_leaves_nothing_on_the_cluster(cluster, text):
 @ignoring
 def test_a_corpus_is_the_same_if_a_worker_is_killed_while_it_is_encoded_and_annotated(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(encoding, "SHARD_LINES", 4)
+    monkeypatch.setattr(filtering, "_FEW", 0)
+    monkeypatch.setattr(filtering, "_CHUNK", 7)
     corpus = corpus_of(tmp_path / "text", [(line or "x", f"{line} !") for line in LINES])
     parses = trees_for(corpus, tmp_path)
 
@@ -133,6 +140,25 @@ def test_the_compact_parser_travels_and_its_trees_are_those_of_this_machine(clus
     assert b"cluster: tcp://" in done.stderr
     assert b"dashboard: http://" in done.stderr
     assert (tmp_path / "there").read_bytes() == (tmp_path / "here").read_bytes()
+
+
+@ignoring
+def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(cluster, tmp_path, monkeypatch):
+    from distributed import Client
+
+    cluster.complete(1)
+    with_gpu = [cluster.join("", "--resources", "GPU=1") for _ in range(4)]
+    with Client(scheduler_file=cluster.file, set_as_default=False) as client:
+        wait_for(lambda: len(client.nthreads()) == len(cluster.workers))
+        plain = {address for address, state in client.scheduler_info()["workers"].items() if not state["resources"]}
+    long = LongWork(threading.Event(), lost=lambda item, error: f"{item}: {error}")
+    with using_cluster(cluster.file):
+        run = partial(cluster_in_use().run, worker_of, None, where=tmp_path)
+        assert not plain & set(run(iter(range(6)), long=long))
+        assert plain & set(run(iter(range(12)), long=replace(long, gpu=False)))
+        *_, last = run(iter([1, 13]), long=long)
+    assert last.startswith(f"13: {tmp_path}: 4 workers died while they worked on the same shard")
+    assert all(worker.wait() == 1 for worker in with_gpu)
 
 
 @ignoring
@@ -189,8 +215,15 @@ def test_a_file_is_translated_and_scored_as_on_this_machine(cluster, place, monk
     score = ("score", "--model", plain, "--source", target, "--target", target, *size)
     write_lines(source, (json.dumps({"source": line}) for line in source.read_text().splitlines()))
     here = [synmt(*command) for command in (translate, score)]
-    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(1))
+    monkeypatch.setenv("SYNMT_CLUSTER", cluster.complete(2))
+    # a worker dies while it loads the model or translates
+    copies = cluster.folder / "caches" / "workers"
+    killing = threading.Thread(target=lambda: (wait_for(lambda: any(copies.glob("*/0/run.json"))), killed.kill()))
+    killed = cluster.workers.pop()
+    killing.start()
     there = [synmt(*command) for command in (translate, score)]
+    killing.join()
+    assert killed.wait() == -9
     assert [done.returncode for done in (*here, *there)] == [0] * 4
     assert [done.stdout for done in there] == [done.stdout for done in here]
     assert all(b"cluster: tcp://" in done.stderr for done in there)

@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import typer
+from forked import Forked, run_command, wait_for
 from tiny import environment, fail, succeed, synmt
 
 from synmt import __version__
@@ -100,17 +103,6 @@ def test_an_option_of_all_commands_after_the_command_is_shown_its_place(option, 
 
 
 # each command waits in the first function that it calls
-_WAITING = """
-import signal, sys, time
-import {module} as module
-def wait(*arguments, **options):
-    print("ready", file=sys.stderr, flush=True)
-    time.sleep(60)
-module.{function} = wait
-from synmt.cli import main
-sys.argv = ["synmt", *{arguments!r}]
-main()
-"""
 _FIRST = {
     "parse": ("synmt.parsing.parser", "StanzaParser", ["parse"]),
     "prepare": ("synmt.recipe.load", "load_recipe", ["prepare", "x.yaml"]),
@@ -121,20 +113,29 @@ _FIRST = {
 }
 
 
+def wait_in(module, function, arguments):
+    """Be a command that waits in a function."""
+
+    def wait(*arguments, **options):
+        print("ready", file=sys.stderr, flush=True)
+        time.sleep(60)
+
+    original = getattr(import_module(module), function)
+    for loaded in list(sys.modules.values()):
+        if vars(loaded).get(function) is original:
+            setattr(loaded, function, wait)
+    run_command(*arguments)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path):
+def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("A dog.\n" * 40)
-    module, function, arguments = _FIRST[name]
-    script = _WAITING.format(module=module, function=function, arguments=arguments)
-    number = signal.SIGTERM if name in ("parse", "score") else signal.SIGINT
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, env=environment(), stdin=pipe, stdout=pipe, stderr=pipe
-    ) as process:
-        assert process.stderr.readline() == b"ready\n"
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
-    assert (process.returncode, errors) == (130, b"synmt: interrupted\n")
+    log = tmp_path / "log"
+    process = Forked(wait_in, *_FIRST[name], log=log)
+    wait_for(lambda: log.exists() and log.read_bytes() == b"ready\n")
+    process.signal(signal.SIGTERM if name in ("parse", "score") else signal.SIGINT)
+    assert (process.wait(60), log.read_bytes()) == (130, b"ready\nsynmt: interrupted\n")
 
 
 def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):

@@ -8,6 +8,8 @@ import torch
 from public_archives import aspec, standing_in
 from tiny import MODEL, write_corpus
 
+from synmt.arrays import SIDES
+from synmt.model.build import place_variants
 from synmt.parsing.models import COMPACT
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.load import load_recipe
@@ -103,10 +105,12 @@ def _without_kytea(recipe):
 
 
 def _small(recipe):
-    """Reduce the widths, and the decoder to one layer; keep the layers and heads that variants edit."""
+    """Reduce the widths, and the depth to the layers that variants edit; keep their heads."""
     model = recipe.model
     if model.architecture == "lstm":
         return {"model.model_dim": MODEL["model_dim"], "model.embedding_dim": 0}
-    on_target = any(variant.side == "target" for variant in recipe.syntax.variants)
-    layers = {"encoder_layers": model.encoder_layers, "decoder_layers": model.decoder_layers if on_target else 1}
-    return {f"model.{name}": value for name, value in {**MODEL, **layers, "heads": model.heads}.items()}
+    edited = place_variants(model, recipe.syntax)
+    depth = {side: max((n for n, variants in enumerate(edited[side], 1) if variants), default=1) for side in SIDES}
+    layers = {"encoder_layers": depth["source"], "decoder_layers": depth["target"]}
+    heads = {"heads": model.heads, "encoder_heads": list(model.encoder_heads[: depth["source"]])}
+    return {f"model.{name}": value for name, value in {**MODEL, **layers, **heads}.items()}

@@ -12,10 +12,11 @@ from tiny import write_corpus, write_recipe
 from synmt.cli.command import split_overrides
 from synmt.errors import UsageError
 from synmt.evaluation.seeds import check_one_system, group_by_seed
-from synmt.training import grid
+from synmt.training import grid, plan
 from synmt.training.grid import compare_runs
 from synmt.training.grid_runs import GridRun, check_grid, grid_runs, waits_for
 from synmt.training.plan import plan_grid
+from synmt.training.plan_text import plan_text
 
 
 @pytest.fixture
@@ -182,6 +183,16 @@ def test_a_plan_lists_what_runs_share_once(here):
     first = ["find the text: text", prepare, "train runs/plain", tested, *parsed, "train runs/parsed", tested]
     runs = ["random", "plain-seed2", "parsed-seed2", "random-seed2"]
     assert steps == [*first, *(step for name in runs for step in (f"train runs/{name}", tested))]
+
+
+def test_a_text_is_planned_once_for_all_runs_that_read_it(here, monkeypatch):
+    write_corpus(Path("other"))
+    write_recipe(Path("third.yaml"), Path("other"))
+    found = []
+    monkeypatch.setattr(plan, "plan_text", lambda recipe: found.append(recipe.name) or plan_text(recipe))
+    steps = plan_grid(["plain", "pascal", "third"], seeds=3)
+    assert found == ["plain", "third"]
+    assert [step.what for step in steps].count("find the text: text") == 1
 
 
 # tables

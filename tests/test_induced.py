@@ -161,7 +161,7 @@ def test_a_missing_head_is_refused(head, said):
 
 
 def test_a_model_without_trees_is_refused_with_advice():
-    named = "Variants that learn them: dbsa, latent_tree, lisa, tree_attention"
+    named = "Variants that learn them: dbsa, latent_graph, latent_tree, lisa, tree_attention, tree_planting"
     said = rf"nothing in this model has learnt trees of the source\. {named}.*--head LAYER\.HEAD"
     with pytest.raises(UsageError, match=said):
         tree_sources(small_model({"name": "pascal"}), "source")
@@ -177,7 +177,9 @@ def test_a_model_without_trees_is_refused_with_advice():
 
 
 def test_only_variants_for_the_side_are_suggested():
-    with pytest.raises(UsageError, match=r"has learnt trees of the target\. .* them: dbsa\. You can read any head"):
+    with pytest.raises(
+        UsageError, match=r"has learnt trees of the target\. .* them: dbsa, tree_planting\. You can read any head"
+    ):
         tree_sources(small_model(), "target")
     with pytest.raises(UsageError, match="You can see the trees of its source with `--side source`, or choose a run"):
         tree_sources(small_model({"name": "latent_tree"}, **LATENT), "target")

@@ -4,7 +4,6 @@ import base64
 import re
 
 import pytest
-from matplotlib.figure import Figure
 from pages import HOSTILE, Reader, contrast
 
 from synmt.analysis.html import Section, check_page, code, figure, make_page, paragraph, picture, table
@@ -48,7 +47,10 @@ def test_hostile_text_stays_text():
     assert [given["alt"] for tag, given in read.attributes if tag == "img"] == [HOSTILE]
 
 
+@pytest.mark.journey
 def test_a_figure_is_the_picture_that_was_drawn():
+    from matplotlib.figure import Figure
+
     drawn = Figure(figsize=(2, 1))
     drawn.subplots().set_title("Affe")
     [source] = [given["src"] for tag, given in Reader(figure(lambda: drawn, caption="one")).attributes if tag == "img"]
@@ -69,7 +71,10 @@ def test_a_page_has_the_ending_of_a_page(tmp_path, name):
         check_page(tmp_path / name)
 
 
+@pytest.mark.journey
 def test_a_chart_becomes_smaller_with_the_screen_until_it_scrolls_and_a_tree_does_not():
+    from matplotlib.figure import Figure
+
     def images(html):
         return [given for tag, given in Reader(html).attributes if tag == "img"]
 

@@ -7,6 +7,7 @@ from math import ceil
 
 import pytest
 import torch
+from each import of_each
 from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, variants
 
 from synmt.corpora.known import KNOWN_CORPORA
@@ -25,20 +26,20 @@ def test_the_names_of_recipes_differ_in_all_folders():
     assert len(PATHS) == len(list((ROOT / "recipes").rglob("*.yaml")))
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_loads_and_its_variants_fit_its_model(name):
     place_variants(recipe(name).model, recipe(name).syntax)
     corpus = KNOWN_CORPORA[str(recipe(name).corpus.name)]
     assert {recipe(name).source, recipe(name).target} <= set(corpus.languages)
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_begins_with_its_purpose_and_names_its_paper(name):
     assert len(comment(name).split()) >= 8
     assert name in WITHOUT_PAPER or re.search(r"\(.*(19|20)\d\d.*\)", comment(name))
 
 
-@pytest.mark.parametrize("name", PATHS)
+@of_each(PATHS)
 def test_a_recipe_that_extends_another_says_little_of_its_own(name):
     lines = PATHS[name].read_text(encoding="utf-8").splitlines()
     own = [line for line in lines if not line.lstrip().startswith("#")]
@@ -230,11 +231,11 @@ def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
     lstms = {name for name in PATHS if recipe(name).model.architecture == "lstm"}
     names = [name for name in PATHS.keys() - lstms if re.match(r"multi30k-(?!words|modern)", name)]
     # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; structured
-    # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 2 with planted
-    # trees; 2 diagonals; 3 that read constituents; UDISCAL
-    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 2 + 2 + 3 + 1
+    # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 3 that read
+    # constituents; UDISCAL; the mixed encoder and parse2seq; 2 with planted trees; 2 diagonals
+    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 3 + 1 + 2 + 2 + 2
     for name in names:
-        free = {"syntax.variants", "tasks.parsing", "target_parser.model"}
+        free = {"syntax.variants", "tasks.parsing", "tasks.mixed", "tasks.mixed_only", "target_parser.model"}
         if name.startswith(("multi30k-pascal-", "multi30k-lisa-")):
             free |= {"parser.control", "parser.rewire"}
         if name.rpartition("-")[2] in (*LDD_KINDS, "udd"):
@@ -306,3 +307,22 @@ def test_a_recipe_that_scores_without_a_tokenizer_says_that_it_scores_tokens():
     for name in ("wmt17-ende-base", "wmt18-entr-base"):
         found = recipe(name)
         assert (found.text.already_cut, found.text.escape, found.evaluation.on) == (True, True, "text")
+
+
+@pytest.mark.parametrize("corpus", ["multi30k", "controlled"])
+def test_the_modern_transformers_differ_in_the_parts_of_the_network_alone(corpus):
+    plain = {"multi30k": "multi30k-tiny", "controlled": "controlled-base"}[corpus]
+    base, pascal = f"{corpus}-modern-base", f"{corpus}-modern-pascal"
+    parts = {"model.positions", "model.norm_kind", "model.feed_forward", "model.feedforward_dim"}
+    assert differences(base, plain) == parts
+    assert differences(pascal, base) == {"syntax.variants"}
+    assert variants(pascal) == variants(f"{corpus}-pascal")
+    # the products of both sub-layers have nearly as many weights
+    assert 3 * recipe(base).model.feedforward_dim == pytest.approx(2 * recipe(plain).model.feedforward_dim, rel=0.02)
+
+
+def test_the_mixed_encoder_differs_from_its_base_in_its_text_alone():
+    for name in (name for name in PATHS if name.endswith(("-mixed", "-parse2seq"))):
+        corpus = name.rpartition("-")[0]
+        base = f"{corpus}-tiny" if corpus == "multi30k" else f"{corpus}-base"
+        assert differences(name, base) == {"tasks.mixed"} | ({"tasks.mixed_only"} if "parse2seq" in name else set())

@@ -360,7 +360,7 @@ def test_a_folder_without_a_model_or_with_a_broken_one_is_named(tmp_path):
 def test_trees_are_those_of_a_plain_pipeline_called_line_by_line(parser, data_folder):
     import stanza
 
-    lines = list(read_lines(data_folder / "multi30k" / "val.en.gz"))[:200]
+    lines = list(read_lines(data_folder / "multi30k" / "val.en.gz"))[:100]
     with isolated():
         options = {"download_method": None, "tokenize_no_ssplit": True, "device": "cpu", "verbose": False}
         pipeline = stanza.Pipeline("en", dir=str(stanza_models.COMPACT), **options)

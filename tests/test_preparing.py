@@ -13,7 +13,7 @@ import pytest
 from tiny import snapshot
 
 from synmt.corpora.resolve import Corpus, resolve_corpus
-from synmt.data import encoding
+from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate, annotation_name, describe_files
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
@@ -117,6 +117,19 @@ def rows_of(split: Split) -> list[Example]:
 def reasons(pairs, **filters) -> list[str]:
     codes = np.concatenate(list(judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"))))
     return [REASONS[code] for code in codes]
+
+
+@pytest.mark.journey
+def test_several_processes_judge_as_one_does(monkeypatch, tmp_path):
+    pairs = [(f"a {number % 7}", "b c" * (number % 5)) for number in range(200)]
+    filters = {"duplicates": True, "max_ratio": 2.0}
+    expected = reasons(pairs, **filters)
+    assert len(set(expected)) == 4
+    monkeypatch.setattr(filtering, "_FEW", 0)
+    monkeypatch.setattr(filtering, "_CHUNK", 9)
+    monkeypatch.setattr(filtering, "process_count", lambda chunks: 2)
+    judged = judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"), lines=len(pairs), where=tmp_path)
+    assert [REASONS[code] for code in np.concatenate(list(judged))] == expected
 
 
 @pytest.mark.parametrize(

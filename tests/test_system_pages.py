@@ -36,7 +36,7 @@ from synmt.syntax.kinship import edge_kinds
 from synmt.syntax.parse import Arcs
 from synmt.syntax.relations import KNOWN, UNIVERSAL_GROUPS
 from synmt.syntax.signals import distance, parent_chain, parent_first, parent_middle
-from synmt.syntax.trees import linearise
+from synmt.syntax.trees import linearise, linearise_with_words
 from synmt.training.tree_requirements import tree_requirements
 
 pytestmark = pytest.mark.journey
@@ -76,6 +76,7 @@ NO_FIGURES = {
     "distance-transformer",
     "graph-relations",
     "kinship-mask",
+    "se-sd",
     "structural-depth",
     "structural-positions",
     "supervised-head",
@@ -141,6 +142,7 @@ def test_the_pages_of_what_is_no_variant_give_the_recipes_own_defaults():
         "transformer": ModelRecipe.model_validate({}),
         "controls": ParserRecipe(),
         "multi-task": TasksRecipe(),
+        "mixed": TasksRecipe(),
     }
     for page, values in sections.items():
         found = {key.removeprefix("tasks."): cell for key, cell in defaults_on(PAGES[page]).items()}
@@ -208,6 +210,8 @@ def pages_about(recipe: Recipe):
     yield from (page_name(variant.name) for variant in recipe.syntax.variants)
     if recipe.tasks.parsing != "none":
         yield "multi-task"
+    if recipe.tasks.mixed != "none":
+        yield "mixed"
     if recipe.parser.control != "none" or recipe.parser.rewire:
         yield "controls"
     if recipe.model.architecture == "lstm" and not recipe.syntax.variants:
@@ -284,7 +288,7 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
     assert rows
 
 
-@pytest.mark.parametrize("page", sorted(PAGES))
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"mixed", "se-sd"}))
 def test_what_we_measured_stands_in_the_results(page):
     sources = TEXTS[ROOT / "docs" / "results.md"] + TEXTS[ROOT / "docs" / "controlled.md"]
     numbers = re.findall(r"\d[\d,]*\.\d+|\d+,\d{3}(?:,\d{3})*", section(PAGES[page], "What we measured"))
@@ -496,6 +500,24 @@ def test_tag_embedding_has_a_row_for_every_relation_and_two_more():
 def test_the_parse_to_be_learnt_is_the_tree_in_brackets():
     source = tagged("The monkey eats a banana", PARSING)
     assert f"{source}    {linearise(MONKEY)}\n" in PAGES["multi-task"]
+
+
+def test_the_linearised_source_has_its_words_between_their_dependents():
+    assert f"    {linearise_with_words(MONKEY).text}    Der Affe" in PAGES["mixed"]
+
+
+def test_the_actions_of_se_sd_build_the_tree_of_the_monkey():
+    line = re.search(r"^    (shift .*)$", PAGES["se-sd"], flags=re.MULTILINE)
+    stack, parents, words = [], {}, iter(range(5))
+    for action in line[1].split():
+        if action == "shift":
+            stack.append(next(words))
+        else:
+            below, top = stack[-2:]
+            parent, child = (top, below) if action == "left" else (below, top)
+            parents[child] = parent
+            stack[-2:] = [parent]
+    assert (stack, parents) == ([2], {0: 1, 1: 2, 3: 4, 4: 2})
 
 
 def test_distributions_of_the_monkey():

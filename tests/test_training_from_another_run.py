@@ -169,6 +169,13 @@ def test_a_vocabulary_without_task_tags_is_refused_for_the_parsing_task(tmp_path
         adopt_vocabulary(recipe)
 
 
+def test_a_vocabulary_without_brackets_is_refused_for_the_mixed_encoder(tmp_path):
+    run = make_run(tmp_path / "plain", parser=False)
+    recipe = small_recipe(model={**SIZE, "init": str(run.folder)}, tasks={"mixed": "dependencies"})
+    with pytest.raises(UsageError, match="has no piece for brackets, which this recipe needs"):
+        adopt_vocabulary(recipe)
+
+
 @pytest.mark.parametrize("kind", ["bpe", "word"])
 def test_a_vocabulary_without_the_tag_of_a_part_is_refused(tmp_path, kind):
     run = make_run(tmp_path / "plain", parser=False, vocabulary={"kind": kind, "size": 340})

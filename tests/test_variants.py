@@ -10,14 +10,14 @@ import pytest
 import torch
 import torch.nn.functional as F
 from attending import assert_alone_as_in_a_batch
-from small import PIECES, batch_for, random_batch, random_example, small_model
+from small import PIECES, random_batch, random_example, small_model
 
 from synmt.data.batch import Batch
 from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out, softmax
 from synmt.model.build import variant_class, variant_names
-from synmt.model.placement import option_defaults
 from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 
 CATALOGUE = variant_names()
 TRANSFORMER = {"architecture": "transformer"}
@@ -84,6 +84,8 @@ def cases():
 CASES = list(cases())
 DEFAULTS = [case for case in CASES if "=" not in case.id]
 ON_TARGET = [case for case in CASES if case.values[0]["side"] == "target"]
+# others read all of their signals, and on the target side none
+LEARNING = [case for case in CASES if variant_class(case.values[0]["name"]).learns or case in ON_TARGET]
 EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"]).edits_attention()]
 
 
@@ -138,16 +140,8 @@ def test_every_option_is_keyword_only_documented_and_has_a_default(name):
 
 
 @pytest.mark.parametrize("recipe", CASES)
-def test_a_sentence_alone_equals_the_sentence_in_a_batch(recipe):
-    assert_alone_as_in_a_batch(made(recipe), [2, 9, 5, 1])
-
-
-@pytest.mark.parametrize("recipe", CASES)
-def test_the_order_of_the_batch_does_not_matter(recipe):
-    model = made(recipe)
-    examples, batch = random_batch(model, [4, 7, 2])
-    backwards = model(batch_for(model, examples[::-1])).states.flip(0)
-    torch.testing.assert_close(model(batch).states, backwards, rtol=1e-5, atol=1e-5)
+def test_a_sentence_alone_equals_the_sentence_in_a_batch_of_any_order(recipe):
+    assert_alone_as_in_a_batch(made(recipe), [2, 9, 1])
 
 
 def attend_fused(terms, dropout=0.0):
@@ -181,12 +175,13 @@ def test_the_chosen_kernel_equals_the_fused_one_and_the_one_written_out_gradient
 @pytest.mark.parametrize("recipe", CASES)
 def test_every_parameter_of_its_own_gets_a_gradient(recipe):
     model = made(recipe)
-    _, batch = random_batch(model, [3, 6, 8])
-    backward(model(batch))
-    for variant in model.variants[recipe["side"]]:
-        for name, parameter in variant.named_parameters():
-            assert parameter.grad is not None, name
-            assert parameter.grad.any(), name
+    own = [pair for variant in model.variants[recipe["side"]] for pair in variant.named_parameters()]
+    if own:
+        _, batch = random_batch(model, [3, 6, 8])
+        backward(model(batch))
+    for name, parameter in own:
+        assert parameter.grad is not None, name
+        assert parameter.grad.any(), name
 
 
 @pytest.mark.parametrize("recipe", CASES)
@@ -241,7 +236,7 @@ def test_step_by_step_equals_all_at_once(recipe):
     torch.testing.assert_close(torch.cat(steps, 1), at_once, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("recipe", CASES)
+@pytest.mark.parametrize("recipe", LEARNING)
 def test_runs_without_what_it_only_learns_from(recipe):
     model = made(recipe)
     read = {signal.name for side in ("source", "target") for signal in model.reads(side)}

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -41,19 +42,23 @@ def write_corpus(folder: Path, languages: tuple[str, str] = ("en", "de")) -> Pat
 
     The target's trees are chains: each word hangs on the one after it.
     """
-    source, target = languages
-    pairs = controlled.generate(train=32, valid=4, test=30)
     folder.mkdir(parents=True)
-    for split, examples in pairs.items():
-        examples = examples[:4] if split != "train" else examples
-        write_lines(folder / f"{split}.{source}", (e.source for e in examples))
-        write_lines(folder / f"{split}.{target}", (e.target for e in examples))
-        trees = controlled.format_conllu
-        blocks = (trees(e.parse, e.source, number) for number, e in enumerate(examples, 1))
-        (folder / f"{split}.{source}.conllu").write_text("".join(blocks), encoding="utf-8")
-        blocks = (trees(chain_of(e.target), e.target, number) for number, e in enumerate(examples, 1))
-        (folder / f"{split}.{target}.conllu").write_text("".join(blocks), encoding="utf-8")
+    for name, content in _corpus_files(*languages).items():
+        (folder / name).write_text(content, encoding="utf-8")
     return folder
+
+
+@cache
+def _corpus_files(source: str, target: str) -> dict[str, str]:
+    files, trees = {}, controlled.format_conllu
+    for split, examples in controlled.generate(train=32, valid=4, test=30).items():
+        examples = examples[:4] if split != "train" else examples
+        files[f"{split}.{source}"] = "".join(f"{e.source}\n" for e in examples)
+        files[f"{split}.{target}"] = "".join(f"{e.target}\n" for e in examples)
+        numbered = list(enumerate(examples, 1))
+        files[f"{split}.{source}.conllu"] = "".join(trees(e.parse, e.source, n) for n, e in numbered)
+        files[f"{split}.{target}.conllu"] = "".join(trees(chain_of(e.target), e.target, n) for n, e in numbered)
+    return files
 
 
 def chain_of(line: str) -> Parse:

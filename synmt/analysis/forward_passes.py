@@ -81,6 +81,7 @@ def run_forward(
     Pairs with an empty source are skipped. Raises UsageError for an ensemble.
     """
     translator.refuse_ensemble("an analysis")
+    translator.refuse_linearised("an analysis")
     model = translator.model
     for chosen in translator.source_batches(sources, translator.trees(sources, trees)):
         encoded = [_encode_target(translator, one, targets) for one in chosen]

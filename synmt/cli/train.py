@@ -50,8 +50,8 @@ def train(
     Existing results are reused. After an interruption of any kind, the same command continues from the last
     checkpoint. Several GPUs: run the same command under `torchrun`.
 
-    Several recipes or seeds are trained one after the other. One that fails does not stop the others. At the end, a
-    table compares them with the first recipe, as `synmt score --seeds` does.
+    Several recipes or seeds are trained one after the other, or side by side on a cluster. One that fails does not stop
+    the others. At the end, a table compares them with the first recipe, as `synmt score --seeds` does.
 
     Example: [bold]synmt train multi30k-pascal training.max_steps=300[/]
 
@@ -133,20 +133,26 @@ def _show_list(words: list[str]) -> None:
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event) -> None:
     """Show which run comes next, the records of each run, and at the end the tables and what has failed."""
-    from synmt.training.grid import FailedRun, GridRecord, NextRun
+    from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster
 
-    for of_grid, group in groupby(records, lambda record: isinstance(record, NextRun | FailedRun | GridRecord)):
-        if not of_grid:
-            _draw(cast("Iterator[Record]", group), stop)
-            continue
-        for record in group:
-            if isinstance(record, NextRun):
-                done = " has finished already" if record.done else ""
-                console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
-            elif isinstance(record, FailedRun):
-                console.warn(f"{record.folder} has failed: {record.reason}")
-            elif isinstance(record, GridRecord):
-                _end_grid(record)
+    own = NextRun | OnCluster | FailedRun | GridRecord
+    with ExitStack() as stack:
+        for of_grid, group in groupby(records, lambda record: isinstance(record, own)):
+            if not of_grid:
+                _draw(cast("Iterator[Record]", group), stop)
+                continue
+            for record in group:
+                if isinstance(record, NextRun):
+                    done = " has finished already" if record.done else ""
+                    console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
+                elif isinstance(record, OnCluster):
+                    console.remark(f"the cluster trains {record.runs} run{'s' * (record.runs > 1)}, side by side")
+                    stack.enter_context(_stopping(stop))
+                elif isinstance(record, FailedRun):
+                    console.warn(f"{record.folder} has failed: {record.reason}")
+                elif isinstance(record, GridRecord):
+                    stack.close()
+                    _end_grid(record)
 
 
 def _end_grid(record: GridRecord) -> None:

@@ -20,7 +20,7 @@ from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
 from synmt.files import read_lines, write_atomically
-from synmt.parallel.threads import usable_cores
+from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
@@ -147,7 +147,7 @@ def write_shards(
     missing = _missing(folder, split, lines)
     sizes = [min(SHARD_LINES, lines - shard * SHARD_LINES) for shard in range(len(missing))]
     left = sum(compress(sizes, missing))
-    workers = min(usable_cores(), sum(missing)) if left > _FEW_LINES else 1
+    workers = process_count(sum(missing)) if left > _FEW_LINES else 1
     yield lines - left
     for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
         with write_atomically(folder / shard_name(split, shard), binary=True) as stream:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
+from synmt.parallel.processes import process_count
+from synmt.parallel.work import in_order
 from synmt.recipe.data import FilterRecipe
 
 # prepared corpora store the numbers: add new reasons at the end
@@ -19,29 +25,64 @@ KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES, PUNCTUATION = range(len(
 
 Pair = tuple[str, str]
 Codes = npt.NDArray[np.uint8]
+Hashes = npt.NDArray[np.uint64]
 
 _CHUNK = 20_000
+_FEW, _FEW_WITH_LANGUAGE = 200_000, 20_000
+"""This process judges so many pairs in less time than others need to start."""
 
 
-def judge_pairs(pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair) -> Iterator[Codes]:
+def judge_pairs(
+    pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair, *, lines: int = 0, where: Path = Path()
+) -> Iterator[Codes]:
     """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
-    Memory is constant, except 8 bytes per kept pair for the duplicate filter's hashes, and 16 for a moment. The
-    probability that two different pairs among 100 million have the same hash, so that one is lost, is 0.03 %.
+    All cores or the cluster in use judge a long text. Memory is constant, except 8 bytes per kept pair for the
+    duplicate filter's hashes, and 16 for a moment. The probability that two different pairs among 100 million have the
+    same hash, so that one is lost, is 0.03 %.
+
+    lines: the number of pairs.
+    where: the folder that errors name.
     """
     seen = _Seen() if filters.duplicates else None
-    is_foreign = _language_filter(languages) if filters.language else None
-    pairs = iter(pairs)
-    while chunk := list(islice(pairs, _CHUNK)):
-        codes = np.fromiter((_judge(pair, filters) for pair in chunk), dtype=np.uint8, count=len(chunk))
-        if is_foreign:
-            for row in np.flatnonzero(codes == KEPT):
-                codes[row] = LANGUAGE if is_foreign(chunk[row]) else KEPT
+    judge, pairs = _Judge(filters, languages), iter(pairs)
+    chunks = iter(lambda: list(islice(pairs, _CHUNK)), [])
+    few = lines <= (_FEW_WITH_LANGUAGE if filters.language else _FEW)
+    workers = process_count(-(-lines // _CHUNK))
+    judged = map(judge.judge, chunks) if few else in_order(_judged, judge, chunks, workers, where=where)
+    for codes, hashes in judged:
         if seen:
             rows = np.flatnonzero(codes == KEPT)
-            hashes = np.fromiter((_hash(chunk[row]) for row in rows), dtype=np.uint64, count=len(rows))
             codes[rows[seen.again(hashes)]] = DUPLICATE
         yield codes
+
+
+def _judged(judge: _Judge, chunk: list[Pair]) -> tuple[Codes, Hashes]:
+    return judge.judge(chunk)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Judges pairs by all filters except that of duplicates, which needs the pairs before."""
+
+    filters: FilterRecipe
+    languages: Pair
+
+    def judge(self, chunk: list[Pair]) -> tuple[Codes, Hashes]:
+        """Return the codes of pairs, (n,), and the hashes of those that are kept if duplicates are removed."""
+        codes = np.fromiter((_judge(pair, self.filters) for pair in chunk), dtype=np.uint8, count=len(chunk))
+        if self.filters.language:
+            for row in np.flatnonzero(codes == KEPT):
+                codes[row] = LANGUAGE if self._is_foreign(chunk[row]) else KEPT
+        rows = np.flatnonzero(codes == KEPT) if self.filters.duplicates else np.zeros(0, dtype=np.int64)
+        return codes, np.fromiter((_hash(chunk[row]) for row in rows), dtype=np.uint64, count=len(rows))
+
+    @cached_property
+    def _is_foreign(self) -> Callable[[Pair], bool]:
+        return _language_filter(self.languages)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"filters": self.filters, "languages": self.languages}
 
 
 def _judge(pair: Pair, filters: FilterRecipe) -> int:
@@ -76,7 +117,7 @@ class _Seen:
     def __init__(self) -> None:
         self._arrays: list[npt.NDArray[np.uint64]] = []
 
-    def again(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    def again(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Mark the hashes that occurred before, in this call or an earlier one, and remember all."""
         different, firsts = np.unique(hashes, return_index=True)
         known = np.zeros(len(different), dtype=bool)

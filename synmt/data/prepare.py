@@ -23,6 +23,7 @@ from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.encoding import KEPT_FILE, Encoder, read_pairs, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
+from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
@@ -93,7 +94,8 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterato
     path = folder / KEPT_FILE
     if not path.exists():
         codes: list[Codes] = []
-        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target)):
+        languages = corpus.source, corpus.target
+        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, languages, lines=lines, where=folder):
             codes.append(chunk)
             yield Progress("filter", sum(map(len, codes)), lines)
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
@@ -120,7 +122,8 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         yield Progress("vocabulary", 0, lines)
         kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
         text = chain.from_iterable([pair[side] for side in (0, 1) if names[side] == name] for pair in kept)
-        tags = (*task_tags(recipe), *(part_tags(corpus.parts) if names[0] == name else ()))
+        of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
+        tags = (*task_tags(recipe), *of_source)
         train_vocabulary(text, recipe.vocabulary, tags).save(folder, name)
         yield Progress("vocabulary", lines, lines)
 

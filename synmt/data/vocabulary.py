@@ -18,6 +18,7 @@ from sentencepiece import SentencePieceProcessor
 from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError
 from synmt.files import write_atomically
+from synmt.parallel.threads import threads
 
 PAD, UNK, BOS, EOS = range(4)
 SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -142,7 +143,7 @@ class SentencePieces(Vocabulary):
         return self._processor.Encode(text, out_type=int)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._processor.Encode(list(texts), out_type=int)
+        return self._processor.Encode(list(texts), out_type=int, num_threads=threads())
 
     def decode(self, ids: Iterable[int]) -> str:
         return self._processor.Decode([int(piece) for piece in ids])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import io
+import logging
 import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import count
 
 from sentencepiece import SentencePieceTrainer
 
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
+
+_logger = logging.getLogger(__name__)
 
 # the result of the unigram model depends on the number of threads, so it must not depend on the machine
 _THREADS = 4
@@ -27,7 +31,14 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: 
 
     symbols: words that are never segmented, whether or not the text has them.
     """
-    sample = sample_lines((line for line in lines if not line.isspace() and line), settings.training_lines)
+    numbers, kept = count(), (line for line in lines if not line.isspace() and line)
+    sample = sample_lines((line for line, _ in zip(kept, numbers, strict=False)), settings.training_lines)
+    if (number := next(numbers)) > len(sample):
+        _logger.info(
+            "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)",
+            f"{len(sample):,}",
+            f"{number:,}",
+        )
     if not sample:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
     if settings.kind == "word":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -16,8 +16,10 @@ from synmt.data.corpus import Example, Tree
 from synmt.data.tasks import tagged
 from synmt.data.vocabulary import UNK, Vocabulary, word_of
 from synmt.errors import SynmtError
+from synmt.syntax.controls import Control
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import Parse
+from synmt.syntax.trees import linearise_with_words
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -82,6 +84,21 @@ def cut(
         spans = np.clip(spans - len(f"{task} "), 0, len(line))  # (T, 2)
     unknown = tuple(line[start:end].strip() for start, end in spans[ids == UNK].tolist())
     return Source(index, example, spans, dropped, unknown)
+
+
+def cut_tree(
+    index: int, line: str, tree: Parse | None, vocabulary: Vocabulary, max_pieces: int, control: Control
+) -> Source:
+    """Cut the linearised tree of a line into pieces, at most `max_pieces`; brackets cover nothing of the line.
+
+    A line without a tree is cut as it is.
+    """
+    if tree is None or not len(tree):
+        return cut(index, line, None, vocabulary, max_pieces)
+    # the key is that of the training text
+    linear = linearise_with_words(control.apply(tree, line.encode()))
+    source = cut(index, linear.text, None, vocabulary, max_pieces)
+    return replace(source, spans=linear.cover(source.spans))
 
 
 def windows(lines: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -52,9 +52,14 @@ class LoadedModel:
         return TRANSLATION if self.recipe.tasks.parsing != "none" else ""
 
     @property
+    def linearises(self) -> bool:
+        """Tell whether the model reads linearised trees in place of sources (`tasks.mixed_only`)."""
+        return self.recipe.tasks.mixed_only
+
+    @property
     def reads_trees(self) -> bool:
         """Tell whether the model needs the tree of a source to translate it."""
-        return bool(self.reading.signals)
+        return bool(self.reading.signals) or self.linearises
 
     @property
     def needs_arcs(self) -> bool:
@@ -123,6 +128,16 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
                 where=where,
                 do="The runs of an ensemble must have the same `tasks.parsing`",
             )
+        if first.linearises != other.linearises or (first.linearises and _trees_of(first) != _trees_of(other)):
+            raise UsageError(
+                f"it reads other linearised trees than {folders[0]}, or only one of both reads such",
+                where=where,
+                do="The runs of an ensemble must have the same `tasks.mixed_only` and the same parser",
+            )
+
+
+def _trees_of(model: LoadedModel) -> tuple[Any, ...]:
+    return model.parser, model.reading.control
 
 
 def _differing(sides: Sequence[str], folder: str) -> str:

@@ -53,6 +53,7 @@ def check_override(translator: Translator) -> None:
             where="--parse-override",
             do="Use a run with variants that read trees when they translate, such as pascal or deps_san",
         )
+    translator.refuse_linearised("--parse-override")
     if control := describe_control(translator):
         raise UsageError(
             f"the run {control}, so the model would not read the other trees as they are",

@@ -14,7 +14,7 @@ from typing import Any
 from synmt.data.batch import Reading, collate
 from synmt.data.vocabulary import UNK
 from synmt.decode.beam import search
-from synmt.decode.inputs import Request, Source, Trees, batches, cut, in_workers, windows, workers, zip_trees
+from synmt.decode.inputs import Request, Source, Trees, batches, cut, cut_tree, in_workers, windows, workers, zip_trees
 from synmt.decode.loaded_model import LoadedModel, check_ensemble, load_model
 from synmt.decode.next_piece import Member, limits_of
 from synmt.decode.options import SearchOptions
@@ -116,6 +116,14 @@ class Translator:
             what = f"{what} needs one model, and this is an ensemble of {len(self.models)}"
             raise UsageError(what, do="Load each run separately")
 
+    def refuse_linearised(self, what: str) -> None:
+        """Raise UsageError if the model reads linearised trees; what: the thing that needs pieces of the line."""
+        if self.models[0].linearises:
+            raise UsageError(
+                f"{what} needs the pieces of the line itself, and this model reads linearised trees",
+                do="Use a run without `tasks.mixed_only`",
+            )
+
     @property
     def reading(self) -> Reading:
         """What the first model reads of trees."""
@@ -201,7 +209,7 @@ class Translator:
     def source_batches(self, lines: Sequence[str], trees: Trees) -> Iterator[list[Source]]:
         """Cut lines into pieces and group those of similar length, longest first; lines without pieces are left out."""
         sources = [
-            cut(index, line, tree, self.source, self.max_pieces, task=self.task)
+            self._cut(index, line, tree)
             for index, (line, tree) in enumerate(zip(lines, trees, strict=True))
             if without_whitespace(line)
         ]
@@ -210,6 +218,11 @@ class Translator:
         share = math.ceil(len(sources) / workers(self.device))
         size = max(1, min(self.options.batch_size, _LOGITS // logits, share))
         return batches(sources, len, sentences=size, pieces=_PIECES * size)
+
+    def _cut(self, index: int, line: str, tree: Parse | None) -> Source:
+        if self.models[0].linearises:
+            return cut_tree(index, line, tree, self.source, self.max_pieces, self.reading.control)
+        return cut(index, line, tree, self.source, self.max_pieces, task=self.task)
 
     def _search(self, sources: Sources, requests: Sequence[Request], number: int) -> list[Translation]:
         """Translate one batch, in the order of its sources."""

@@ -8,17 +8,22 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
 from synmt.errors import SynmtError, UsageError
+from synmt.parallel.complaints import AGAIN, check_versions, incapable, killed
 from synmt.parallel.feeding import feed
-from synmt.parallel.kit import Kit, Unequipped, files_of, perform, receive, receive_file, versions
+from synmt.parallel.kit import Kit, Unequipped, cease, files_of, perform, receive, receive_file
+from synmt.parallel.relay import Relay, Told
 
 _logger = logging.getLogger(__name__)
 
@@ -27,16 +32,31 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 _INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
-_AGAIN = "run the same command again: finished shards are kept"
 _WAIT = "10s"
 """How long a scheduler may take to answer."""
+_PLENTY = 1 << 20
+"""More items than there are."""
+
+
+@dataclass(frozen=True)
+class LongWork:
+    """How items that take hours, such as trainings, are worked on.
+
+    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`).
+    lost: makes the result of an item whose workers died over and over; the others go on.
+    gpu: whether an item needs a GPU for itself, if any worker declares `GPU` among its resources.
+    """
+
+    stop: threading.Event
+    lost: Callable[[Any, SynmtError], Any]
+    gpu: bool = True
 
 
 class Cluster:
     """A connection to a Dask cluster."""
 
-    def __init__(self, client: Any) -> None:
-        self._client = client
+    def __init__(self, client: Any, *, grows: bool = False) -> None:
+        self._client, self._grows = client, grows
 
     @classmethod
     @contextmanager
@@ -59,41 +79,79 @@ class Cluster:
             )
             if not workers and address != "slurm":
                 _logger.warning("cluster: no worker has joined yet; the work waits for one")
-            yield cls(client)
+            yield cls(client, grows=address == "slurm")
 
-    def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path) -> Iterator[R]:
-        """Yield `work(state, item)` of each item in the order in which they finish."""
-        killed, closed = import_module("distributed").KilledWorker, import_module("distributed.comm").CommClosedError
+    def run(
+        self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path, long: LongWork | None = None
+    ) -> Iterator[R]:
+        """Yield `work(state, item)` of each item in the order in which they finish.
+
+        long: for items that take hours.
+        """
+        closed = import_module("distributed.comm").CommClosedError
         kit, files = Kit.pack(work, state), files_of(state)
+        demand = {"GPU": 1} if long and long.gpu and self._gpus() else None
         sent: WeakSet[Any] = WeakSet()
 
         def submit(item: T) -> _Sent:
-            sent.add(future := self._client.submit(perform, kit.key, item, pure=False))
-            return _Sent(future)
+            sent.add(future := self._client.submit(perform, kit.key, item, pure=False, resources=demand))
+            return _Sent(future, partial(long.lost, item) if long else None, where)
 
         def is_undone(result: Any) -> bool:
             if isinstance(result, Unequipped):
                 self._equip(kit, files, [result.address])
+                if long and long.stop.is_set():
+                    self._call(cease, kit.key, workers=[result.address])
             return isinstance(result, Unequipped)
 
         try:
             self._equip(kit, files, self._client.nthreads())
-            yield from feed(submit, items, self._room, is_undone)
-        except killed as error:
-            raise _killed(error, where) from None
+            with self._stopping(long.stop, kit) if long else nullcontext():
+                told = feed(submit, items, partial(self._room, long, demand), is_undone)
+                yield from map(Relay().result_of, told)
         except (CancelledError, OSError) as error:
             if not isinstance(error, CancelledError | closed) and self._client.status == "running":
                 raise
             raise SynmtError(
-                "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {_AGAIN}"
+                "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {AGAIN}"
             ) from None
         finally:
             # after Ctrl-C or an error, the items that are still in work are not needed
             with suppress(OSError, asyncio.TimeoutError):
                 self._client.cancel(list(sent))
 
-    def _room(self) -> int:
-        return 2 * len(self._client.nthreads()) + 2
+    def _room(self, long: LongWork | None, demand: Mapping[str, int] | None) -> int:
+        if long is None:
+            return 2 * len(self._client.nthreads()) + 2
+        # what waits at a worker that is busy for hours cannot begin at one that joins; but Slurm's workers come only
+        # if work waits
+        return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(self._client.nthreads().values()))
+
+    def _gpus(self) -> int:
+        declared = self._client.run_on_scheduler(
+            lambda dask_scheduler: [state.resources.get("GPU", 0) for state in dask_scheduler.workers.values()]
+        )
+        return int(sum(declared))
+
+    @contextmanager
+    def _stopping(self, stop: threading.Event, kit: Kit) -> Iterator[None]:
+        """Tell all workers when the driver is told to stop."""
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.2):
+                if stop.is_set():
+                    with suppress(OSError, asyncio.TimeoutError):
+                        self._call(cease, kit.key, workers=list(self._client.nthreads()))
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
 
     def _equip(self, kit: Kit, files: Mapping[str, Path], workers: Iterable[str]) -> None:
         """Give a kit to workers, and its files to those that lack them; one that dies meanwhile is left out."""
@@ -102,8 +160,8 @@ class Cluster:
             if isinstance(answer, OSError):
                 continue
             if isinstance(answer, Exception):
-                raise _incapable(address, answer)
-            _check_versions(address, answer[0])
+                raise incapable(address, answer)
+            check_versions(address, answer[0])
             for name in answer[1]:
                 lacking.setdefault(name, []).append(address)
         for name, addresses in lacking.items():
@@ -111,10 +169,13 @@ class Cluster:
             content = files[name].read_bytes()
             for address, answer in self._call(receive_file, kit.key, name, content, workers=addresses).items():
                 if isinstance(answer, Exception) and not isinstance(answer, OSError):
-                    raise _incapable(address, answer)
+                    raise incapable(address, answer)
 
-    def _call(self, function: Callable[..., Any], *arguments: Any, workers: list[str]) -> dict[str, Any]:
-        return self._client.run(function, *arguments, workers=workers, on_error="return") if workers else {}
+    def _call(self, function: Callable[..., Any], *arguments: Any, workers: Iterable[str]) -> dict[str, Any]:
+        # to reach a worker that has died takes half a minute
+        present = self._client.nthreads()
+        there = [worker for worker in workers if worker in present]
+        return self._client.run(function, *arguments, workers=there, on_error="return") if there else {}
 
 
 class _Sent(Future[Any]):
@@ -123,12 +184,20 @@ class _Sent(Future[Any]):
     The executor of Dask does the same, but there a result that is lost with the connection never ends.
     """
 
-    def __init__(self, future: Any) -> None:
+    def __init__(self, future: Any, lost: Callable[[SynmtError], Any] | None, where: Path) -> None:
         super().__init__()
+        self._lost, self._where = lost, where
         future.add_done_callback(self.set_result)
 
     def result(self, timeout: float | None = None) -> Any:
-        return super().result(timeout).result()
+        future = super().result(timeout)
+        try:
+            return future.result()
+        except import_module("distributed").KilledWorker as error:
+            lost = killed(error, str(self._where))
+            if self._lost is None:
+                raise lost from None
+            return Told(self._lost(lost))
 
 
 @contextmanager
@@ -177,35 +246,3 @@ def _jobs() -> Iterator[Any]:
         limits = import_module("dask.config").get("distributed.adaptive")
         cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"])
         yield cluster
-
-
-def _check_versions(address: str, theirs: dict[str, str]) -> None:
-    ours = versions()
-    other = [f"{name} {theirs.get(name)} (here {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
-    if other:
-        raise SynmtError(
-            f"other versions than here: {', '.join(other)}",
-            where=f"worker {address}",
-            do=f"Install the same versions there, restart the worker, and {_AGAIN}",
-        )
-
-
-def _incapable(address: str, error: Exception) -> SynmtError:
-    if isinstance(error, ImportError):
-        return SynmtError(
-            f"cannot load synmt ({error})",
-            where=f"worker {address}",
-            do=f"Install the same synmt there, restart the worker, and {_AGAIN}",
-        )
-    if isinstance(error, SynmtError):
-        return error.with_(where=f"worker {address}: {error.where}")
-    return SynmtError(f"cannot work ({type(error).__name__}: {error})", where=f"worker {address}")
-
-
-def _killed(error: Any, where: Path) -> SynmtError:
-    return SynmtError(
-        f"{error.allowed_failures + 1} workers died while they worked on the same shard, the last of them"
-        f" {error.last_worker.address}, most likely for lack of memory",
-        where=str(where),
-        do=f"Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), and {_AGAIN}",
-    )

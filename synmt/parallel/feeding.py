@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_LOOK = 5
+"""Seconds after which it is asked again how many items may be submitted: items may take hours, and workers join."""
+
 
 def feed(
     submit: Callable[[T], Future[Any]],
@@ -26,7 +29,7 @@ def feed(
         running |= {submit(item): item for item in islice(items, max(0, room() - len(running)))}
         if not running:
             return
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        finished, _ = wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED)
         for future in finished:
             item, result = running.pop(future), future.result()
             if is_undone(result):

@@ -11,7 +11,8 @@ import pickle
 import platform
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module, metadata
@@ -21,9 +22,12 @@ from typing import Any, Protocol, runtime_checkable
 import synmt
 from synmt.errors import SynmtError
 from synmt.files import cache_folder, fingerprint, stored_sha256, write_atomically
+from synmt.parallel.relay import Told, tell
 
 _KEPT = 4
 """Kits that a worker keeps in memory: those of a few commands that use the cluster at once."""
+_LOOK = 0.5
+"""Seconds between two looks at whether the driver still waits for an item."""
 
 
 @runtime_checkable
@@ -105,12 +109,15 @@ def versions() -> dict[str, str]:
 
 _kits: OrderedDict[str, Kit] = OrderedDict()
 _tasks: dict[str, Callable[[Any], Any]] = {}
+_ended: set[str] = set()
+_at_work: list[str] = []
 _one_at_a_time = threading.Lock()
 
 
 def receive(kit: Kit) -> tuple[dict[str, str], list[str]]:
     """Take a kit without its files; returns this worker's versions, and the files that it needs."""
     _kits[kit.key] = kit
+    _ended.discard(kit.key)
     _kits.move_to_end(kit.key)
     while len(_kits) > _KEPT:
         key, _ = _kits.popitem(last=False)
@@ -124,8 +131,8 @@ def receive_file(kit: str, name: str, content: bytes) -> None:
         stream.write(content)
 
 
-def perform(key: str, item: Any) -> Any:
-    """Work on an item with a kit; without it, return Unequipped."""
+def perform(key: str, item: Any) -> Told | Unequipped:
+    """Work on an item with a kit."""
     address = str(import_module("distributed").get_worker().address)
     # models are not made for several threads
     with _one_at_a_time:
@@ -133,9 +140,40 @@ def perform(key: str, item: Any) -> Any:
         if kit is None or (key not in _tasks and kit.missing()):
             return Unequipped(address)
         try:
+            _at_work[:] = [key]
             task = _tasks.get(key) or _tasks.setdefault(key, kit.open())
-            return task(item)
+            return tell(task, item)
         except MemoryError:
             raise SynmtError(
                 "out of memory", where=f"worker {address}", do="Give the workers more memory, and run again"
             ) from None
+
+
+def cease(key: str) -> None:
+    """Ask the work with a kit to end early."""
+    _ended.add(key)
+
+
+@contextmanager
+def ending_with_driver() -> Iterator[threading.Event]:
+    """Provide an event for work that takes hours: it is set when the driver asks for an end, or no longer waits."""
+    worker = import_module("distributed").get_worker()
+    item, kit = worker.get_current_task(), _at_work[0]
+    stop, done = threading.Event(), threading.Event()
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(item)
+        return kit not in _ended and task is not None and task.state == "executing" and worker.status.name != "closing"
+
+    def watch() -> None:
+        while is_wanted() and not done.wait(_LOOK):
+            pass
+        stop.set()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield stop
+    finally:
+        done.set()
+        watcher.join()

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
 from synmt.parallel.feeding import feed
+from synmt.parallel.relay import Relay, Told, tell
+from synmt.parallel.threads import chosen_cores, use_threads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -24,13 +26,27 @@ S = TypeVar("S")
 _task: Callable[[Any], Any] | None = None
 
 
-def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+def process_count(items: int) -> int:
+    """Tell how many processes should work on so many items: one for each core."""
+    return max(1, min(chosen_cores(), items))
+
+
+def in_processes(
+    work: Callable[[S, T], R],
+    state: S,
+    items: Iterator[T],
+    workers: int,
+    *,
+    where: Path,
+    fewer: str = "`--threads 1`",
+) -> Iterator[R]:
     """Yield `work(state, item)` of each item in the order in which they finish; one worker is this process itself.
 
     At most two items per worker are in memory.
 
     state: is sent to each worker once.
     where: the folder that errors name.
+    fewer: how the user asks for one worker.
     """
     if workers == 1:
         yield from (work(state, item) for item in items)
@@ -38,13 +54,13 @@ def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], worker
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (work, state))
     try:
-        yield from feed(partial(pool.submit, _work), items, lambda: 2 * workers)
+        yield from map(Relay().result_of, feed(partial(pool.submit, _work), items, lambda: 2 * workers))
         pool.shutdown()
     except BrokenProcessPool:
         raise SynmtError(
             "a worker process was killed, most likely for lack of memory",
             where=str(where),
-            do="Run the same command again with fewer workers (--workers 1): finished shards are kept",
+            do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
         ) from None
     finally:
         # after Ctrl-C or an error, the items that are still in work are not needed
@@ -56,6 +72,8 @@ def in_processes(work: Callable[[S, T], R], state: S, items: Iterator[T], worker
 
 def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:
     global _task
+    # each process has a core
+    use_threads(1)
     _task = partial(work, state)
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -69,6 +87,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(item: Any) -> Any:
+def _work(item: Any) -> Told:
     assert _task is not None
-    return _task(item)
+    return tell(_task, item)

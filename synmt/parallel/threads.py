@@ -32,6 +32,11 @@ def threads() -> int:
     return _asked() or (int(openmp) if openmp.isdigit() else 0) or usable_cores()
 
 
+def chosen_cores() -> int:
+    """Tell on how many cores processes may work: SYNMT_THREADS, or all usable ones."""
+    return _asked() or usable_cores()
+
+
 def usable_cores(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> int:
     """Count the cores that this process may use: by its affinity and the quota of its control group; at least 1.
 

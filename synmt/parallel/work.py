@@ -42,7 +42,9 @@ def cluster_in_use() -> Cluster | None:
     return _in_use.get()
 
 
-def in_shards(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
+def in_shards(
+    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: str
+) -> Iterator[R]:
     """Yield `work(state, item)` of each item in the order in which they finish, from the cluster or from processes.
 
     A few items per worker are in memory. Only the caller writes files.
@@ -50,10 +52,11 @@ def in_shards(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: 
     state: is sent to each worker once.
     workers: processes of this machine if no cluster is in use; one is this process itself.
     where: the folder that errors name.
+    local: other arguments of `in_processes`.
     """
     if cluster := cluster_in_use():
         return cluster.run(work, state, items, where=where)
-    return in_processes(work, state, items, workers, where=where)
+    return in_processes(work, state, items, workers, where=where, **local)
 
 
 def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:

@@ -79,6 +79,7 @@ def parse_file(
     workers: int | None = None,
     shard_lines: int = 2000,
     overwrite: bool = False,
+    fewer: str = "--workers 1",
 ) -> Generator[ParseProgress, None, None]:
     """Parse a text (`-`: standard input) into a CoNLL-U file, gzipped if it ends in `.gz`; yield the progress.
 
@@ -88,6 +89,7 @@ def parse_file(
 
     workers: processes; by default the parser's choice, and 1 for a small text.
     overwrite: replace a file made from another text or by another parser.
+    fewer: how the user asks for one process.
     """
     started, target = time.monotonic(), Path(target)
 
@@ -106,7 +108,7 @@ def parse_file(
         digest = hashlib.sha256()
         shards = shards_of(_hashed(files.read_lines(source), digest), shard_lines)
         count = 0
-        for state, manifest in _parse_shards(parser, shards, folder, workers):
+        for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
             count += 1
             yield progress(state, manifest.lines, manifest.words, len(manifest.failures))
         summary = _finish(target, folder, count, parser, digest.hexdigest())
@@ -167,7 +169,7 @@ def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
 
 
 def _parse_shards(
-    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None
+    parser: Parser, shards: Iterator[Shard], folder: Path, workers: int | None, fewer: str
 ) -> Iterator[tuple[Literal["kept", "parsed"], Manifest]]:
     kept: deque[Manifest] = deque()
 
@@ -182,7 +184,7 @@ def _parse_shards(
     first = list(islice(unfinished, _SHARDS_FOR_WORKERS))
     if workers is None:
         workers = parser.processes() if len(first) == _SHARDS_FOR_WORKERS and cluster_in_use() is None else 1
-    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder):
+    for shard in in_shards(parse_shard, parser, chain(first, unfinished), workers, where=folder, fewer=fewer):
         shard.write(folder)
         while kept:
             yield "kept", kept.popleft()

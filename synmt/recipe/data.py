@@ -147,8 +147,33 @@ class VocabularyRecipe(StrictModel):
 
 
 class TasksRecipe(StrictModel):
-    """What the model learns in addition to translation, as additional sentence pairs (Currey & Heafield, 2019)."""
+    """Trees as text: additional sentence pairs, or other sources (Currey & Heafield, 2018 and 2019)."""
 
     parsing: Literal["none", "dependencies", "bracketings"] = "none"
     """Add each source again with its linearised tree as the target: dependencies from the recipe's parser, or the
     lines of `source_bracketings` (<train>.<language>.brackets next to the text)."""
+    mixed: Literal["none", "dependencies", "bracketings"] = "none"
+    """Add each pair again with its source linearised, words included: the mixed encoder, which reads plain text too."""
+    mixed_only: bool = False
+    """With `mixed: dependencies`, train on linearised sources only, and parse what is translated: parse2seq."""
+
+    @property
+    def trees(self) -> Literal["none", "dependencies", "bracketings"]:
+        """Which trees become text."""
+        return self.mixed if self.parsing == "none" else self.parsing
+
+    @property
+    def key(self) -> Literal["parsing", "mixed"]:
+        """The key that says so."""
+        return "parsing" if self.mixed == "none" else "mixed"
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> TasksRecipe:
+        if "none" not in (self.parsing, self.mixed):
+            raise ValueError("use either `parsing` or `mixed`")
+        if self.mixed_only and self.mixed != "dependencies":
+            raise ValueError(
+                "`mixed_only` needs `mixed: dependencies`, since new text is parsed. To train on bracketings alone, "
+                "give them as the source of the corpus"
+            )
+        return self

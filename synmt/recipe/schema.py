@@ -86,6 +86,8 @@ class TrainingRecipe(StrictModel):
     """Adam's epsilon."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay (AdamW)."""
+    shard_optimizer: bool = False
+    """Under `torchrun`, each process keeps Adam's state of a part of the weights only (ZeRO, stage 1)."""
     clip_norm: float = Field(default=0.0, ge=0)
     """Maximum norm of the gradient; 0 disables clipping."""
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
@@ -184,7 +186,7 @@ class Recipe(StrictModel):
     target_parser: ParserRecipe = ParserRecipe()
     """The same for the target, for variants on that side: they learn from its trees in training only."""
     tasks: TasksRecipe = TasksRecipe()
-    """What the model learns in addition to translation."""
+    """Trees as text, in addition to the sentence pairs or in their place."""
     vocabulary: VocabularyRecipe = VocabularyRecipe()
     """The pieces that text is cut into."""
     model: ModelRecipe = ModelRecipe.model_validate({})
@@ -216,8 +218,8 @@ class Recipe(StrictModel):
             raise ValueError("`model.embeddings: shared` needs `vocabulary.joint: true`")
         if self.training.compile and self.model.architecture == "lstm":
             raise ValueError("`training.compile` does not work for an lstm, whose steps are a loop: leave it out")
-        if self.tasks.parsing != "none" and any(item.weight != 1 or item.tag for item in self.corpus.train):
-            raise ValueError("`tasks.parsing` needs a training text without weights and tags")
+        if self.tasks.trees != "none" and any(item.weight != 1 or item.tag for item in self.corpus.train):
+            raise ValueError(f"`tasks.{self.tasks.key}` needs a training text without weights and tags")
         if self.evaluation.on == "tokens" and self.evaluation.tokenize != "none":
             raise ValueError(
                 "`evaluation.on: tokens` needs `evaluation.tokenize: none`: tokens are counted as they are"

@@ -5,7 +5,8 @@ A tree of W words is an array (W,) with the parent of each word; the root is its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -43,20 +44,65 @@ def linearise(parse: Parse) -> str:
     Children are in the order of their words. Bugliarello & Okazaki (2020) predict brackets in this format besides
     translations, after Currey & Heafield (2019); theirs are constituents, these are dependencies.
     """
+    return " ".join(token for token, word in _brackets(parse) if word is None)
+
+
+@dataclass(frozen=True)
+class LinearisedTree:
+    """A tree as text with its words.
+
+    spans: (C, 2), what each character of the text covers in the line: a character of a word, or nothing, which begins
+        and ends in the same place; the blank before a word covers nothing before it.
+    """
+
+    text: str
+    spans: IntArray
+
+    def cover(self, pieces: IntArray) -> IntArray:
+        """Find what pieces of the text cover in the line: (T, 2) -> (T, 2)."""
+        if not len(self.spans):
+            return pieces
+        first, last = pieces[:, 0].clip(max=len(self.spans) - 1), (pieces[:, 1] - 1).clip(min=0)  # (T,) both
+        begins = self.spans[first, 0]  # (T,)
+        ends = np.where(pieces[:, 0] < pieces[:, 1], self.spans[last, 1], begins)  # (T,)
+        return np.stack((begins, ends), 1)
+
+
+def linearise_with_words(parse: Parse) -> LinearisedTree:
+    """Write a tree as brackets, relations and words, each between its left and its right dependents.
+
+    `(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )`, as the source of a translation.
+    """
+    tokens, spans, end = list[str](), list[tuple[int, int]](), 0
+    for token, word in _brackets(parse):
+        if word is None:
+            covered = [(end, end)] * (len(token) + 1)
+        else:
+            start, end = parse.spans[word].tolist()
+            covered = [(min(start + at, end), min(start + at + 1, end)) for at in range(len(token))]
+            covered.insert(0, (start, start))
+        tokens.append(token)
+        # the first token has no blank before it
+        spans += covered if len(tokens) > 1 else covered[1:]
+    return LinearisedTree(" ".join(tokens), np.array(spans, dtype=np.int64).reshape(-1, 2))
+
+
+def _brackets(parse: Parse) -> Iterator[tuple[str, int | None]]:
+    """Yield brackets and words in their order, each with the number of the word, or None if it is a bracket."""
     children: list[list[int]] = [[] for _ in parse.words]
-    closing = -1
-    stack: list[int] = []
+    # a number is a word whose brackets are still to come
+    stack: list[int | tuple[str, int | None]] = []
     for word, parent in enumerate(parse.parents.tolist()):
         (stack if word == parent else children[parent]).append(word)
-    tokens: list[str] = []
     while stack:
-        word = stack.pop()
-        if word == closing:
-            tokens.append(")")
-        else:
-            tokens.append(f"({parse.relations[word]}")
-            stack += [closing, *reversed(children[word])]
-    return " ".join(tokens)
+        item = stack.pop()
+        if isinstance(item, tuple):
+            yield item
+            continue
+        yield f"({parse.relations[item]}", None
+        left = [child for child in children[item] if child < item]
+        right = children[item][len(left) :]
+        stack += [(")", None), *reversed(right), (parse.words[item], item), *reversed(left)]
 
 
 def random_tree(words: int, random: np.random.Generator) -> IntArray:

@@ -18,6 +18,7 @@ from synmt.files import reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, read_state
+from synmt.training.optimizer import local_part, states_of
 
 
 @dataclass
@@ -45,11 +46,12 @@ class TrainingState:
 def save_checkpoint(
     run: Run, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
 ) -> None:
-    """Write all that training needs to continue from a step."""
+    """Write all that training needs to continue from a step; a divided optimizer's state has been gathered."""
+    states = states_of(optimizer)
     tensors = {
         f"{name}/{key}": tensor
         for name, parameter in model.named_parameters()
-        for key, tensor in optimizer.state.get(parameter, {}).items()
+        for key, tensor in states.get(parameter, {}).items()
     }
     with write_folder_atomically(run.checkpoint(step)) as folder:
         save_weights(model, folder / "model.safetensors")
@@ -65,10 +67,12 @@ def load_checkpoint(folder: Path, model: nn.Module, optimizer: torch.optim.Optim
     for path, tensor in load_tensors(folder / "optimizer.safetensors").items():
         name, _, key = path.rpartition("/")
         states[name][key] = tensor
+    own = local_part(optimizer)
+    updated = {weight for group in own.param_groups for weight in group["params"]}
     for name, parameter in model.named_parameters():
         # a frozen parameter has no state
-        if name in states:
-            optimizer.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
+        if name in states and parameter in updated:
+            own.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in states[name].items()}
     return read_state(folder)
 
 

@@ -1,4 +1,4 @@
-"""Training many recipes with several seeds each, one run after the other, and comparing their translations.
+"""Training many recipes with several seeds each, one run after the other or on a cluster, and comparing translations.
 
     for record in train_grid(["plain.yaml", "pascal.yaml"], seeds=3):
         print(record)
@@ -12,7 +12,6 @@ import gc
 import logging
 import os
 import threading
-import traceback
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,8 +22,9 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of
+from synmt.parallel.work import cluster_in_use
 from synmt.recipe.schema import Recipe
-from synmt.training.grid_runs import GridRun, check_grid, grid_runs
+from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, check_grid, failure_of, grid_runs
 
 if TYPE_CHECKING:
     from synmt.training.distributed import Processes
@@ -32,24 +32,6 @@ if TYPE_CHECKING:
     from synmt.training.records import RunRecord
 
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class NextRun:
-    """Which run of how many comes next; a run that is done is skipped."""
-
-    folder: Path
-    number: int
-    count: int
-    done: bool
-
-
-@dataclass(frozen=True)
-class FailedRun:
-    """A run that failed, and why."""
-
-    folder: Path
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +48,7 @@ class GridRecord:
     comparisons: Mapping[str, SystemComparison]
 
 
-GridStep = NextRun | FailedRun | GridRecord
+GridStep = NextRun | OnCluster | FailedRun | GridRecord
 """What `train_grid` yields in addition to the records of `train`."""
 
 
@@ -86,6 +68,9 @@ def train_grid(
     Runs that are done are skipped, and a run that fails does not stop the others. Under `torchrun` it does, because the
     other processes wait for it. All recipes are checked before the first run begins.
 
+    A cluster that is in use (`using_cluster`) trains the runs side by side. Then all NextRun come first, and each run
+    gives its scores and its RunRecord when it has ended.
+
     recipes: files, names of shipped recipes, or recipes; the first is the baseline.
     seeds: how many, from the recipe's own `training.seed` on, or which. The run with the recipe's own seed has the
         recipe's name, others have NAME-seed2 and so on. By default, the recipe's own seed only.
@@ -96,23 +81,42 @@ def train_grid(
     left = [run for run in planned if overwrite or not run.is_done()]
     check_grid(left, planned, overwrite=overwrite)
     processes = processes or _join_processes(needed=bool(left))
-    finished, failed, status = list[GridRun](), list[FailedRun](), "finished"
+    cluster = cluster_in_use() if processes is None or processes.count == 1 else None
+    if cluster and left:
+        from synmt.training.grid_cluster import train_side_by_side
+
+        ends = yield from train_side_by_side(cluster, planned, left, data, overwrite=overwrite, stop=stop)
+    else:
+        ends = yield from _one_by_one(planned, left, data, overwrite=overwrite, stop=stop, processes=processes)
+    failed = [end for end in ends.values() if isinstance(end, FailedRun)]
+    finished = [run for run in planned if run.folder in ends and ends[run.folder] not in failed]
+    interrupted = len(ends) < len(planned)
+    shown = not interrupted and (processes is None or processes.rank == 0)
+    folders = [run.folder for run in finished]
+    status = "interrupted" if interrupted else "finished"
+    yield GridRecord(status, folders, failed, compare_runs(finished) if shown else {})
+
+
+def _one_by_one(
+    planned: Sequence[GridRun],
+    left: Sequence[GridRun],
+    data: str | Path,
+    *,
+    overwrite: bool,
+    stop: threading.Event,
+    processes: Processes | None,
+) -> Generator[Record | GridStep, None, Ends]:
+    ends: Ends = {}
     for number, run in enumerate(planned, start=1):
         if _is_stopped(stop, processes):
-            status = "interrupted"
             break
         yield NextRun(run.folder, number, len(planned), run not in left)
         how = {"overwrite": overwrite, "stop": stop, "processes": processes}
         end = (yield from _train(run, data, **how)) if run in left else None
-        if isinstance(end, FailedRun):
-            failed.append(end)
-        elif end is not None and end.status == "interrupted":
-            status = "interrupted"
+        if end is not None and not isinstance(end, FailedRun) and end.status == "interrupted":
             break
-        else:
-            finished.append(run)
-    shown = status == "finished" and (processes is None or processes.rank == 0)
-    yield GridRecord(status, [run.folder for run in finished], failed, compare_runs(finished) if shown else {})
+        ends[run.folder] = end if isinstance(end, FailedRun) else None
+    return ends
 
 
 def train_run(run: GridRun, data: str | Path = "data", *, overwrite: bool = False) -> RunRecord | FailedRun:
@@ -138,10 +142,7 @@ def _train(
     except Exception as error:
         if processes and processes.count > 1:
             raise
-        expected = isinstance(error, SynmtError)
-        # text only: the error itself holds on to the memory of the model
-        _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", traceback.format_exc().rstrip())
-        last = FailedRun(run.folder, str(error) if expected else f"{type(error).__name__}: {error}")
+        last = failure_of(run.folder, error)
         yield last
     _free_memory(run.recipe)
     return last if isinstance(last, RunRecord | FailedRun) else None

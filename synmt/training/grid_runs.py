@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.training.finished import has_finished, lacks_nothing
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,43 @@ class GridRun:
         """Tell whether the run has finished and has all its translations."""
         run = Run(self.folder)
         return has_finished(run, self.recipe) and lacks_nothing(run, self.recipe)
+
+
+@dataclass(frozen=True)
+class NextRun:
+    """Which run of how many comes next; a run that is done is skipped."""
+
+    folder: Path
+    number: int
+    count: int
+    done: bool
+
+
+@dataclass(frozen=True)
+class OnCluster:
+    """So many runs are trained by workers from now on, side by side."""
+
+    runs: int
+
+
+@dataclass(frozen=True)
+class FailedRun:
+    """A run that failed, and why."""
+
+    folder: Path
+    reason: str
+
+
+Ends = dict[Path, FailedRun | None]
+"""The runs that have ended: why one has failed, or None if it has finished."""
+
+
+def failure_of(folder: Path, error: Exception) -> FailedRun:
+    """Describe an error in text only: the error itself holds on to the memory of the model."""
+    expected = isinstance(error, SynmtError)
+    told = "".join(traceback.format_exception(error)).rstrip()
+    _logger.log(logging.DEBUG if expected else logging.WARNING, "%s", told)
+    return FailedRun(folder, str(error) if expected else f"{type(error).__name__}: {error}")
 
 
 def grid_runs(
@@ -135,7 +176,12 @@ def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite
 
 def waits_for(run: GridRun, planned: Sequence[GridRun]) -> Path | None:
     """Find the folder of the run that has to end first, because this one starts from its weights; None if none has."""
+    init = starts_from(run, planned)
+    return init if init is not None and not Run(init.expanduser()).weights.exists() else None
+
+
+def starts_from(run: GridRun, planned: Sequence[GridRun]) -> Path | None:
+    """Find the folder of the other run of the grid whose weights this one starts from; None if there is none."""
     init = run.recipe.model.init
     folders = {other.folder.resolve() for other in planned if other is not run}
-    waits = init is not None and init.expanduser().resolve() in folders and not Run(init.expanduser()).weights.exists()
-    return init if waits else None
+    return init if init is not None and init.expanduser().resolve() in folders else None

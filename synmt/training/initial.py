@@ -73,7 +73,7 @@ def adopt_vocabulary(
     if not _takes_embeddings(recipe):
         return recipe, None
     vocabularies: Vocabularies = {side: Vocabulary.load(origin.folder, side) for side in SIDES}
-    _check_tags(recipe, vocabularies, other)
+    _check_tags(recipe, before, vocabularies, other)
     return _with_vocabulary(recipe, before, other), vocabularies
 
 
@@ -140,15 +140,15 @@ def _with_vocabulary(recipe: Recipe, before: Recipe, other: Run) -> Recipe:
     return check_recipe(values, where=f"with the vocabulary of {other.folder}")
 
 
-def _check_tags(recipe: Recipe, vocabularies: Vocabularies, other: Run) -> None:
-    tags = (*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag))
-    missing = [tag for tag in dict.fromkeys(tags) if _lacks(vocabularies["source"], tag)]
+def _check_tags(recipe: Recipe, before: Recipe, vocabularies: Vocabularies, other: Run) -> None:
+    tags = dict.fromkeys((*task_tags(recipe), *(item.tag for item in recipe.corpus.train if item.tag)))
+    missing = [tag for tag in tags if _lacks(vocabularies["source"], tag)]
+    missing += ["for brackets"] * (recipe.tasks.mixed not in ("none", before.tasks.mixed))
     if missing:
         raise UsageError(
             f"the vocabulary of {other.folder} has no piece {', '.join(missing)}, which this recipe needs",
             where="model.init",
-            do="Start from a run with the same tags and `tasks`, or learn a new vocabulary: "
-            "`model.init_except: [embeddings]`",
+            do="Start from a run with the same tags and `tasks`, or set `model.init_except: [embeddings]`",
         )
 
 
@@ -185,13 +185,18 @@ def freeze(model: Seq2Seq, recipe: Recipe) -> None:
         raise UsageError("every part of the model is frozen, so nothing is trained", where="model.freeze")
 
 
-def take_weights(model: Seq2Seq, recipe: Recipe) -> dict[str, Any]:
-    """Copy the weights of `model.init` into a new model; returns what identifies them, for run.json."""
+def origin_of_weights(init: Path) -> dict[str, Any]:
+    """Describe the run whose weights are taken, for run.json."""
+    run = Run(init.expanduser())
+    return {"run": str(run.folder), "weights": stored_sha256(run.weights_of("final"))}
+
+
+def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
+    """Copy the weights of `model.init` into a new model."""
     assert recipe.model.init is not None
     run = Run(recipe.model.init.expanduser())
     other = _model_of(run)
-    path = run.weights_of("final")
-    load_weights(path, other)
+    load_weights(run.weights_of("final"), other)
     shared = _shared(model, other, recipe)
     with torch.no_grad():
         for mine, theirs in shared.pairs.values():
@@ -201,7 +206,6 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> dict[str, Any]:
     notes = [("new", shared.new), (f"only in {run.folder}", shared.unused)]
     rest = "".join(f"; {what}: {_listed(names)}" for what, names in notes if names)
     _logger.info("model.init: %s of %s weights come from %s%s", f"{taken:,}", f"{total:,}", run.folder, rest)
-    return {"run": str(run.folder), "weights": stored_sha256(path)}
 
 
 def _model_of(run: Run) -> Seq2Seq:

@@ -24,7 +24,7 @@ from synmt.words.cutter import case_model, identities
 MAY_CHANGE = {
     "training": {
         *("max_steps", "log_every", "validate_every", "save_every", "keep", "average"),
-        *("patience", "max_decays", "use", "device"),
+        *("patience", "max_decays", "use", "device", "shard_optimizer"),
     },
     "corpus": {"test"},
     "parser": {"workers", "device"},

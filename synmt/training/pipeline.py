@@ -29,7 +29,7 @@ from synmt.run import Run
 from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests
-from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
+from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, origin_of_weights, take_weights
 from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
@@ -103,14 +103,21 @@ def train(
                 prepared = yield from prepare_data(loaded, requirements, Path(data), **taken)
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
-                    begin_run(run, loaded, prepared, overwrite=overwrite)
-            end = yield from _train(run, loaded, prepared, processes, stop)
+                    begin(run, loaded, prepared, overwrite=overwrite)
+            end = yield from train_prepared(run, loaded, prepared, processes, stop)
         if end.reason == "interrupted":
             yield RunRecord(run.folder, "interrupted", end.step)
             return
     if processes.rank == 0:
         yield from read_scores(run)
         yield RunRecord(run.folder, "finished", run.info()["steps"])
+
+
+def begin(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
+    """Set up a run folder that `admit` accepted; the caller holds its lock."""
+    begin_run(run, recipe, prepared, overwrite=overwrite)
+    if recipe.model.init is not None and not run.checkpoints():
+        run.write_info(init=origin_of_weights(recipe.model.init))
 
 
 def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
@@ -128,10 +135,19 @@ def _complete(run: Run, recipe: Recipe) -> Iterator[Progress]:
         run.write_recipe(recipe)
 
 
-def _train(
-    run: Run, recipe: Recipe, prepared: Prepared, processes: Processes, stop: threading.Event | None
+def train_prepared(
+    run: Run,
+    recipe: Recipe,
+    prepared: Prepared,
+    processes: Processes,
+    stop: threading.Event | None,
+    *,
+    parser: str | None = None,
 ) -> Generator[StartRecord | LogRecord | Progress, None, EndRecord]:
-    """Train from the newest checkpoint, write the log, and finish the run unless it was interrupted."""
+    """Train from the newest checkpoint, write the log, and finish the run unless it was interrupted.
+
+    parser: the folder of the parser that parses the test sets, if it is not where the run recorded it.
+    """
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, settings = trainer.resume(), recipe.training
@@ -147,7 +163,7 @@ def _train(
     assert isinstance(record, EndRecord), record
     if record.reason != "interrupted" and processes.rank == 0:
         write_final_weights(run, recipe)
-        yield from translate_tests(run, recipe, prepared.corpus.test)
+        yield from translate_tests(run, recipe, prepared.corpus.test, parser=parser)
         finish_run(run, record.step)
     return record
 
@@ -161,9 +177,7 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
     torch.manual_seed(recipe.training.seed)
     model = build_for(recipe, source, target)
     if recipe.model.init is not None and not run.checkpoints():
-        origin = take_weights(model, recipe)
-        if processes.rank == 0:
-            run.write_info(init=origin)
+        take_weights(model, recipe)
     freeze(model, recipe)
     reading: dict[Side, Reading] = {
         side: reading_of(model.reads(side) + model.learns(side), recipe.parser_of(side)) for side in SIDES

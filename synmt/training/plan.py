@@ -46,7 +46,8 @@ def plan_training(
 ) -> list[PlannedStep]:
     """Plan `train`; the arguments are the same, and so are the errors of a recipe or a run folder that do not fit."""
     loaded, requirements = load_checked(recipe, overrides, check_values)
-    shared, own = _plan_run(Run(Path(runs) / loaded.name), loaded, requirements, Path(data), overwrite=overwrite)
+    how = {"overwrite": overwrite, "texts": {}}
+    shared, own = _plan_run(Run(Path(runs) / loaded.name), loaded, requirements, Path(data), **how)
     return [*shared, *own]
 
 
@@ -62,13 +63,14 @@ def plan_grid(
     """Plan `train_grid`; the arguments and errors are the same. What several runs share is listed once."""
     planned = grid_runs(recipes, overrides, seeds=seeds, runs=runs)
     check_grid(planned, planned, overwrite=overwrite)
-    steps, seen = list[PlannedStep](), set[tuple[str, ...]]()
+    steps, seen, texts = list[PlannedStep](), set[tuple[str, ...]](), dict[str, PlannedText]()
     for run in planned:
         if before := waits_for(run, planned):
             steps.append(PlannedStep(f"train {run.folder}", "to do", f"with the weights of {before}"))
             continue
         requirements = tree_requirements(run.recipe)
-        shared, own = _plan_run(Run(run.folder), run.recipe, requirements, Path(data), overwrite=overwrite)
+        how = {"overwrite": overwrite, "texts": texts}
+        shared, own = _plan_run(Run(run.folder), run.recipe, requirements, Path(data), **how)
         for step in shared:
             key = (_text_of(run.recipe), *step.row())
             steps += [step] if key not in seen else []
@@ -84,21 +86,37 @@ def _text_of(recipe: Recipe) -> str:
 
 
 def _plan_run(
-    run: Run, recipe: Recipe, requirements: Requirements, data: Path, *, overwrite: bool
+    run: Run,
+    recipe: Recipe,
+    requirements: Requirements,
+    data: Path,
+    *,
+    overwrite: bool,
+    texts: dict[str, PlannedText],
 ) -> tuple[list[PlannedStep], list[PlannedStep]]:
-    """Plan the data of a run, which other runs may share, and what is done in its own folder."""
+    """Plan the data of a run, which other runs may share, and what is done in its own folder.
+
+    texts: those that are planned already.
+    """
     recipe, vocabularies, finished = admit(run, recipe, overwrite=overwrite)
     if finished:
         missing = missing_tests(run, recipe)
-        text = plan_text(recipe) if missing else PlannedText(None)
+        text = _plan_once(recipe, texts) if missing else PlannedText(None)
         trained = PlannedStep(f"train {run.folder}", "there", f"{run.info()['steps']:,} steps")
         return text.steps, [trained, *_tests(run, recipe, text, missing)]
-    text = plan_text(recipe)
+    text = _plan_once(recipe, texts)
     case = adopt_case(recipe, run, overwrite=overwrite)
     prepared = plan_data(recipe, requirements, text, data, vocabularies=vocabularies, truecasers=case)
     names = list(test_names(recipe.corpus, recipe.source, recipe.target))
     training = _training(run, recipe, _vocabularies(prepared.folder) or vocabularies, overwrite=overwrite)
     return [*text.steps, *prepared.steps], [training, *_tests(run, recipe, text, names)]
+
+
+def _plan_once(recipe: Recipe, texts: dict[str, PlannedText]) -> PlannedText:
+    key = repr((recipe.corpus, recipe.source, recipe.target))
+    if key not in texts:
+        texts[key] = plan_text(recipe)
+    return texts[key]
 
 
 def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, overwrite: bool) -> PlannedStep:

@@ -59,7 +59,7 @@ def plan_data(
     """Plan what `prepare_data` does after the text is there; its arguments mean the same."""
     steps, text = _plan_words(recipe, text, data, truecasers)
     corpus, prepared_by = text.corpus, recipe
-    if recipe.tasks.parsing != "none":
+    if recipe.tasks.trees != "none":
         task, corpus = _plan_task(recipe, text, data)
         steps, prepared_by = [*steps, *task], without_filters(recipe)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies) if corpus else None
@@ -150,17 +150,23 @@ def _plan_parse(
 
 
 def _plan_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Corpus | None]:
-    """Plan the multi-task corpus, and name its files; None as long as they are not there."""
+    """Plan the corpus of the task, and name its files; None as long as they are not there."""
     write, corpus, steps = "write sentences with tasks", text.corpus, list[PlannedStep]()
+    splits = ("train", "valid") if recipe.tasks.mixed_only else ("train",)
     try:
-        given = _bracketings(corpus) if recipe.tasks.parsing == "bracketings" else None
-        if recipe.tasks.parsing == "dependencies":
-            given = given_trees(recipe, corpus.train, "source") if corpus else None
-            if given is None and recipe.parser.control != "gold":
-                steps, given = _plan_trees_of_task(recipe, text, data)
+        given = [_bracketings(corpus)] if recipe.tasks.trees == "bracketings" else []
+        for split in splits if recipe.tasks.trees == "dependencies" else ():
+            trees = given_trees(recipe, corpus.splits()[split], "source") if corpus else None
+            if trees is None and recipe.parser.control != "gold":
+                more, trees = _plan_trees_of_task(recipe, text, data, split)
+                steps += more
+            given.append(trees)
     except SynmtError as error:
         return [PlannedStep("find the trees of the source", "missing", problem=error)], None
-    made = task_corpus(recipe, corpus, given, data / "tasks") if corpus and given and given.is_file() else None
+    found = [path for path in given if path and path.is_file()]
+    made = None
+    if corpus and len(found) == len(given):
+        made = task_corpus(recipe, corpus, found[0], data / "tasks", *found[1:])
     if made is None or not made.train.source.is_file():
         return [*steps, PlannedStep(write, "to do")], None
     return [*steps, PlannedStep(f"{write}: {made.train.source.parent}", "there")], made
@@ -170,13 +176,16 @@ def _bracketings(corpus: Corpus | None) -> Path | None:
     return corpus.train.source_bracketings if corpus else None
 
 
-def _plan_trees_of_task(recipe: Recipe, text: PlannedText, data: Path) -> tuple[list[PlannedStep], Path | None]:
-    """Plan the trees of the training source, and name their file."""
+def _plan_trees_of_task(
+    recipe: Recipe, text: PlannedText, data: Path, split: str
+) -> tuple[list[PlannedStep], Path | None]:
+    """Plan the trees of the source of train or valid, and name their file."""
     download, corpus = _plan_parser(recipe, "source"), text.corpus
     parser = None if download else make_parser(recipe, "source")
     path = None
     if parser and corpus:
-        parser = parser_with_trees(parser, corpus, [corpus.train.source], data)
-        path = trees_path(data, corpus, corpus.train.source, parser)
-    parse = _plan_parse(recipe, text, data, "source", "train", parser)
+        source = corpus.splits()[split].source
+        parser = parser_with_trees(parser, corpus, [source], data)
+        path = trees_path(data, corpus, source, parser)
+    parse = _plan_parse(recipe, text, data, "source", split, parser)
     return [*([download] if download else []), parse], path

@@ -82,6 +82,8 @@ def _system(recipe: Recipe) -> str:
     names = [variant.name for variant in recipe.syntax.variants] or [recipe.model.architecture]
     if recipe.tasks.parsing != "none":
         names.append("multi-task")
+    if recipe.tasks.mixed != "none":
+        names.append("parse2seq" if recipe.tasks.mixed_only else "mixed encoder")
     control = recipe.parser.control if recipe.parser.control != "none" else "rewired" if recipe.parser.rewire else ""
     return " + ".join(dict.fromkeys(names)) + (f" ({control})" if control else "")
 

@@ -15,13 +15,14 @@ from synmt.corpora.resolve import Corpus, resolving
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
-from synmt.data.task_corpus import with_bracketings, with_trees, without_filters
+from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.files import count_lines
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.rates import remember_rate
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
 from synmt.training.parse_source import ParseSource, find_parse_source, parser_with_trees
@@ -32,6 +33,7 @@ from synmt.training.tree_requirements import (
     given_trees,
     make_parser,
     missing_parser,
+    parser_section,
     relation_warnings,
     sides_with_trees,
     trees_path,
@@ -81,10 +83,8 @@ def prepare_data(
     source_trees: parse the source even if no variant reads its trees.
     vocabularies, truecasers: those of another run; without them, they are learned from the corpus.
     """
-    if source_trees and recipe.tasks.parsing != "none":
-        raise UsageError(
-            "--trees cannot be combined with tasks.parsing: the source text contains task tags", do="Leave out --trees"
-        )
+    if source_trees and recipe.tasks.trees != "none":
+        raise _trees_beside_task(recipe)
     sides = sides_with_trees(requirements, source_trees=source_trees)
     try:
         corpus = yield from find_text(recipe)
@@ -99,9 +99,9 @@ def prepare_data(
     if find_words(raw, cutters, data / "words") is None:
         check_lengths(raw.splits())
     corpus, cutters = yield from cut_corpus(raw, cutters, data / "words")
-    prepared_by = recipe
-    if recipe.tasks.parsing != "none":
-        corpus = yield from _with_parsing_task(recipe, corpus, data)
+    prepared_by, identity = recipe, None
+    if recipe.tasks.trees != "none":
+        corpus, identity = yield from _with_task(recipe, requirements, corpus, data)
         prepared_by = without_filters(recipe)
     folder = prepared_folder(data / "prepared", prepared_by, corpus, vocabularies)
     if is_complete(folder):
@@ -114,12 +114,21 @@ def prepare_data(
     for side, source in sources.items():
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.name() for side, source in sources.items()}
-    identity = sources["source"].identity if "source" in sources else None
+    identity = sources["source"].identity if "source" in sources else identity
     prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
     yield prepared
-    for text in relation_warnings(recipe, PreparedCorpus.open(folder), trees):
+    dropped = describe_dropped(recipe, corpus, folder)
+    for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
         _logger.warning("%s", text)
     return prepared
+
+
+def _trees_beside_task(recipe: Recipe) -> UsageError:
+    contains = "task tags" if recipe.tasks.mixed == "none" else "trees"
+    return UsageError(
+        f"--trees cannot be combined with tasks.{recipe.tasks.key}: the source text contains {contains}",
+        do="Leave out --trees",
+    )
 
 
 def _find_sources(
@@ -175,7 +184,8 @@ def _parse(
     stage, lines, done, words = f"parse {text.name}", count_lines(text), 0, 0
     workers = recipe.parser_of(side).workers or None
     yield Progress(stage, done, lines)
-    with closing(parse_file(text, target, parser, workers=workers)) as steps:
+    fewer = f"{parser_section(side)}.workers=1"
+    with closing(parse_file(text, target, parser, workers=workers, fewer=fewer)) as steps:
         for step in steps:
             if step.state in ("kept", "parsed"):
                 done, words = done + step.lines, words + step.words * (step.state == "parsed")
@@ -190,17 +200,36 @@ def _parse(
     return target
 
 
-def _with_parsing_task(recipe: Recipe, corpus: Corpus, data: Path) -> Generator[Progress, None, Corpus]:
-    """Make the multi-task corpus."""
+def _with_task(
+    recipe: Recipe, requirements: Mapping[Side, TreeRequirements], corpus: Corpus, data: Path
+) -> Generator[Progress, None, tuple[Corpus, Mapping[str, Any] | None]]:
+    """Make the corpus of a task; the second result is the parser of what is translated, if it is parsed."""
     check_lengths(corpus.splits())
-    if recipe.tasks.parsing == "bracketings":
-        return with_bracketings(recipe, corpus, data / "tasks")
-    trees = given_trees(recipe, corpus.train, "source")
-    if trees is None:
+    if recipe.tasks.trees == "bracketings":
+        return with_bracketings(recipe, corpus, data / "tasks"), None
+    if not recipe.tasks.mixed_only:
+        [trees] = yield from _trees_of(recipe, corpus, [corpus.train], data)
+        return with_trees(recipe, corpus, trees, data / "tasks"), None
+    if not all_given_trees(recipe, corpus, "source", requirements["source"]):
         yield from fetch_parser(recipe, "source")
-        parser = parser_with_trees(make_parser(recipe, "source"), corpus, [corpus.train.source], data)
-        trees = yield from _parse(recipe, corpus, corpus.train.source, parser, data, "source")
-    return with_trees(recipe, corpus, trees, data / "tasks")
+    identity = find_parse_source(recipe, corpus, "source", requirements["source"]).identity
+    train, valid = yield from _trees_of(recipe, corpus, [corpus.train, corpus.valid], data)
+    return with_trees(recipe, corpus, train, data / "tasks", valid), identity
+
+
+def _trees_of(
+    recipe: Recipe, corpus: Corpus, texts: list[SplitFiles], data: Path
+) -> Generator[Progress, None, list[Path]]:
+    """Find the trees of the sources of some texts, or parse them."""
+    paths: list[Path] = []
+    for text in texts:
+        trees = given_trees(recipe, text, "source")
+        if trees is None:
+            yield from fetch_parser(recipe, "source")
+            parser = parser_with_trees(make_parser(recipe, "source"), corpus, [text.source], data)
+            trees = yield from _parse(recipe, corpus, text.source, parser, data, "source")
+        paths.append(trees)
+    return paths
 
 
 def _labelled(steps: Iterator[Progress]) -> Iterator[Progress]:

@@ -37,12 +37,17 @@ def find_tests(recipe: Recipe, names: Iterable[str]) -> dict[str, SplitFiles]:
     return tests
 
 
-def translate_tests(run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles]) -> Iterator[Progress]:
-    """Translate and score test sets into the run folder."""
+def translate_tests(
+    run: Run, recipe: Recipe, tests: Mapping[str, SplitFiles], *, parser: str | None = None
+) -> Iterator[Progress]:
+    """Translate and score test sets into the run folder.
+
+    parser: the folder of the parser, if it is not where the run recorded it.
+    """
     if not tests:
         return
     needs_trees = tree_requirements(recipe)["source"].to_run
-    translator = Translator.load(run, device=recipe.training.device)
+    translator = Translator.load(run, device=recipe.training.device, parser=parser)
     for name, files in tests.items():
         trees = given_trees(recipe, files, "source") if needs_trees else None
         text, words = _read_texts(files, translator)

@@ -28,6 +28,7 @@ from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
+from synmt.training.optimizer import gather_state, local_part, make_optimizer
 from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
 from synmt.training.schedule import learning_rate
 
@@ -59,13 +60,8 @@ class Trainer:
         self.processes = (processes or Processes()).for_training()
         self._objective = Objective(self.model, self.settings.label_smoothing)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
-        self.optimizer = torch.optim.AdamW(
-            [parameter for parameter in self.model.parameters() if parameter.requires_grad],
-            betas=self.settings.betas,
-            eps=self.settings.epsilon,
-            weight_decay=self.settings.weight_decay,
-            fused=True,
-        )
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.optimizer = make_optimizer(trained, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
         self.state = TrainingState()
         self.stop = threading.Event()
@@ -175,7 +171,7 @@ class Trainer:
         if not self.scaler.is_enabled():
             # the fused optimizer then leaves the weights alone; the error is raised when the numbers are read
             finite = torch.stack([norm.double(), *(batch["loss"].detach() for batch in losses)]).isfinite().all()
-            self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+            local_part(self.optimizer).found_inf = (~finite).float()  # type: ignore[attr-defined]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad()
@@ -217,6 +213,8 @@ class Trainer:
 
     def _save(self) -> None:
         self._meter.read()
+        with self.processes.reporting_lost_processes():
+            gather_state(self.optimizer)
         if self.processes.rank:
             return
         unlogged = [asdict(step) for step in self._meter.steps]

@@ -28,12 +28,13 @@ from synmt.syntax.signals import needs_dependencies
 
 @dataclass(frozen=True)
 class TreeRequirements:
-    """What the variants of a recipe need of one side's trees.
+    """What a recipe needs of one side's trees.
 
-    to_run, to_learn: whether they need trees whenever the model runs, or in training only.
+    to_run, to_learn: whether they are needed whenever the model runs, or in training only.
     arcs: names of the variants that need probabilities of arcs.
     dependencies, constituents: names of the variants that need them; constituents that are built from dependencies are
         among the dependencies only.
+    as_text: whether the trees are the text itself (`tasks.mixed_only`), so that no variant reads them.
     """
 
     to_run: bool
@@ -41,11 +42,12 @@ class TreeRequirements:
     arcs: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
     constituents: tuple[str, ...] = ()
+    as_text: bool = False
 
     @property
     def parses(self) -> bool:
-        """Tell whether the training text has to be parsed."""
-        return self.to_run or self.to_learn
+        """Tell whether the prepared training text needs trees beside it."""
+        return (self.to_run or self.to_learn) and not self.as_text
 
 
 def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
@@ -58,12 +60,15 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
         side: _requirements(_flat(placed[side]), recipe.parser_of(side)) for side in SIDES
     }
     readers = [variant.kind.recipe_name() for side in SIDES for variant in _flat(placed[side]) if variant.signals]
-    if recipe.tasks.parsing != "none" and readers:
+    if recipe.tasks.trees != "none" and readers:
+        what = "tags into the source and parses into the target" if recipe.tasks.mixed == "none" else "trees as sources"
         raise UsageError(
-            f"tasks.parsing puts tags into the source and parses into the target, so {readers[0]} finds no trees",
+            f"tasks.{recipe.tasks.key} puts {what}, so {readers[0]} finds no trees",
             where="syntax.variants",
-            do="Use either tasks.parsing or this variant",
+            do=f"Use either tasks.{recipe.tasks.key} or this variant",
         )
+    if recipe.tasks.mixed_only:
+        requirements["source"] = TreeRequirements(True, True, dependencies=("tasks.mixed_only",), as_text=True)
     for side in SIDES:
         _check_control(recipe, side, requirements[side])
     return requirements
@@ -103,7 +108,7 @@ def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -
             f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
             do="Leave it out, or add a variant that reads constituents",
         )
-    read_by_task = side == "source" and recipe.tasks.parsing == "dependencies"
+    read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
     if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
         return
     raise UsageError(

@@ -16,8 +16,7 @@ from synmt.corpora.download import alone
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.files import count_lines, fingerprint, read_lines, stored_sha256, write_atomically
-from synmt.parallel.processes import in_processes
-from synmt.parallel.threads import usable_cores
+from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.cutter import Cutter, make_cutter
@@ -168,4 +167,4 @@ def _cut_shard(cut: Callable[[list[str]], list[str]], shard: _Shard) -> None:
 
 def _processes(shards: int) -> int:
     # to load a tokenizer in more processes takes longer than to cut two shards
-    return min(usable_cores(), shards) if shards > 2 else 1
+    return process_count(shards) if shards > 2 else 1

@@ -69,6 +69,7 @@ def check_translator(translator: Translator, where: str, *, has_trees: bool = Fa
             allowed="--robustness needs a run with a variant that reads trees, such as pascal",
             do="See which trees its weights have learnt with `synmt analyze --trees`",
         )
+    translator.refuse_linearised("--robustness")
     if translator.parser_identity is None and not has_trees:
         raise unknown_parser(where=where, do="Give the trees of the test set with `--parses FILE.conllu`")
 

@@ -1,0 +1,57 @@
+"""The options of a variant: keyword arguments of its class, whose types say which values a recipe may give them."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.model.variant import Variant
+from synmt.recipe.schema import VariantRecipe
+
+
+def option_defaults(kind: type[Variant]) -> dict[str, Any]:
+    """List the options of a variant, with their defaults."""
+    parameters = inspect.signature(kind).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dict[str, Any]:
+    """Return every option of a variant, with the recipe's value or its default; raise one UsageError for all faults.
+
+    where: the key of the variant in the recipe.
+    """
+    defaults = option_defaults(kind)
+    hints = get_type_hints(kind.__init__, include_extras=True)
+    options, errors = dict(defaults), list[SynmtError]()
+    for name, value in recipe.options.items():
+        if name not in defaults:
+            errors.append(_unknown_option(name, sorted(defaults), recipe.name, where))
+            continue
+        try:
+            options[name] = _convert(hints.get(name, Any), value)
+        except ValidationError as error:
+            # a union reports one message for each of its members
+            messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in error.errors())
+            errors.append(UsageError(f"{', or '.join(messages)}, not {value!r}", where=f"{where}.{name}"))
+    if errors:
+        raise all_in_one(errors)
+    return options
+
+
+def _convert(hint: Any, value: Any) -> Any:
+    # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a number
+    adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+    return adapter.validate_json(json.dumps(value))
+
+
+def _unknown_option(name: str, options: list[str], variant: str, where: str) -> SynmtError:
+    common = sorted(VariantRecipe.model_fields)
+    return UsageError(
+        f"{where} has no option '{name}'",
+        allowed=f"Options of {variant}: {', '.join(options)}; of every variant: {', '.join(common)}",
+        do=did_you_mean(name, [*options, *common]),
+    )

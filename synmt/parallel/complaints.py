@@ -1,0 +1,45 @@
+"""The errors that name a worker of a cluster, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synmt.errors import SynmtError
+from synmt.parallel.kit import versions
+
+AGAIN = "run the same command again: finished shards are kept"
+
+
+def check_versions(address: str, theirs: dict[str, str]) -> None:
+    """Raise SynmtError if a worker has other versions of what results depend on."""
+    ours = versions()
+    other = [f"{name} {theirs.get(name)} (here {ours[name]})" for name in ours if theirs.get(name) != ours[name]]
+    if other:
+        raise SynmtError(
+            f"other versions than here: {', '.join(other)}",
+            where=f"worker {address}",
+            do=f"Install the same versions there, restart the worker, and {AGAIN}",
+        )
+
+
+def incapable(address: str, error: Exception) -> SynmtError:
+    """Make the error of a worker that could not take its work."""
+    if isinstance(error, ImportError):
+        return SynmtError(
+            f"cannot load synmt ({error})",
+            where=f"worker {address}",
+            do=f"Install the same synmt there, restart the worker, and {AGAIN}",
+        )
+    if isinstance(error, SynmtError):
+        return error.with_(where=f"worker {address}: {error.where}")
+    return SynmtError(f"cannot work ({type(error).__name__}: {error})", where=f"worker {address}")
+
+
+def killed(error: Any, where: str) -> SynmtError:
+    """Make the error of an item whose workers died, one after the other."""
+    return SynmtError(
+        f"{error.allowed_failures + 1} workers died while they worked on the same shard, the last of them"
+        f" {error.last_worker.address}, most likely for lack of memory",
+        where=where,
+        do=f"Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), and {AGAIN}",
+    )

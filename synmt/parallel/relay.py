@@ -1,0 +1,64 @@
+"""Brings what workers log to the user: their warnings come back with the results, and are logged again here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+Remark = tuple[str, int, str]
+"""The name of a logger, a level and a text."""
+
+_ROOT = "synmt"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A result, and what was logged meanwhile, from warnings on."""
+
+    result: Any
+    remarks: tuple[Remark, ...] = ()
+
+
+def tell(work: Callable[[Any], Any], item: Any) -> Told:
+    """Work on an item in a worker, and collect what is logged."""
+    with _collecting() as remarks:
+        result = work(item)
+    return Told(result, tuple(remarks))
+
+
+class Relay:
+    """Logs what workers tell: each remark once, however many of them say the same."""
+
+    def __init__(self) -> None:
+        self._known = set[Remark]()
+
+    def result_of(self, told: Told) -> Any:
+        """Log the remarks that are new, and return the result."""
+        for remark in told.remarks:
+            name, level, text = remark
+            if remark not in self._known:
+                logging.getLogger(name).log(level, "%s", text)
+            self._known.add(remark)
+        return told.result
+
+
+class _Collector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.remarks: list[Remark] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.remarks.append((record.name, record.levelno, record.getMessage()))
+
+
+@contextmanager
+def _collecting() -> Iterator[list[Remark]]:
+    collector, logger = _Collector(), logging.getLogger(_ROOT)
+    logger.addHandler(collector)
+    try:
+        yield collector.remarks
+    finally:
+        logger.removeHandler(collector)

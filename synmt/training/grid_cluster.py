@@ -1,0 +1,212 @@
+"""The runs of a grid side by side on a cluster.
+
+The driver prepares the data and sets up each run folder; a worker gets both, trains in a folder of its own, and sends
+the run folder back. A run whose worker dies begins again on another one; on the same machine, or with a shared cache
+folder, it goes on from the last checkpoint there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import uuid
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from synmt.corpora.download import result_of
+from synmt.corpora.progress import Progress
+from synmt.errors import SynmtError
+from synmt.files import cache_folder, fingerprint, locked
+from synmt.parallel.cluster import Cluster, LongWork
+from synmt.parallel.kit import ending_with_driver
+from synmt.run import Run, remove_leftovers
+from synmt.training.checks import admit, check_values
+from synmt.training.distributed import Processes
+from synmt.training.finished import has_finished
+from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, failure_of, starts_from
+from synmt.training.initial import adopt_case
+from synmt.training.pipeline import Record, begin, train, train_prepared
+from synmt.training.records import RunRecord
+from synmt.training.stages import Prepared, prepare_data
+from synmt.training.test_sets import read_scores
+from synmt.training.travelling_run import Content, TravellingRun, newest_step, pack, unpack
+from synmt.training.tree_requirements import all_given_trees, make_parser
+
+_Item = tuple[int, Path, Content]
+"""The number of a run, its folder and the content of that."""
+
+
+@dataclass(frozen=True)
+class RunsToTrain:
+    """What the workers need for all runs.
+
+    attempt: names the folders in which workers train. With the same name, a run goes on from the checkpoints there.
+    """
+
+    runs: tuple[TravellingRun, ...]
+    attempt: str
+
+    def files(self) -> dict[str, Path]:
+        """Name the files that the runs read by their paths in a folder of copies."""
+        return {name: path for run in self.runs for name, path in run.files().items()}
+
+    def placed(self, folder: Path) -> RunsToTrain:
+        """Make the same runs, which read the copies in this folder."""
+        return replace(self, runs=tuple(run.placed(folder) for run in self.runs))
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What a worker sends back.
+
+    end: `folder` is that of the driver.
+    content: the run folder, also of a run that was interrupted or failed; None if there is none.
+    """
+
+    number: int
+    end: RunRecord | FailedRun
+    content: Content | None = None
+
+
+def train_side_by_side(
+    cluster: Cluster,
+    planned: Sequence[GridRun],
+    left: Sequence[GridRun],
+    data: str | Path,
+    *,
+    overwrite: bool,
+    stop: threading.Event,
+) -> Generator[Record | NextRun | OnCluster | FailedRun, None, Ends]:
+    """Train those runs of a grid that are left; returns how the runs have ended.
+
+    A run that starts from the weights of another one waits for it.
+    """
+    ends: Ends = {run.folder: None for run in planned if run not in left}
+    for number, run in enumerate(planned, start=1):
+        yield NextRun(run.folder, number, len(planned), run not in left)
+    waiting = list(left)
+    while waiting and not stop.is_set():
+        wave = [run for run in waiting if starts_from(run, waiting) is None] or waiting
+        waiting = [run for run in waiting if run not in wave]
+        with ExitStack() as stack:
+            ready = yield from _begin_all(wave, Path(data), stack, ends, overwrite=overwrite)
+            if ready:
+                yield OnCluster(len(ready))
+            for run, end in _train_all(cluster, ready, Path(data), overwrite=overwrite, stop=stop):
+                if isinstance(end, FailedRun):
+                    ends[run.folder] = end
+                    yield end
+                elif end.status == "finished":
+                    ends[run.folder] = None
+                    yield from read_scores(Run(run.folder))
+                    yield end
+    return ends
+
+
+def _begin_all(
+    runs: Sequence[GridRun], data: Path, stack: ExitStack, ends: Ends, *, overwrite: bool
+) -> Generator[Record | FailedRun, None, list[tuple[GridRun, TravellingRun]]]:
+    """Prepare the data of runs, and set up their folders, which stay locked; what has trained already is completed."""
+    ready = []
+    for run in runs:
+        try:
+            if not overwrite and has_finished(Run(run.folder), run.recipe):
+                yield from train(run.recipe, runs=run.folder.parent, data=data)
+                ends[run.folder] = None
+            else:
+                ready.append((run, (yield from _begin(run, data, stack, overwrite=overwrite))))
+        except Exception as error:
+            ends[run.folder] = failed = failure_of(run.folder, error)
+            yield failed
+    return ready
+
+
+def _train_all(
+    cluster: Cluster,
+    ready: Sequence[tuple[GridRun, TravellingRun]],
+    data: Path,
+    *,
+    overwrite: bool,
+    stop: threading.Event,
+) -> Iterator[tuple[GridRun, RunRecord | FailedRun]]:
+    """Train runs in workers, and write what these send back."""
+    if not ready:
+        return
+    state = RunsToTrain(tuple(travelling for _, travelling in ready), uuid.uuid4().hex if overwrite else "")
+    runs = [run for run, _ in ready]
+
+    def items() -> Iterator[_Item]:
+        for number, run in enumerate(runs):
+            if not stop.is_set():
+                yield number, run.folder, pack(Run(run.folder))
+
+    def lost(item: _Item, error: SynmtError) -> TrainedRun:
+        return TrainedRun(item[0], FailedRun(item[1], str(error)))
+
+    gpu = any(run.recipe.training.device != "cpu" for run in runs)
+    for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):
+        run = runs[trained.number]
+        if trained.content is not None:
+            unpack(Run(run.folder), trained.content)
+        yield run, trained.end
+
+
+def _begin(
+    run: GridRun, data: Path, stack: ExitStack, *, overwrite: bool
+) -> Generator[Progress | Prepared, None, TravellingRun]:
+    """Prepare the data of a run, and set up its folder."""
+    requirements, folder = check_values(run.recipe), Run(run.folder)
+    recipe, vocabularies, _ = admit(folder, run.recipe, overwrite=overwrite)
+    taken: dict[str, Any] = {
+        "vocabularies": vocabularies,
+        "truecasers": adopt_case(recipe, folder, overwrite=overwrite),
+    }
+    prepared = yield from prepare_data(recipe, requirements, data, **taken)
+    needs = requirements["source"]
+    parses = needs.to_run and prepared.corpus.test and not all_given_trees(recipe, prepared.corpus, "source", needs)
+    parser = make_parser(recipe, "source", arcs=bool(needs.arcs)) if parses else None
+    stack.enter_context(locked(run.folder, "this run"))
+    begin(folder, recipe, prepared, overwrite=overwrite)
+    return TravellingRun(recipe, prepared, parser)
+
+
+def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
+    """Train one run in a worker, from the newest checkpoint that the driver or this machine has."""
+    number, target, content = item
+    travelling = state.runs[number]
+    place = cache_folder() / "workers" / "runs" / _name(target, content, state.attempt)
+    try:
+        with locked(place, "this run"), ending_with_driver() as stop:
+            run = Run(place / target.name)
+            end = _end_of(run, target, travelling, content, stop)
+            content = pack(run)
+            shutil.rmtree(place)
+    except SynmtError as error:
+        return TrainedRun(number, failure_of(target, error))
+    return TrainedRun(number, end, content)
+
+
+def _name(target: Path, content: Content, attempt: str) -> str:
+    """Name a run by what its result depends on."""
+    reads = json.loads(content["run.json"])
+    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"])
+
+
+def _end_of(
+    run: Run, target: Path, travelling: TravellingRun, content: Content, stop: threading.Event
+) -> RunRecord | FailedRun:
+    here = max((folder.name for folder in run.checkpoints()), default="")
+    if not run.exists() or here < newest_step(content):
+        unpack(run, content)
+    remove_leftovers(run)
+    parser = travelling.parser_folder
+    how = {"parser": str(parser) if parser else None}
+    try:
+        end = result_of(train_prepared(run, travelling.recipe, travelling.prepared, Processes(), stop, **how))
+    except Exception as error:
+        return failure_of(target, error)
+    return RunRecord(target, "interrupted" if end.reason == "interrupted" else "finished", end.step)

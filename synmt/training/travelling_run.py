@@ -1,0 +1,162 @@
+"""A run that travels: what a worker of a cluster trains it from, and how its folder comes and goes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from synmt.files import fingerprint, write_atomically, write_folder_atomically
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.schema import Recipe
+from synmt.run import Run
+from synmt.training.stages import Prepared
+from synmt.words.casing import Truecaser
+
+Content = Mapping[str, bytes]
+"""The files of a run folder by their paths in it."""
+
+_NOT_READ = {"lock", "kept.arrow"}
+"""Files of a prepared corpus that training does not read."""
+_OF_INIT = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "model.safetensors")
+
+
+@dataclass(frozen=True)
+class TravellingRun:
+    """A run whose folder is set up and whose data are prepared.
+
+    parser: parses the test sets; None if nothing does.
+    parser_folder: where a worker has it.
+    """
+
+    recipe: Recipe
+    prepared: Prepared
+    parser: StanzaParser | None = None
+    parser_folder: Path | None = None
+
+    def files(self) -> dict[str, Path]:
+        """Name the files that training reads by their paths in a folder of copies."""
+        named = {_name(path): path for path in self._texts()}
+        for folder, paths in self._folders().items():
+            named |= {f"{_name(folder)}/{path.relative_to(folder)}": path for path in paths}
+        if self.parser is not None:
+            named |= {f"{_name_of_parser(self.parser)}/{name}": path for name, path in self.parser.files().items()}
+        return named
+
+    def placed(self, folder: Path) -> TravellingRun:
+        """Make the same run, which reads the copies in this folder."""
+        folders = [self.prepared.folder, *filter(None, [self.recipe.model.init])]
+        places = {path: folder / _name(path) for path in (*self._texts(), *folders)}
+        parser = folder / _name_of_parser(self.parser) if self.parser is not None else None
+        return TravellingRun(_moved(self.recipe, places), _moved(self.prepared, places), self.parser, parser)
+
+    def _texts(self) -> list[Path]:
+        """List the files of text: those to validate and to test with, and truecase models."""
+        corpora = [self.prepared.corpus, *filter(None, [self.prepared.raw])]
+        splits = [split for corpus in corpora for split in (corpus.valid, *corpus.test.values())]
+        cased = [cutter.truecaser.path for cutter in self.prepared.cutters.values() if cutter.truecaser]
+        return list(dict.fromkeys([*(path for split in splits for path in _paths(split)), *cased]))
+
+    def _folders(self) -> dict[Path, list[Path]]:
+        """List the files of the prepared corpus, and those of the run whose weights are taken."""
+        folder, init = self.prepared.folder, self.recipe.model.init
+        parts = [folder, *(folder / name for name in self.prepared.trees.values())]
+        read = [path for part in parts for path in sorted(part.iterdir()) if path.is_file()]
+        found = {folder: [path for path in read if path.name not in _NOT_READ and not path.name.startswith(".")]}
+        if init is not None:
+            other = init.expanduser()
+            found[init] = [path for kind in _OF_INIT for path in sorted(other.glob(kind))]
+        return found
+
+
+def _paths(split: SplitFiles) -> list[Path]:
+    return [path for name in type(split).model_fields if (path := getattr(split, name)) is not None]
+
+
+def _name(path: Path) -> str:
+    """Name the copy of a file or folder, wherever it lies."""
+    return f"{fingerprint(str(path))}/{path.name}"
+
+
+def _name_of_parser(parser: StanzaParser) -> str:
+    return f"parser-{parser.fingerprint}"
+
+
+def _moved(value: Any, places: Mapping[Path, Path]) -> Any:
+    """Replace paths in records of records."""
+    if isinstance(value, Path):
+        return places.get(value, value)
+    if isinstance(value, Truecaser):
+        return Truecaser(places.get(value.path, value.path))
+    if isinstance(value, BaseModel):
+        own = {name: _moved(getattr(value, name), places) for name in type(value).model_fields}
+        return value.model_copy(update=own)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _moved(getattr(value, field.name), places) for field in fields(value)})
+    if isinstance(value, Mapping):
+        return {key: _moved(one, places) for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value)(_moved(one, places) for one in value)
+    return value
+
+
+def pack(run: Run) -> dict[str, bytes]:
+    """Read all files of a run folder that are not a process's own."""
+    paths = {path.relative_to(run.folder): path for path in sorted(run.folder.rglob("*")) if path.is_file()}
+    return {
+        name.as_posix(): path.read_bytes()
+        for name, path in paths.items()
+        if name.as_posix() != "lock" and not any(part.startswith(".") for part in name.parts)
+    }
+
+
+def unpack(run: Run, content: Content) -> None:
+    """Make a run folder contain these files and no others; the caller holds its lock.
+
+    Whenever this is interrupted, the run in the folder can be continued: checkpoints are whole, and run.json, which
+    tells whether the run has finished, comes last.
+    """
+    for step, files in sorted(_checkpoints(content).items()):
+        with write_folder_atomically(run.folder / "checkpoints" / step) as folder:
+            for name, data in files.items():
+                (folder / name).write_bytes(data)
+    for name, data in content.items():
+        if not name.startswith("checkpoints/") and name != "run.json":
+            with write_atomically(run.folder / name, binary=True) as out:
+                out.write(data)
+    for path in _others(run, content):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if "run.json" in content:
+        with write_atomically(run.folder / "run.json", binary=True) as out:
+            out.write(content["run.json"])
+
+
+def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
+    found: dict[str, dict[str, bytes]] = {}
+    for name, data in content.items():
+        top, _, rest = name.partition("/")
+        if top == "checkpoints":
+            step, _, file = rest.partition("/")
+            found.setdefault(step, {})[file] = data
+    return found
+
+
+def _others(run: Run, content: Content) -> Iterator[Path]:
+    """Find what lies in a run folder and is not part of its new content; a folder stands for all that is in it."""
+    kept = {Path(name) for name in content}
+    kept |= {parent for path in kept for parent in path.parents} | {Path("lock"), Path("run.json")}
+    found: Sequence[Path] = sorted(run.folder.rglob("*"))
+    for path in found:
+        name = path.relative_to(run.folder)
+        if name not in kept and name.parent in kept:
+            yield path
+
+
+def newest_step(content: Content) -> str:
+    """Name the newest checkpoint among the files of a run; empty if there is none."""
+    return max(_checkpoints(content), default="")

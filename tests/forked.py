@@ -1,0 +1,88 @@
+"""Processes that fork from one which has loaded torch and the package: they begin in a moment and end like others."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import forkserver
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from synmt.cli import main
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["ranks", "killing", "distributed.cli.dask_scheduler", "distributed.cli.dask_worker"])
+_LONGEST = 300
+
+
+class Forked:
+    """A process that does some work in the caller's folder, with the caller's variables.
+
+    log: gets what it says; the others are added to its variables.
+    """
+
+    def __init__(self, work: Callable[..., object], *arguments: object, log: Path, **more: str) -> None:
+        paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+        with patch.dict(os.environ, PYTHONPATH=paths):
+            forkserver.ensure_running()
+        where = (os.getcwd(), {**os.environ, **more}, str(log))
+        self._process = _CONTEXT.Process(target=_begin, args=(work, arguments, *where))
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """Tell how it has ended: 0, or the number of its signal, negative; None if it still runs."""
+        return self._process.exitcode
+
+    def wait(self, seconds: float = _LONGEST) -> int | None:
+        """Wait until it ends, and tell how."""
+        self._process.join(seconds)
+        return self.poll()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def signal(self, number: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+
+def _begin(work, arguments, folder, variables, log):
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(variables)
+    with open(log, "ab", buffering=0) as stream:
+        for standard in (1, 2):
+            os.dup2(stream.fileno(), standard)
+    work(*arguments)
+    sys.stdout.flush()
+
+
+def run_command(*arguments: str) -> None:
+    """Be the command `synmt`, in a session of its own."""
+    os.setsid()
+    sys.argv = ["synmt", *arguments]
+    main()
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
+    """Wait until something is true."""
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, "waited too long"
+        time.sleep(0.02)
+
+
+def run_together(count: int, work: Callable[..., object], *arguments: Any, log: Path) -> list[int | None]:
+    """Let processes do work(rank, count, *arguments) together; gives how each has ended. Those that hang are killed."""
+    ranks = [Forked(work, rank, count, *arguments, log=log) for rank in range(count)]
+    try:
+        return [rank.wait() for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()

@@ -1,0 +1,209 @@
+"""The runs of a grid side by side on a cluster: what is trained there is what is trained here, bit for bit."""
+
+import shutil
+import threading
+from _thread import interrupt_main
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from clusters import LocalCluster, wait_for
+from test_cli_train import assert_same_run
+from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
+
+from synmt.evaluation import comparison
+from synmt.files import stored_sha256
+from synmt.parallel.kit import Kit
+from synmt.parallel.work import using_cluster
+from synmt.parsing.parser import StanzaParser
+from synmt.recipe.load import load_recipe
+from synmt.run import Run
+from synmt.training import grid_cluster, pipeline
+from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster, train_grid
+from synmt.training.records import RunRecord, StartRecord
+from synmt.training.travelling_run import newest_step, pack, unpack
+
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline"), pytest.mark.filterwarnings("ignore")]
+SHORT = {**TRAINING, "max_steps": 24, "validate_every": 12, "validation_beam_size": 1, "log_every": 4, "save_every": 2}
+GREEDY = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    pytest.importorskip("distributed")
+    made = LocalCluster(tmp_path_factory.mktemp("cluster"), preload="slow_trainer.py")
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Train a plain system and one with gold trees here."""
+    folder = tmp_path_factory.mktemp("grid")
+    write_corpus(folder / "text")
+    write(folder, "plain", syntax={})
+    write(folder, "pascal")
+    write(folder, "broken", syntax={})
+    for name in ("plain", "pascal"):
+        list(pipeline.train(folder / f"{name}.yaml", runs=folder / "here", data=folder / "data"))
+    return folder
+
+
+def write(folder, name, **sections):
+    return write_recipe(folder / f"{name}.yaml", folder / "text", training=SHORT, decoding=GREEDY, **sections)
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    monkeypatch.setattr(comparison, "SignificancePlan", partial(comparison.SignificancePlan, resamples=10, swaps=10))
+
+
+def steps_of(place, runs, *names, **options):
+    recipes = [place / f"{name}.yaml" for name in names]
+    return train_grid(recipes, runs=place / runs, data=place / "data", **options)
+
+
+@contextmanager
+def once(condition, act):
+    """Do something in a thread when it is time; the block must last as long."""
+
+    def watch():
+        wait_for(condition)
+        act()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    yield
+    thread.join()
+
+
+@pytest.mark.usefixtures("small_tables")
+def test_runs_are_the_same_if_a_worker_is_killed_and_a_failed_one_is_named(cluster, place):
+    scratch = cluster.folder / "caches" / "workers" / "runs"
+    command = ["train", *(place / f"{name}.yaml" for name in ("plain", "broken", "pascal"))]
+    command += ["--runs", place / "there", "--data", place / "data", "--cluster", cluster.complete(2)]
+    killed = []
+
+    def kill():
+        killed.append(cluster.workers.pop())
+        killed[0].kill()
+
+    with once(lambda: any(scratch.glob("*/*/checkpoints/step-00000006")), kill):
+        done = synmt(*command)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert killed
+    assert "the cluster trains 3 runs, side by side\n" in said
+    broken = f"{place / 'there' / 'broken'}: RuntimeError: CUDA error: unspecified launch failure."
+    assert said.rstrip().endswith(broken)
+    for name in ("plain", "pascal"):
+        assert_same_run(place / "there" / name, place / "here" / name)
+        assert Run(place / "there" / name).info().keys() == Run(place / "here" / name).info().keys()
+    runs = [place / "there" / name for name in ("plain", "pascal")]
+    assert done.stdout == succeed("score", *runs).stdout
+    assert not list(scratch.iterdir())
+    # only the failed one is tried again
+    records = list(steps_of(place, "there", "plain", "broken", "pascal"))
+    assert [record.done for record in records if isinstance(record, NextRun)] == [True, False, True]
+    assert not records[-1].failed
+
+
+def test_a_grid_that_is_stopped_comes_back_and_goes_on_anywhere(cluster, place):
+    stop = threading.Event()
+    with using_cluster(cluster.complete(1)):
+        scratch = cluster.folder / "caches" / "workers" / "runs"
+        begun = lambda: any(scratch.glob("*/*/checkpoints/step-00000004"))  # noqa: E731
+        with once(begun, stop.set):
+            *records, last = steps_of(place, "stopped", "plain", "pascal", stop=stop)
+    assert [type(record) for record in records if isinstance(record, NextRun | OnCluster)][-1] is OnCluster
+    assert last == GridRecord("interrupted", [], [], {})
+    assert not list(scratch.iterdir())
+    reached = Run(place / "stopped" / "plain").checkpoints()[-1].name
+    assert "step-00000000" < reached < "step-00000024"
+    assert not Run(place / "stopped" / "pascal").checkpoints()
+    # one goes on here, the other one on the cluster
+    here = list(steps_of(place, "stopped", "plain"))
+    assert [record.step for record in here if isinstance(record, StartRecord)] == [int(reached[-8:])]
+    with using_cluster(cluster.complete(1)):
+        *_, last = steps_of(place, "stopped", "plain", "pascal")
+    assert [run.name for run in last.finished] == ["plain", "pascal"]
+    for name in ("plain", "pascal"):
+        assert_same_run(place / "stopped" / name, place / "here" / name)
+
+
+def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(cluster, place):
+    scratch = cluster.folder / "caches" / "workers" / "runs"
+    begun = lambda: any(scratch.glob("*/plain/checkpoints/step-00000004"))  # noqa: E731
+    with using_cluster(cluster.complete(1)), pytest.raises(KeyboardInterrupt), once(begun, interrupt_main):
+        list(steps_of(place, "left", "plain"))
+    with using_cluster(cluster.complete(1)):
+        *_, last = steps_of(place, "left", "plain")
+    assert [run.name for run in last.finished] == ["plain"]
+    assert_same_run(place / "left" / "plain", place / "here" / "plain")
+    assert not list(scratch.iterdir())
+
+
+def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):
+    # the cluster is this process, and the files of the driver are out of sight
+    away = tmp_path / "project"
+    away.mkdir()
+    shutil.copytree(place / "text", away / "text")
+    write(away, "plain", syntax={})
+    model = {**load_recipe(away / "plain.yaml").model.model_dump(mode="json"), "init": str(away / "runs" / "plain")}
+    # it parses the test set with a copy of the parser
+    write(away, "tuned", vocabulary={}, model=model, parser={"workers": 1, "device": "cpu"})
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+
+    class Elsewhere:
+        def run(self, work, state, items, *, where, long):
+            kit, files = Kit.pack(work, state), state.files()
+            assert list(kit.hashes.items()) == sorted((name, stored_sha256(path)) for name, path in files.items())
+            for name, path in files.items():
+                (kit.folder() / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, kit.folder() / name)
+            for item in items:
+                away.rename(tmp_path / "hidden")
+                result = kit.open()(item)
+                (tmp_path / "hidden").rename(away)
+                yield result
+
+    @contextmanager
+    def never():
+        yield threading.Event()
+
+    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Elsewhere)
+    monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
+    loaded, waves = [], []
+    load = StanzaParser.from_identity.__func__
+
+    def from_identity(kind, identity, **options):
+        loaded.append(identity["model"])
+        return load(kind, identity, **options)
+
+    monkeypatch.setattr(StanzaParser, "from_identity", classmethod(from_identity))
+    for record in steps_of(away, "runs", "tuned", "plain"):
+        assert not isinstance(record, FailedRun), record
+        waves += [record.runs] if isinstance(record, OnCluster) else []
+        waves += [record.folder.name] if isinstance(record, RunRecord) else []
+    assert waves == [1, "plain", 1, "tuned"]
+    assert [Path(model).parent.parent for model in loaded] == [tmp_path / "cache" / "workers"]
+    assert Run(away / "runs" / "tuned").info()["init"]["run"] == str(away / "runs" / "plain")
+    weights = "model.safetensors"
+    assert (away / "runs" / "plain" / weights).read_bytes() == (place / "here" / "plain" / weights).read_bytes()
+
+
+def test_the_content_of_a_run_folder_is_written_as_it_is_and_others_are_removed(place, tmp_path):
+    whole = pack(Run(place / "here" / "plain"))
+    assert newest_step(whole) == "step-00000024"
+    other = Run(tmp_path / "plain")
+    unpack(other, {"lock": b"", "checkpoints/step-00000002/state.json": b"{}", "tests/old/x": b"", "run.json": b"{}"})
+    unpack(other, whole)
+    assert {name: data for name, data in snapshot(other.folder).items() if name != "lock"} == whole
+    assert not (other.folder / "tests" / "old").exists()
+    # interrupted before the end: it is not yet the folder of a finished run
+    broken = Run(tmp_path / "broken")
+    with pytest.raises(TypeError):
+        unpack(broken, {**whole, "log.jsonl": None})
+    assert not broken.exists()
+    assert (broken.checkpoints()[-1] / "state.json").exists()

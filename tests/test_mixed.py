@@ -1,0 +1,252 @@
+"""Mixed encoder and parse2seq: linearised trees as sources, what a too long one loses, translating with and without."""
+
+import json
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small import MONKEY, random_tree, small_recipe
+from test_tasks import corpus_of, lines, recipe_of
+from tiny import synmt, write_corpus, write_recipe
+
+from synmt.analysis.forward_passes import run_forward
+from synmt.analysis.robustness.conditions import check_translator
+from synmt.corpora.resolve import resolve_corpus
+from synmt.data.corpus import PreparedCorpus
+from synmt.data.prepare import prepare
+from synmt.data.task_corpus import bracket_units, describe_dropped, with_bracketings, with_trees, without_filters
+from synmt.data.vocabulary import word_of
+from synmt.data.vocabulary_training import train_vocabulary
+from synmt.decode.alignment import whitespace_words
+from synmt.decode.inputs import cut, cut_tree
+from synmt.decode.loaded_model import check_ensemble
+from synmt.decode.override import check_override
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.recipe.corpus import CorpusRecipe
+from synmt.recipe.data import VocabularyRecipe
+from synmt.run import Run
+from synmt.syntax.controls import UNCHANGED, Control
+from synmt.syntax.parse import Parse
+from synmt.syntax.trees import linearise_with_words
+from synmt.training.tree_requirements import tree_requirements
+
+pytestmark = pytest.mark.journey
+
+TWINS = [
+    "(root (nsubj (det the ) boy ) sleeps )",
+    "(root (nsubj he ) eats )",
+    "(root a (dep b (dep c (dep d (dep e (dep f ) ) ) ) ) )",
+]
+PLAIN = ["the boy sleeps", "he eats", "a b c d e f"]
+TARGETS = ["der Junge schläft", "er isst", "x"]
+MIXED = {"mixed": "dependencies"}
+ONLY = {**MIXED, "mixed_only": True}
+
+
+def recursive(parse, word):
+    """Write a word between its dependents, by the definition."""
+    below = [child for child, parent in enumerate(parse.parents) if parent == word != child]
+    inside = [*(recursive(parse, child) for child in below if child < word), parse.words[word]]
+    inside += [recursive(parse, child) for child in below if child > word]
+    return f"({parse.relations[word]} {' '.join(inside)} )"
+
+
+def test_a_word_stands_between_its_left_and_right_dependents():
+    expected = "(root (nsubj (det The ) monkey ) eats (obj (det a ) banana ) )"
+    assert linearise_with_words(MONKEY).text == expected == recursive(MONKEY, 2)
+    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+    assert (linearise_with_words(nothing).text, linearise_with_words(nothing).spans.shape) == ("", (0, 2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_trees_are_written_as_defined(seed):
+    parse = random_tree(1 + seed % 7, np.random.default_rng(seed))
+    root = int(np.flatnonzero(parse.parents == np.arange(len(parse)))[0])
+    assert linearise_with_words(parse).text == recursive(parse, root)
+
+
+def monkey_line(parse=MONKEY):
+    line = "The monkey eats a banana"
+    text = [linearise_with_words(MONKEY).text, line, "monkey banana eats The a"] * 3
+    vocabulary = train_vocabulary(text, VocabularyRecipe(size=300), [f"({r}" for r in sorted({*MONKEY.relations})])
+    return line, vocabulary, cut_tree(0, line, parse, vocabulary, 100, UNCHANGED)
+
+
+def test_pieces_of_words_cover_their_characters_and_brackets_nothing():
+    line, vocabulary, source = monkey_line()
+    pieces = vocabulary.pieces(source.example.source.tolist())
+    assert "".join(pieces).replace("▁", " ").strip() == linearise_with_words(MONKEY).text
+    covered = [line[start:end] for start, end in source.spans.tolist()]
+    for piece, text in zip(pieces, covered, strict=True):
+        assert text == ("" if piece[:2] in ("▁(", "▁)", ")") else piece.replace("▁", ""))
+    assert "".join(covered) == line.replace(" ", "")
+    # an alignment finds the words of the line
+    assert set(word_of(source.spans, whitespace_words(line)).tolist()) == {0, 1, 2, 3, 4}
+
+
+def test_a_crossing_tree_covers_each_word_where_it_stands():
+    crossing = Parse(MONKEY.words, MONKEY.spans, np.array([3, 2, 2, 2, 2]), MONKEY.relations)
+    line, vocabulary, source = monkey_line(crossing)
+    pieces = vocabulary.pieces(source.example.source.tolist())
+    words = [piece.replace("▁", "") for piece in pieces if "(" not in piece and ")" not in piece]
+    assert [line[start:end] for start, end in source.spans.tolist() if start < end] == [word for word in words if word]
+    assert linearise_with_words(crossing).text.index("The") > linearise_with_words(crossing).text.index("monkey")
+
+
+def test_a_long_tree_is_cut_off_and_a_line_without_a_tree_is_read_as_it_is():
+    line, vocabulary, source = monkey_line()
+    short = cut_tree(0, line, MONKEY, vocabulary, 5, UNCHANGED)
+    assert short.example.source.tolist() == source.example.source.tolist()[:5]
+    assert (short.spans.tolist(), short.dropped) == (source.spans.tolist()[:5], len(source) - 5)
+    plain = cut(0, line, None, vocabulary, 100)
+    nothing = Parse([], np.zeros((0, 2), int), np.zeros(0, int), [])
+    for tree in (None, nothing):
+        assert np.array_equal(cut_tree(0, line, tree, vocabulary, 100, UNCHANGED).example.source, plain.example.source)
+
+
+def test_a_control_changes_the_tree_that_is_read():
+    line, vocabulary, source = monkey_line()
+    changed = cut_tree(0, line, MONKEY, vocabulary, 100, Control("right"))
+    assert vocabulary.decode(changed.example.source.tolist()).startswith("(root The (nsubj monkey")
+    assert not np.array_equal(changed.example.source, source.example.source)
+
+
+def test_every_pair_is_there_with_its_plain_and_its_linearised_source(tmp_path):
+    corpus = corpus_of(tmp_path)
+    recipe = recipe_of(tmp_path, tasks=MIXED)
+    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    assert lines(made.train.source) == PLAIN + TWINS
+    assert lines(made.train.target) == TARGETS * 2
+    assert (made.valid, made.test) == (corpus.valid, corpus.test)
+    assert bracket_units(recipe, made) == ("(dep", "(det", "(nsubj", "(root")
+
+
+def test_parse2seq_has_linearised_sources_only(tmp_path):
+    corpus = corpus_of(tmp_path)
+    trees = (tmp_path / "trees.conllu").read_text(encoding="utf-8")
+    (tmp_path / "valid.conllu").write_text(trees.split("\n\n")[0] + "\n\n", encoding="utf-8")
+    paths = tmp_path / "trees.conllu", tmp_path / "made", tmp_path / "valid.conllu"
+    made = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
+    assert (lines(made.train.source), lines(made.train.target)) == (TWINS, TARGETS)
+    assert (lines(made.valid.source), made.valid.target) == (TWINS[:1], corpus.valid.target)
+    both = with_trees(recipe_of(tmp_path, tasks=MIXED), corpus, *paths[:2])
+    assert both.train.source != made.train.source
+    (tmp_path / "valid.conllu").write_text(trees.replace("det", "obj").split("\n\n")[0] + "\n\n", encoding="utf-8")
+    other = with_trees(recipe_of(tmp_path, tasks=ONLY), corpus, *paths)
+    assert lines(other.valid.source) == [TWINS[0].replace("det", "obj")]
+
+
+def test_pairs_are_filtered_by_their_plain_source(tmp_path):
+    recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_words": 5})
+    made = with_trees(recipe, corpus_of(tmp_path), tmp_path / "trees.conllu", tmp_path / "made")
+    assert lines(made.train.source) == PLAIN[:2] + TWINS[:2]
+
+
+def test_a_linearised_source_that_is_too_long_is_left_out_alone_and_counted(tmp_path):
+    corpus_of(tmp_path)
+    vocabulary = {"kind": "word", "size": 50, "byte_fallback": False}
+    recipe = recipe_of(tmp_path, tasks=MIXED, filters={"max_pieces": 10}, vocabulary=vocabulary)
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    data = PreparedCorpus.open(tmp_path / "prepared")
+    source = data.vocabularies[0]
+    rows = data.split("train").rows(range(5))
+    assert [source.decode(row.source.tolist()) for row in rows] == PLAIN + TWINS[:2]
+    [said] = describe_dropped(recipe, made, tmp_path / "prepared")
+    assert said.startswith("1 of 3 linearised sources have more pieces than filters.max_pieces")
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_brackets_are_units_of_the_source_vocabulary(joint, tmp_path):
+    corpus_of(tmp_path)
+    # `(det` is there three times, but no other vocabulary would have it in one piece
+    vocabulary = {"kind": "bpe", "size": 290, "joint": joint}
+    recipe = recipe_of(tmp_path, tasks=MIXED, vocabulary=vocabulary, model={"embeddings": "separate"})
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    made = with_trees(recipe, corpus, tmp_path / "trees.conllu", tmp_path / "made")
+    list(prepare(without_filters(recipe), made, tmp_path / "prepared"))
+    source, target = PreparedCorpus.open(tmp_path / "prepared").vocabularies
+    ids = source.encode_ids(TWINS[0])
+    assert [piece for piece in source.pieces(ids) if "(" in piece] == ["▁(root", "▁(nsubj", "▁(det"]
+    assert source.decode(ids) == TWINS[0]
+    assert (len(target.encode_ids("(root")) == 1) == joint
+
+
+def test_given_bracketings_are_sources_as_they_are(tmp_path):
+    corpus_of(tmp_path)
+    given = ["(ROOT (S (NP the boy ) (VP sleeps ) ) )", "", "(ROOT a b )"]
+    (tmp_path / "train.en.brackets").write_text("".join(f"{line}\n" for line in given), encoding="utf-8")
+    corpus = resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de")
+    recipe = recipe_of(tmp_path, tasks={"mixed": "bracketings"})
+    made = with_bracketings(recipe, corpus, tmp_path / "made")
+    assert lines(made.train.source) == [*PLAIN, given[0], given[2]]
+    assert lines(made.train.target) == [*TARGETS, TARGETS[0], TARGETS[2]]
+    assert bracket_units(recipe, made) == ("(NP", "(ROOT", "(S", "(VP")
+    (tmp_path / "train.en.brackets").unlink()
+    with pytest.raises(UsageError, match=r"no bracketings, but tasks\.mixed needs them"):
+        with_bracketings(recipe, resolve_corpus(CorpusRecipe(folder=tmp_path), "en", "de"), tmp_path / "made")
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ({"parsing": "dependencies", "mixed": "dependencies"}, "use either `parsing` or `mixed`"),
+        ({"mixed_only": True}, "`mixed_only` needs `mixed: dependencies`"),
+        ({"mixed": "bracketings", "mixed_only": True}, "give them as the source of the corpus"),
+    ],
+)
+def test_tasks_that_exclude_each_other_are_refused(tasks, message):
+    with pytest.raises(UsageError, match=message):
+        small_recipe(tasks=tasks)
+
+
+def test_a_weighted_text_and_a_variant_that_wants_trees_are_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"`tasks\.mixed` needs a training text without weights"):
+        small_recipe(tasks=MIXED, corpus={"train": [{"id": "multi30k", "weight": 2}], "valid": "multi30k"})
+    recipe = small_recipe(tasks=MIXED, syntax={"variants": [{"name": "pascal"}]})
+    with pytest.raises(UsageError, match=r"tasks\.mixed puts trees as sources, so pascal finds no trees"):
+        tree_requirements(recipe)
+    assert not tree_requirements(small_recipe(tasks=MIXED))["source"].to_run
+    only = tree_requirements(small_recipe(tasks=ONLY, parser={"control": "random"}))["source"]
+    assert only.to_run
+    assert not only.parses
+
+
+@pytest.mark.parametrize("tasks", [MIXED, ONLY], ids=["mixed", "parse2seq"])
+def test_it_trains_and_translates_raw_text(tasks, tmp_path, monkeypatch, caplog):
+    corpus = write_corpus(tmp_path / "corpus")
+    sections = {"syntax": {"variants": []}, "decoding": {"beam_size": 1}, "parser": {"workers": 1}}
+    write_recipe(tmp_path / "mixed.yaml", corpus, tasks=tasks, **sections)
+    plan = synmt("train", "mixed.yaml", "--dry-run", cwd=tmp_path)
+    assert plan.returncode == 0, plan.stderr.decode()
+    steps = plan.stdout.decode() + plan.stderr.decode()
+    assert ("parse train.en" in steps, "parse valid.en" in steps) == (True, "mixed_only" in tasks)
+    done = synmt("train", "mixed.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr.decode()
+    again = synmt("train", "mixed.yaml", "--dry-run", cwd=tmp_path)
+    assert "to do" not in again.stdout.decode() + again.stderr.decode()
+    run = Run(tmp_path / "runs" / "mixed")
+    text = (corpus / "test.en").read_text(encoding="utf-8").splitlines()
+    expected = (run.folder / "tests/test/hypothesis.txt").read_text(encoding="utf-8").splitlines()
+    translator = Translator.load(run, parse_cache=False, device="cpu")
+    assert translator.reads_trees == ("mixed_only" in tasks)
+    assert (json.loads((run.folder / "run.json").read_text())["parser"] is not None) == translator.reads_trees
+    if not translator.reads_trees:
+        monkeypatch.setattr("synmt.parsing.parser.StanzaParser.parse", None)
+    with caplog.at_level(logging.WARNING, "synmt"):
+        assert [one.text for one in translator.translate(text)] == expected
+    assert "parser is not the one" not in caplog.text
+    if translator.reads_trees:
+        ids = next(translator.source_batches(text[:1], translator.trees(text[:1])))[0].example.source
+        assert translator.source.decode(ids.tolist()).startswith("(root ")
+        with pytest.raises(UsageError, match="this model reads linearised trees"):
+            next(run_forward(translator, text[:1]))
+        for check in (lambda: check_translator(translator, "x"), lambda: check_override(translator)):
+            with pytest.raises(UsageError, match="this model reads linearised trees"):
+                check()
+        other = replace(translator.models[0], parser={"model": "another"})
+        with pytest.raises(UsageError, match="reads other linearised trees than a"):
+            check_ensemble([translator.models[0], other], ["a", "b"])

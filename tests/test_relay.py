@@ -1,0 +1,82 @@
+"""What processes of this machine log reaches the user, and what is said when one of them is killed."""
+
+import logging
+import os
+import signal
+
+import pytest
+
+from synmt.errors import SynmtError
+from synmt.parallel import complaints
+from synmt.parallel.processes import in_processes, process_count
+from synmt.parallel.relay import Relay, Told, tell
+from synmt.parallel.threads import threads
+
+pytestmark = pytest.mark.journey
+
+
+def work(state, item):
+    if item == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    logging.getLogger("synmt.somewhere").info("nobody asked")
+    logging.getLogger("synmt.somewhere").warning("%s: the same for all", state)
+    logging.getLogger("synmt.elsewhere").error("item %d", item)
+    return item * 10
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, workers, capfd):
+    assert sorted(in_processes(work, "odd", iter(range(4)), workers, where=tmp_path)) == [0, 10, 20, 30]
+    said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    once = said if workers == 2 else [line for line in dict.fromkeys(said) if line[1] != "INFO"]
+    assert sorted(line for line in once if line[1] != "INFO") == [
+        *[("synmt.elsewhere", "ERROR", f"item {number}") for number in range(4)],
+        ("synmt.somewhere", "WARNING", "odd: the same for all"),
+    ]
+    # the processes themselves write nothing
+    assert capfd.readouterr().err == ""
+
+
+def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert list(in_processes(threads_here, None, iter(range(3)), 2, where=tmp_path)) == [1, 1, 1]
+    assert threads_here(None, 0) == 7
+
+
+def threads_here(state, item):
+    return threads()
+
+
+def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
+    with pytest.raises(SynmtError, match=r"worker process was killed.*fewer processes \(`--threads 1`\)"):
+        list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
+
+
+def test_the_remedy_leaves_one_process(monkeypatch):
+    monkeypatch.setenv("SYNMT_THREADS", "1")
+    assert process_count(5) == 1
+    monkeypatch.setenv("SYNMT_THREADS", "3")
+    assert [process_count(items) for items in (0, 2, 5)] == [1, 2, 3]
+
+
+def test_what_was_collected_is_not_collected_again(caplog):
+    told = tell(lambda item: work("odd", item), 1)
+    assert told == Told(10, (("synmt.somewhere", 30, "odd: the same for all"), ("synmt.elsewhere", 40, "item 1")))
+    caplog.clear()
+    logging.getLogger("synmt").warning("later")
+    relay = Relay()
+    assert [relay.result_of(told), relay.result_of(told)] == [10, 10]
+    assert [record.getMessage() for record in caplog.records] == ["later", "odd: the same for all", "item 1"]
+
+
+@pytest.mark.parametrize("name", ["synmt", "stanza", "torch"])
+def test_other_versions_are_named(monkeypatch, name):
+    ours = {"synmt": "1", "stanza": "2", "torch": "3"}
+    monkeypatch.setattr(complaints, "versions", lambda: ours)
+    complaints.check_versions("tcp://a", ours)
+    with pytest.raises(SynmtError) as caught:
+        complaints.check_versions("tcp://a", ours | {name: "9"})
+    assert str(caught.value) == (
+        f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
+        "restart the worker, and run the same command again: finished shards are kept."
+    )
