@@ -41,9 +41,11 @@ def save_features(values: FeatureValues, folder: Path) -> None:
     write_json(folder / "features.json", dict(values), ensure_ascii=False)
 
 
-def load_features(folder: Path) -> FeatureValues:
-    """Read the vocabularies of features of a run; empty if it has none."""
-    path = folder / "features.json"
+def load_features(folder: Path | None) -> FeatureValues:
+    """Read the vocabularies of features of a run; empty if it has none, or if there is no run."""
+    if folder is None:
+        return {}
+    path = folder.expanduser() / "features.json"
     try:
         return {name: tuple(values) for name, values in json.loads(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:

@@ -168,10 +168,9 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
     if settings.init is None and not settings.freeze:
         return
     # new embeddings are compared with nothing, so any number of pieces will do
-    source, target = (len(vocabularies[side]) if vocabularies else 8 for side in SIDES)
+    sizes: dict[str, Any] = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
     with torch.device("meta"):
-        features = load_features(settings.init.expanduser()) if settings.init else {}
-        model = build(settings, recipe.syntax, source_pieces=source, target_pieces=target, features=features)
+        model = build(settings, recipe.syntax, **sizes, features=load_features(settings.init))
         freeze(model, recipe)
         if settings.init is not None and not continued:
             _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
@@ -205,8 +204,7 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    vocabularies = (Vocabulary.load(run.folder, side) for side in SIDES)
-    return build_for(run.recipe(), *vocabularies, features=load_features(run.folder))
+    return build_for(run.recipe(), *(Vocabulary.load(run.folder, s) for s in SIDES), features=load_features(run.folder))
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:
