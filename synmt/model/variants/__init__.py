@@ -19,10 +19,10 @@
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
 | `dependency_distribution.py` | Liu & Sima'an, 2022             | factor; weights        | arcs, the tree, or nothing |
 | `latent_tree.py`             | Tran & Bisk, 2018               | an LSTM's memory       | nothing                    |
+| `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 | `latent_graph.py`            | Hashimoto & Tsuruoka, 2017      | an LSTM's memory       | may learn parent_first     |
 | `tree_planting.py`           | Yoshida et al., 2024            | nothing                | learns distances           |
 | `gcn.py`                     | Bastings et al., 2017           | the memory's states    | parents, relations         |
-| `tree_attention.py`          | the same; Kim et al., 2017      | normalize              | nothing                    |
 | `distance_transformer.py`    | Hou et al., 2022                | bias                   | boundaries                 |
 | `tree_regularization.py`     | Nandi et al., 2024              | nothing                | learns splits              |
 | `tree_lstm.py`               | Eriguchi et al., 2016           | the memory             | merges                     |
