@@ -23,7 +23,7 @@ Content = Mapping[str, bytes]
 
 _NOT_READ = {"lock", "kept.arrow"}
 """Files of a prepared corpus that training does not read."""
-_OF_INIT = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "model.safetensors")
+_OF_INIT = ("run.json", "recipe.yaml", "*.model", "*.words", "*.truecase", "features.json", "model.safetensors")
 
 
 @dataclass(frozen=True)
