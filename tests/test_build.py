@@ -145,7 +145,7 @@ def test_a_variant_that_sets_its_signals_when_it_is_made_is_refused(write_module
         "class Found(Variant):\n    def __init__(self, place):\n        super().__init__(place)\n"
         "        self.reads = (DISTANCE,)\n\n    def edit(self, terms, syntax):\n        return terms\n",
     )
-    with pytest.raises(UsageError, match=r"^found sets `reads` or `learns` in __init__"):
+    with pytest.raises(UsageError, match=r"^found sets `reads`, `learns` or `annotation` in __init__"):
         small_model({"name": "late.found"})
 
 

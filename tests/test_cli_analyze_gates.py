@@ -113,7 +113,7 @@ def test_a_run_without_gates_is_refused_with_the_models_that_have_them(tmp_path,
     assert printed == ""
     assert said.count("\n") == 1
     assert "plain: this model has no gates." in said
-    assert "`model.architecture: lstm` and the variant latent_tree with `sets: 2`" in said
+    assert "latent_tree (`sets: 2`) have gates" in said
 
 
 def test_a_language_without_a_compact_parser_is_parsed_by_stanzas_official_one(tmp_path, monkeypatch):

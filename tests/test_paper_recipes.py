@@ -242,6 +242,9 @@ def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
         if name.rpartition("-")[2] in (*LDD_KINDS, "udd"):
             free |= {"model.encoder_heads"}
             assert recipe(name).model.heads_of("source") == (16, 4, 4, 4)
+        if name == "multi30k-features-full":
+            # the compact parser gives no lemmas
+            free |= {"parser.model"}
         assert differences(name, "multi30k-tiny") <= free
 
 

@@ -25,7 +25,9 @@ def work(state, item):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, workers, capfd):
+def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, workers, capfd, monkeypatch):
+    # a command that ran before in this process leaves its handler
+    monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
     assert sorted(in_processes(work, "odd", iter(range(4)), workers, where=tmp_path)) == [0, 10, 20, 30]
     said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
     once = said if workers == 2 else [line for line in dict.fromkeys(said) if line[1] != "INFO"]

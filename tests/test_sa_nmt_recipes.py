@@ -97,8 +97,13 @@ def test_the_corpora_of_the_sa_nmt_paper_have_its_splits(corpus):
 
 
 def test_the_systems_on_multi30k_differ_in_their_trees_alone_and_share_the_text_of_the_transformers():
-    found = {name for name in PATHS if name.startswith("multi30k-") and recipe(name).model.architecture == "lstm"}
-    assert found == {f"multi30k-{system}" for system in SYSTEMS}
+    lstms = {name for name in PATHS if name.startswith("multi30k-") and recipe(name).model.architecture == "lstm"}
+    others = {"gcn", "tree_lstm", "latent_graph"}
+    assert {name for name in lstms if not others & {variant["name"] for variant in variants(name)}} == {
+        f"multi30k-{system}" for system in SYSTEMS
+    }
+    for name in lstms:
+        assert differences(name, "multi30k-lstm") <= {"syntax.variants", "training.max_steps", "training.pretraining"}
     for system, (options, _) in SYSTEMS.items():
         name = f"multi30k-{system}"
         assert variants(name) == ([] if options is None else [{"name": "latent_tree", **options}])

@@ -138,7 +138,7 @@ def _weights(recipe: Recipe, vocabularies: Vocabularies | None) -> str:
     sizes = [len(vocabularies[side]) if vocabularies else recipe.vocabulary.size for side in SIDES]
     count = count_weights(recipe.model, recipe.syntax, sizes[0], sizes[1])
     if tree_requirements(recipe)["source"].of_parser:
-        return f"more than {count:,}" if vocabularies else f"about {count:,} and those of features"
+        return f"more than {count:,}"
     return f"{count:,}" if vocabularies else f"{'up to' if recipe.vocabulary.kind == 'word' else 'about'} {count:,}"
 
 
