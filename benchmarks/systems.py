@@ -9,7 +9,7 @@ import numpy as np
 from synmt.arrays import SIDES, IntArray
 from synmt.data.batch import Batch, Reading, collate
 from synmt.data.corpus import Example, Tree
-from synmt.model.build import build
+from synmt.model.build import build, variant_class
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
@@ -116,10 +116,13 @@ def model_of(name: str, size: str, pieces: int, rates: Mapping[str, float] | Non
 
 
 def variants_in(name: str, layers: int) -> list[dict]:
-    """Give the variants of a system; those of layer 4 go to the last layer of a smaller model."""
-    return [
-        {**variant, "layers": [min(4, layers)]} if variant["name"] == "dbsa" else variant for variant in SYSTEMS[name]
-    ]
+    """Give the variants of a system; those of a layer that a smaller model does not have go to its last one."""
+    variants = []
+    for variant in SYSTEMS[name]:
+        own = variant_class(variant["name"]).default_layers
+        too_deep = own != "all" and max(own) > layers
+        variants.append({**variant, "layers": [layers]} if too_deep else variant)
+    return variants
 
 
 def has_sixteen_heads(name: str) -> bool:
