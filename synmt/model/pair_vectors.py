@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import torch
+from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.model.attention import Terms
 from synmt.model.pairs import Pairs
+from synmt.model.variant import Place, Syntax, Variant
 
 
 class PairVectors(nn.Module):
@@ -45,3 +47,24 @@ class NormedPairVectors(PairVectors):
     def keys(self) -> Tensor:
         """Return the normed vectors for the keys: (kinds, d)."""
         return self.norm(self.key)
+
+
+class ClippedPairs(Variant):
+    """A variant with a vector for each number from -reach to reach that a pair of words can have."""
+
+    sides = ("source",)
+    default_layers = "all"
+
+    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True) -> None:
+        super().__init__(place)
+        self.reach = reach
+        # the last vector is that of pieces without a word
+        self.vectors = PairVectors(2 * reach + 2, place.head_dim, values=values)
+
+    def edit(self, terms: Terms, syntax: Syntax) -> Terms:
+        """Set the bias (B, H, T, T) and, with `values`, the relative values."""
+        return self.vectors.edit(terms, self.rows(syntax))
+
+    def rows(self, syntax: Syntax) -> Tensor:
+        """Find the row of the tables for each pair: (B, T, T), 0 to 2 · reach, or 2 · reach + 1 without words."""
+        raise NotImplementedError

@@ -15,16 +15,14 @@ the absolute positions of the Transformer stay, and other heads can have `relati
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
-from synmt.model.attention import Terms
-from synmt.model.pair_vectors import PairVectors
-from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.pair_vectors import ClippedPairs
+from synmt.model.variant import Syntax
 from synmt.syntax.kinship import DEPTH
 
 
-class DepthRelative(Variant):
+class DepthRelative(ClippedPairs):
     """Let scores and values depend on how much deeper in the tree the key's word is.
 
     reach: largest difference with its own vector; larger ones share that vector.
@@ -32,18 +30,10 @@ class DepthRelative(Variant):
     """
 
     reads = (DEPTH,)
-    sides = ("source",)
-    default_layers = "all"
 
-    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True) -> None:
-        super().__init__(place)
-        self.reach = reach
-        # the last vector is that of pieces without a word
-        self.vectors = PairVectors(2 * reach + 2, place.head_dim, values=values)
-
-    def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the bias (B, H, T, T) and, with `values`, the relative values."""
-        return self.vectors.edit(terms, depth_differences(syntax.signals["depth"], self.reach))
+    def rows(self, syntax: Syntax) -> Tensor:
+        """Find the row of the tables for each pair: (B, T, T)."""
+        return depth_differences(syntax.signals["depth"], self.reach)
 
 
 def depth_differences(depths: Tensor, reach: int) -> Tensor:

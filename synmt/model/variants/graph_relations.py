@@ -21,7 +21,7 @@ from synmt.model.attention import Terms
 from synmt.model.pair_vectors import NormedPairVectors, PairVectors
 from synmt.model.variant import Place, Syntax, Variant
 from synmt.syntax.kinship import edge_kinds, edges
-from synmt.syntax.relations import KNOWN, most_frequent, unknown_relations
+from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 
@@ -54,13 +54,7 @@ class GraphRelations(Variant):
     @classmethod
     def relation_warnings(cls, occurrences: Mapping[str, int], *, labelled: bool, **options: Any) -> list[str]:
         """Name the relations of the training text that share their vectors because no scheme has them."""
-        unknown = {name: occurrences[name] for name in unknown_relations(occurrences, KNOWN)} if labelled else {}
-        if not unknown:
-            return []
-        return [
-            f"graph_relations does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
-            f"{sum(occurrences.values()):,} words, which share their vectors: {most_frequent(unknown)}"
-        ]
+        return unknown_warning("graph_relations", occurrences, KNOWN, "share their vectors") if labelled else []
 
 
 def _signal(labelled: bool) -> Signal:

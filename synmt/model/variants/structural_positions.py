@@ -18,16 +18,14 @@ multiplied in twice, so that all its positions are unsigned.
 from __future__ import annotations
 
 import torch
-from pydantic import PositiveInt
 from torch import Tensor
 
-from synmt.model.attention import Terms
-from synmt.model.pair_vectors import PairVectors
-from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.pair_vectors import ClippedPairs
+from synmt.model.variant import Syntax
 from synmt.syntax.kinship import NO_STEPS, SIGNED_STEPS
 
 
-class StructuralPositions(Variant):
+class StructuralPositions(ClippedPairs):
     """Let scores and values depend on the signed steps through the tree between two words.
 
     reach: largest number of steps with its own vector in each direction; larger ones share that vector.
@@ -35,18 +33,10 @@ class StructuralPositions(Variant):
     """
 
     reads = (SIGNED_STEPS,)
-    sides = ("source",)
-    default_layers = "all"
 
-    def __init__(self, place: Place, *, reach: PositiveInt = 16, values: bool = True) -> None:
-        super().__init__(place)
-        self.reach = reach
-        # the last vector is that of pieces without a word
-        self.vectors = PairVectors(2 * reach + 2, place.head_dim, values=values)
-
-    def edit(self, terms: Terms, syntax: Syntax) -> Terms:
-        """Set the bias (B, H, T, T) and, with `values`, the relative values."""
-        return self.vectors.edit(terms, clipped_steps(syntax.signals["signed_steps"], self.reach))
+    def rows(self, syntax: Syntax) -> Tensor:
+        """Find the row of the tables for each pair: (B, T, T)."""
+        return clipped_steps(syntax.signals["signed_steps"], self.reach)
 
 
 def clipped_steps(steps: Tensor, reach: int) -> Tensor:
