@@ -11,7 +11,7 @@ from searching import members_of, sharp
 from small import batch_for, random_batch, small_model, small_recipe
 from test_fast_decoder import assert_equal_steps, both_steps
 from test_transformer import shaken, slow_attention, slow_position
-from test_variants import DEFAULTS, EDITS_ATTENTION, attend_fused, backward, made
+from test_variants import DEFAULTS, EDITS_ATTENTION, assert_kernels_agree, made
 
 from synmt.data.batch import Batch
 from synmt.data.vocabulary import PAD
@@ -19,7 +19,6 @@ from synmt.decode.beam import search
 from synmt.decode.next_piece import Member
 from synmt.decode.options import SearchOptions
 from synmt.errors import UsageError
-from synmt.model.attention import attend, attend_written_out
 from synmt.model.fast_decoder import fast_decoder
 from synmt.model.feed_forward import gated
 from synmt.model.multihead import SelfAttention
@@ -285,17 +284,7 @@ def test_a_variant_keeps_its_laws_beside_other_positions(recipe, positions):
 @pytest.mark.parametrize("positions", ["rotary", "alibi"])
 @pytest.mark.parametrize("recipe", OF_ATTENTION)
 def test_all_kernels_agree_beside_other_positions_gradients_too(recipe, positions, monkeypatch):
-    results = []
-    for kernel in (attend, attend_written_out, attend_fused):
-        monkeypatch.setattr("synmt.model.multihead.attend", kernel)
-        model = with_positions(recipe, positions)
-        _, batch = random_batch(model, [3, 6])
-        output = model(batch)
-        backward(output)
-        results.append([output.states.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
-    chosen, *others = results
-    for other in others:
-        torch.testing.assert_close(chosen, other, rtol=1e-4, atol=1e-4)
+    assert_kernels_agree(lambda: with_positions(recipe, positions), monkeypatch)
 
 
 @pytest.mark.parametrize("recipe", EDITS_ATTENTION)

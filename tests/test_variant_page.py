@@ -107,7 +107,7 @@ def test_the_file_and_a_recipe_are_all_that_the_package_needs(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 12
+    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 15
 
 
 @pytest.mark.parametrize("name", re.findall(r"\]\((?!http)([^)#]+)", PAGE))

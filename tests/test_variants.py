@@ -160,10 +160,14 @@ def attend_fused(terms, dropout=0.0):
 
 @pytest.mark.parametrize("recipe", EDITS_ATTENTION)
 def test_the_chosen_kernel_equals_the_fused_one_and_the_one_written_out_gradients_too(recipe, monkeypatch):
+    assert_kernels_agree(lambda: made(recipe), monkeypatch)
+
+
+def assert_kernels_agree(make, monkeypatch):
     results = []
     for kernel in (attend, attend_written_out, attend_fused):
         monkeypatch.setattr("synmt.model.multihead.attend", kernel)
-        model = made(recipe)
+        model = make()
         _, batch = random_batch(model, [3, 6])
         output = model(batch)
         backward(output)
