@@ -107,10 +107,16 @@ def mean_distance(parse: Parse) -> float:
 
 def distances(parse: Parse) -> IntArray:
     """Measure the arcs between words other than punctuation: A arcs, (A,)."""
+    lengths = word_distances(parse)
+    return lengths[lengths > 0]
+
+
+def word_distances(parse: Parse) -> IntArray:
+    """Measure the distance of each word to its parent: (W,), 0 for the root, punctuation and words below it."""
     words = not_punctuation(parse)  # (W,)
     places = np.cumsum(words)  # (W,)
-    arcs = words & words[parse.parents] & (parse.parents != np.arange(len(parse)))  # (W,)
-    return np.abs(places - places[parse.parents])[arcs]
+    arcs = words & words[parse.parents]  # (W,)
+    return np.where(arcs, np.abs(places - places[parse.parents]), 0)
 
 
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
