@@ -175,7 +175,7 @@ def test_without_words_there_is_nothing_to_divide_by():
 
 def many_counts(random, sentences=14):
     """Make counts of two groups and their sum, for two systems with two seeds and three."""
-    words = random.integers(0, 4, (sentences, 2)).astype(float)
+    words = random.integers(1, 4, (sentences, 2)).astype(float)
     words[FEW_SENTENCES - 1 :, 1] = 0
     found = []
     for seeds in (2, 3):
