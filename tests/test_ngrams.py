@@ -68,7 +68,12 @@ def test_counts_are_those_of_every_sentence_and_means_over_seeds(seed):
         ngram = tuple(one.text.split())
         assert 1 <= len(ngram) <= 4
         means = [
-            np.mean([sum(right_in_one_sentence(*pair, ngram) for pair in zip(text, reference, strict=True)) for text in seeds])
+            np.mean(
+                [
+                    sum(right_in_one_sentence(*pair, ngram) for pair in zip(text, reference, strict=True))
+                    for text in seeds
+                ]
+            )
             for seeds in (a, b)
         ]
         assert [one.system, one.baseline] == pytest.approx(means)

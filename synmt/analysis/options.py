@@ -126,6 +126,38 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WordOptions(RunOptions):
+    """Options of `analyze_words`: how often is a word translated right?
+
+    words, ngrams: accuracy of groups of words; n-grams that one system has right and another wrong; at least one.
+    hypotheses, references, source: files to analyse instead of a run.
+    baseline: run folder or file of translations to compare with.
+    tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
+    word_groups: what to group words by, with commas: frequency, tag, relation, distance, depth; None for all.
+    side: whose words; None: target words by frequency, and source words by their trees.
+    parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
+    alignments: file with word alignments of source and references; None takes the attention of the first run.
+    training_text: file of the side's training text; None takes the prepared text of the first run that has one.
+    top: number of n-grams to show of each system.
+    """
+
+    words: bool = False
+    ngrams: bool = False
+    hypotheses: Path | None = None
+    references: Path | None = None
+    source: Path | None = None
+    baseline: Path | None = None
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    word_groups: str | None = None
+    side: Side | None = None
+    parses: Path | None = None
+    alignments: Path | None = None
+    training_text: Path | None = None
+    top: int = 20
+
+
+@dataclass(frozen=True, kw_only=True)
 class RobustnessOptions(RunOptions):
     """Options of `analyze_robustness`: how do damaged trees change translations?
 

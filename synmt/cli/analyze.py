@@ -23,6 +23,7 @@ from synmt.analysis.options import (
     GroupOptions,
     RobustnessOptions,
     TreeOptions,
+    WordOptions,
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
@@ -73,9 +74,10 @@ _QUESTIONS = (
     _Question("gates", GateOptions, ("gates",)),
     _Question("attention", AttentionOptions, ("attention",), figures=True),
     _Question("compare", CompareOptions, ("compare",)),
+    _Question("words", WordOptions, ("words", "ngrams"), figures=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
-_READ_PARSES = ("by_depth", "by_distance", "by_relation", "robustness")
+_READ_PARSES = ("by_depth", "by_distance", "by_relation", "words", "robustness")
 """What uses the trees of --parses."""
 
 
@@ -91,6 +93,8 @@ def analyze(
     gates: options.Gates = False,
     attention: options.Attention = False,
     compare: options.Compare = None,
+    words: options.Words = False,
+    ngrams: options.Ngrams = False,
     robustness: options.Robustness = False,
     label: options.Label = None,
     where: options.Where = None,
@@ -113,6 +117,9 @@ def analyze(
     sentence: options.Sentence = AttentionOptions.sentence,
     what: options.Show = AttentionOptions.what,
     top: options.Top = CompareOptions.top,
+    word_groups: options.WordKinds = None,
+    alignments: options.Alignments = None,
+    training_text: options.TrainingText = None,
     shares: options.Shares = RobustnessOptions.shares,
     seed: options.Seed = RobustnessOptions.seed,
     parser: options.Parser = None,

@@ -16,6 +16,7 @@ _scores = partial(option, "Scores by group", path_type=Path)
 _trees = partial(option, "Trees", path_type=Path)
 _weights = partial(option, "Attention and gates", path_type=Path)
 _compare = partial(option, "Two systems, sentence by sentence", path_type=Path)
+_words = partial(option, "Words", path_type=Path)
 _robust = partial(option, "Robustness", path_type=Path)
 
 LABELS_FILE = "LABELS.tsv"
@@ -102,6 +103,35 @@ Compare = Annotated[
     ),
 ]
 Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
+Words = Annotated[
+    bool,
+    _words(
+        "How often is a word translated right, by its frequency, tag, relation, distance to the parent and depth? "
+        "Precision, recall and F1 of target words; recall of source words through alignments.",
+        "--words",
+    ),
+]
+Ngrams = Annotated[bool, _words("List the n-grams that one system has right and another has wrong.", "--ngrams")]
+WordKinds = Annotated[
+    str | None,
+    _words(
+        "What to group words by, separated by commas: frequency, tag, relation, distance, depth. Default: all; target "
+        "words by frequency, source words by their trees, unless --side is given.",
+        "--word-groups",
+        metavar="LIST",
+    ),
+]
+Alignments = Annotated[
+    Path | None,
+    _words(
+        "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: attention of the first run.",
+        metavar="FILE",
+    ),
+]
+TrainingText = Annotated[
+    Path | None,
+    _words("Training text to count frequencies in. Default: the text that the run was trained on.", metavar="FILE"),
+]
 Robustness = Annotated[
     bool,
     _robust(

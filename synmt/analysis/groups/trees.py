@@ -29,7 +29,7 @@ from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions
+    from synmt.analysis.options import GroupOptions, WordOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.run import Run
 
@@ -135,7 +135,9 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
     return np.array([len(parse) for parse in parses], dtype=np.int64)
 
 
-def parse_side(options: GroupOptions, run: Run | None, lines: Sequence[str], *, side: Side) -> tuple[list[Parse], str]:
+def parse_side(
+    options: GroupOptions | WordOptions, run: Run | None, lines: Sequence[str], *, side: Side
+) -> tuple[list[Parse], str]:
     """Parse lines of one side of a run's test set, or of files, and describe the trees."""
     parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
     trees = name_parser(parser)

@@ -5,17 +5,52 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synmt.analysis.compare.words import word_attention
 from synmt.analysis.words.cutting import place_words
-from synmt.analysis.words.matching import CutText
+from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.analysis.words.texts import WordTexts
+from synmt.arrays import IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 from synmt.files import read_lines
 from synmt.run import find_run
 
+if TYPE_CHECKING:
+    from synmt.analysis.options import WordOptions
+
 _PAIR = re.compile(r"(\d+)-(\d+)")
+
+
+def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, str]:
+    """Align source words with words of the references, and say how.
+
+    Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line for the legend.
+    """
+    if options.alignments is not None:
+        found, made_by = _from_file(options.alignments, texts), options.alignments.name
+    elif texts.runs:
+        run, first = texts.runs[0], texts.first.as_read()
+        found = attend_to_references(run, (first.source, first.reference), texts.source, texts.reference)
+        made_by = f"the attention of {run.name} to the source when it has to write the reference"
+    else:
+        raise UsageError(
+            "source words need alignments with the references, and there is no run that makes them",
+            do="Give them as `--alignments FILE`, or use `--side target` for target words",
+        )
+    return join_alignments(found, texts.source, texts.reference), f"alignments: {made_by}"
+
+
+def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
+    if texts.options.tokenize != "none":
+        raise UsageError(
+            f"alignments in a file are those of words between spaces, but words are cut by {texts.options.tokenize}",
+            where="--alignments",
+            do="Give tokenised text, and add `--tokenize none`",
+        )
+    return read_alignments(path, texts.source, texts.reference)
 
 
 def read_alignments(path: Path, source: CutText, reference: CutText) -> list[list[Pair]]:

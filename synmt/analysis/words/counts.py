@@ -54,6 +54,11 @@ class WordCounts:
     matches: DoubleArray
     translated: DoubleArray | None = None
 
+    def total(self, times: DoubleArray) -> WordCounts:
+        """Sum the counts over the sentences, each of them so many times: (R, N) -> (R, G+1) each."""
+        translated = None if self.translated is None else times @ self.translated
+        return WordCounts(times @ self.words, times @ self.matches, translated)
+
 
 def count_target(
     groups: tuple[IntArray, IntArray], matches: IntArray, texts: tuple[CutText, CutText], names: int
@@ -99,15 +104,12 @@ def count_groups(groups: IntArray, text: CutText, names: int, *, only: BoolArray
     return counts
 
 
-def accuracy(
-    measure: Measure, words: DoubleArray, matches: DoubleArray, translated: DoubleArray | None = None
-) -> DoubleArray:
-    """Compute a measure in percent from sums of counts, of any shape; NaN where it would divide by zero."""
-    if measure == "recall":
-        above, below = matches, words
-    else:
-        assert translated is not None
-        above, below = (matches, translated) if measure == "precision" else (2 * matches, words + translated)
+def accuracy(measure: Measure, counts: WordCounts) -> DoubleArray:
+    """Compute a measure in percent from counts of any shape; NaN where it would divide by zero."""
+    above, below = counts.matches, counts.words
+    if measure != "recall":
+        assert counts.translated is not None
+        above, below = (above, counts.translated) if measure == "precision" else (2 * above, below + counts.translated)
     return np.divide(100 * above, below, out=np.full_like(below, np.nan), where=below > 0)
 
 

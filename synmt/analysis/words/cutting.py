@@ -35,8 +35,9 @@ def place_words(words: Sequence[str], line: str) -> IntArray:
     text, joined = "".join(line[place] for place in letters), "".join(words)
     same = range(len(letters)) if text == joined else _matched(joined, text)
     places = np.array(letters)[np.array(same)]  # (number of letters in the words,)
-    ends = np.cumsum([len(word) for word in words])  # (W,)
-    starts = ends - [len(word) for word in words]  # (W,)
+    lengths = np.array([len(word) for word in words], dtype=np.int64)  # (W,)
+    ends = np.cumsum(lengths)  # (W,)
+    starts = ends - lengths  # (W,)
     return np.stack((places[starts], places[ends - 1] + 1), axis=1)
 
 

@@ -118,7 +118,7 @@ def tree_labels(kind: TreeLabel, text: CutText, lines: Sequence[str], parses: Se
     found: Labels = []
     for words, line, parse in zip(text.lines, lines, parses, strict=True):
         labels = kind.label(parse)
-        owners = word_of(place_words(words, line), parse.spans).tolist()
+        owners: list[int] = word_of(place_words(words, line), parse.spans).tolist()
         found += [labels[owner] if owner >= 0 else UNKNOWN for owner in owners]
     return found
 
@@ -169,4 +169,6 @@ def group_by_frequency(
         return bucket_numbers(values, FREQUENCIES)
 
     of_translations = [[numbers(one) for one in seeds] for seeds in translated]
-    return WordGroups(f"frequency of the {whose} word", "times", _FREQUENCY_NAMES, numbers(words), of_translations, about)
+    return WordGroups(
+        f"frequency of the {whose} word", "times", _FREQUENCY_NAMES, numbers(words), of_translations, about
+    )

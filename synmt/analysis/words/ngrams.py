@@ -43,6 +43,16 @@ class NgramTable:
     less: list[Ngram]
 
 
+def tell_apart(systems: Sequence[tuple[str, Sequence[Lines]]], reference: Lines, *, top: int) -> list[NgramTable]:
+    """Compare each system with the first one: names, and the translations of each seed.
+
+    top: the number of n-grams to find of each kind.
+    """
+    expected = count_ngrams(reference)
+    (baseline, base), *others = ((name, count_right(seeds, reference)) for name, seeds in systems)
+    return [NgramTable(name, baseline, *compare_ngrams(right, base, expected, top=top)) for name, right in others]
+
+
 def count_ngrams(lines: Lines) -> Counter[tuple[str, ...]]:
     """Count the n-grams of a text."""
     counts: Counter[tuple[str, ...]] = Counter()

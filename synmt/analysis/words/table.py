@@ -14,8 +14,8 @@ import numpy as np
 
 from synmt.analysis.groups.scores import FEW_SENTENCES
 from synmt.analysis.words.counts import Measure, WordCounts, WordGroups, accuracy, measures_of
-from synmt.arrays import DoubleArray
-from synmt.evaluation.bootstrap import SEED, interval, resamples
+from synmt.arrays import BoolArray, DoubleArray
+from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
 from synmt.evaluation.significance import Comparison, holm
 
@@ -27,14 +27,14 @@ class WordAccuracy:
     value: mean over the seeds; None if nothing can be divided by.
     low, high: the 95 % interval; None for a group in few sentences.
     comparison: difference to the baseline in points; None for the baseline, and for a group in few sentences.
-    adjusted: p-value of the comparison after Holm's correction over all comparisons of the table by this measure.
+    holm_p: p-value of the comparison after Holm's correction over all comparisons of the table by this measure.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     comparison: Comparison | None = None
-    adjusted: float | None = None
+    holm_p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class WordTable:
     """A row for each group with words, and a total for all words.
 
     measures: those that are known; recall only for source words.
-    comparisons: how many comparisons Holm's correction covers, for each measure.
+    comparisons: how many comparisons Holm's correction covers, by measure.
     """
 
     by: str
@@ -83,7 +83,18 @@ class WordTable:
     measures: tuple[Measure, ...]
     rows: list[WordRow]
     total: WordRow
-    comparisons: int
+    comparisons: dict[Measure, int]
+
+    def to_json(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the table as plain values, with the systems by their names."""
+        return {
+            "by": self.by,
+            "unit": self.unit,
+            "about": self.about,
+            "comparisons": {measure.lower(): count for measure, count in self.comparisons.items()},
+            "rows": [row.to_json(names) for row in self.rows],
+            "all": self.total.to_json(names),
+        }
 
     @property
     def shown(self) -> Measure:
@@ -92,45 +103,55 @@ class WordTable:
 
 
 def tabulate_words(groups: WordGroups, counts: Sequence[Sequence[WordCounts]]) -> WordTable:
-    """Compute a table from the counts of each system and seed; the first system is the baseline of the others."""
-    measures = measures_of(counts)
+    """Compute a table from the counts of each system and seed; the first system is the baseline of the others.
+
+    Groups without an order, such as relations, are sorted by their number of words.
+    """
+    known: dict[Measure, list[list[WordAccuracy]]] = {
+        measure: _accuracies(counts, measure) for measure in measures_of(counts)
+    }
     words = counts[0][0].words  # (N, G+1)
     totals, present = words.sum(0), (words > 0).sum(0)  # (G+1,) both
-    known = [_accuracies(counts, measure, present >= FEW_SENTENCES) for measure in measures]
-    names = [*groups.names, "all"]
-    rows = [
-        WordRow(
-            name,
-            int(totals[group]),
-            float(totals[group] / max(totals[-1], 1)),
-            int(present[group]),
-            [
-                {measure: values[system][group] for measure, values in zip(measures, known, strict=True)}
-                for system in range(len(counts))
-            ],
-        )
-        for group, name in enumerate(names)
-    ]
-    comparisons = sum(one.comparison is not None for system in known[-1] for one in system)
-    shown = [row for row in rows[:-1] if row.words]
-    return WordTable(groups.by, groups.unit, groups.about, measures, shown, rows[-1], comparisons)
+
+    def row(group: int, name: str) -> WordRow:
+        systems: list[dict[Measure, WordAccuracy]] = [
+            {measure: values[system][group] for measure, values in known.items()} for system in range(len(counts))
+        ]
+        share = float(totals[group] / max(totals[-1], 1))
+        return WordRow(name, int(totals[group]), share, int(present[group]), systems)
+
+    rows = [row(group, name) for group, name in enumerate([*groups.names, "all"])]
+    found = [one for one in rows[:-1] if one.words]
+    if not groups.unit:
+        found.sort(key=lambda one: (-one.words, one.group))
+    comparisons: dict[Measure, int] = {
+        measure: sum(one.comparison is not None for system in values for one in system)
+        for measure, values in known.items()
+    }
+    return WordTable(groups.by, groups.unit, groups.about, tuple(known), found, rows[-1], comparisons)
 
 
-def _accuracies(
-    counts: Sequence[Sequence[WordCounts]], measure: Measure, enough: np.typing.NDArray[np.bool_]
-) -> list[list[WordAccuracy]]:
+def resamples_for(comparisons: int) -> int:
+    """Choose the number of resamples: so many that the smallest p-value is 0.01 after Holm's correction."""
+    return max(SAMPLES, 100 * comparisons)
+
+
+def _accuracies(counts: Sequence[Sequence[WordCounts]], measure: Measure) -> list[list[WordAccuracy]]:
     """Compute one measure for every system and group, with intervals for the groups in enough sentences."""
-    observed = [np.array([_values(one, measure, None) for one in seeds]).mean(0) for seeds in counts]  # (G+1,) each
-    samples = _resampled(counts, measure)
+    once = np.ones((1, len(counts[0][0].words)))  # (1, N)
+    observed = [np.mean([accuracy(measure, one.total(once))[0] for one in seeds], axis=0) for seeds in counts]
+    enough = [_in_enough_sentences(seeds, measure) for seeds in counts]  # (G+1,) each
+    comparisons = sum(int((enough[0] & one).sum()) for one in enough[1:])
+    samples = _resampled(counts, measure, resamples_for(comparisons))
     found = []
     for system, values in enumerate(observed):
         row = []
         for group, value in enumerate(values.tolist()):
             one = WordAccuracy(None if np.isnan(value) else value)
-            if enough[group] and one.value is not None:
+            if enough[system][group]:
                 own = samples[system][:, :, group]  # (R, seeds)
                 one = _with_interval(one, own)
-                if system and not np.isnan(observed[0][group]):
+                if system and enough[0][group]:
                     difference = value - float(observed[0][group])
                     one = replace(one, comparison=_compare(samples[0][:, :, group], own, difference))
             row.append(one)
@@ -138,20 +159,21 @@ def _accuracies(
     return _adjusted(found)
 
 
-def _values(counts: WordCounts, measure: Measure, times: DoubleArray | None) -> DoubleArray:
-    """Compute a measure on all sentences (G+1,), or on resamples of them: (R, N) -> (R, G+1)."""
-    parts = (counts.words, counts.matches, counts.translated)
-    if times is None:
-        return accuracy(measure, *(None if part is None else part.sum(0) for part in parts))
-    return accuracy(measure, *(None if part is None else times @ part for part in parts))
+def _in_enough_sentences(seeds: Sequence[WordCounts], measure: Measure) -> BoolArray:
+    """Tell which groups have enough sentences for an interval, with words that a measure divides by: (G+1,)."""
+    below = [
+        seeds[0].words,
+        *(one.translated for one in seeds if measure == "precision" and one.translated is not None),
+    ]
+    return np.min([(one > 0).sum(0) for one in below], axis=0) >= FEW_SENTENCES
 
 
-def _resampled(counts: Sequence[Sequence[WordCounts]], measure: Measure) -> list[DoubleArray]:
+def _resampled(counts: Sequence[Sequence[WordCounts]], measure: Measure, samples: int) -> list[DoubleArray]:
     """Compute a measure on the same resamples for all systems: (R, seeds, G+1) each."""
     found: list[list[DoubleArray]] = [[] for _ in counts]
-    for times in resamples(len(counts[0][0].words)):
+    for times in resamples(len(counts[0][0].words), samples=samples):
         for system, seeds in enumerate(counts):
-            found[system].append(np.stack([_values(one, measure, times) for one in seeds], axis=1))
+            found[system].append(np.stack([accuracy(measure, one.total(times)) for one in seeds], axis=1))
     return [np.concatenate(parts) for parts in found]
 
 
@@ -170,4 +192,4 @@ def _adjusted(found: list[list[WordAccuracy]]) -> list[list[WordAccuracy]]:
     """Correct the p-values of all comparisons for their number."""
     p_values = [one.comparison.p_value for row in found for one in row if one.comparison]
     adjusted = iter(holm(p_values))
-    return [[replace(one, adjusted=next(adjusted)) if one.comparison else one for one in row] for row in found]
+    return [[replace(one, holm_p=next(adjusted)) if one.comparison else one for one in row] for row in found]
