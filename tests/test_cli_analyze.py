@@ -29,6 +29,7 @@ PANELS = (
     "Trees",
     "Attention and gates",
     "Two systems, sentence by sentence",
+    "Words",
     "Robustness",
 )
 GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"

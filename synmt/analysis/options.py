@@ -129,11 +129,11 @@ class CompareOptions:
 class WordOptions(RunOptions):
     """Options of `analyze_words`: how often is a word translated right?
 
-    words, ngrams: accuracy of groups of words; n-grams that one system has right and another wrong; at least one.
+    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all; None for no groups.
+    ngrams: whether to find n-grams that one system has right and another has wrong.
     hypotheses, references, source: files to analyse instead of a run.
     baseline: run folder or file of translations to compare with.
     tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
-    word_groups: what to group words by, with commas: frequency, tag, relation, distance, depth; None for all.
     side: whose words; None: target words by frequency, and source words by their trees.
     parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
     alignments: file with word alignments of source and references; None takes the attention of the first run.
@@ -141,7 +141,7 @@ class WordOptions(RunOptions):
     top: number of n-grams to show of each system.
     """
 
-    words: bool = False
+    words: str | None = None
     ngrams: bool = False
     hypotheses: Path | None = None
     references: Path | None = None
@@ -149,7 +149,6 @@ class WordOptions(RunOptions):
     baseline: Path | None = None
     tokenize: str | None = None
     lowercase: bool | None = None
-    word_groups: str | None = None
     side: Side | None = None
     parses: Path | None = None
     alignments: Path | None = None

@@ -93,7 +93,7 @@ def analyze(
     gates: options.Gates = False,
     attention: options.Attention = False,
     compare: options.Compare = None,
-    words: options.Words = False,
+    words: options.Words = None,
     ngrams: options.Ngrams = False,
     robustness: options.Robustness = False,
     label: options.Label = None,
@@ -117,7 +117,6 @@ def analyze(
     sentence: options.Sentence = AttentionOptions.sentence,
     what: options.Show = AttentionOptions.what,
     top: options.Top = CompareOptions.top,
-    word_groups: options.WordKinds = None,
     alignments: options.Alignments = None,
     training_text: options.TrainingText = None,
     shares: options.Shares = RobustnessOptions.shares,
@@ -137,11 +136,16 @@ def analyze(
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
+    _show(_analyze(context, plot, page), page, as_json=as_json)
+
+
+def _analyze(context: typer.Context, plot: Path | None, page: Path | None) -> dict[str, AnalysisReport]:
+    """Answer the questions of a command line."""
     typed = typed_options(context, {"labels": options.LABELS_FILE})
     questions = _choose_questions(typed)
     _check_standard_input({typed[name]: context.params[name] for name in typed})
     _check_files(questions, plot, page)
-    _show(_answer(questions, {name: context.params[name] for name in typed}), page, as_json=as_json)
+    return _answer(questions, {name: context.params[name] for name in typed})
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:

@@ -32,7 +32,14 @@ Labels = Annotated[
 ByLength = Annotated[bool, _scores("Group by length.", "--by-length")]
 ByDepth = Annotated[bool, _scores("Group by the depth of the tree.", "--by-depth")]
 ByDistance = Annotated[bool, _scores("Group by the mean and by the longest distance to a parent.", "--by-distance")]
-ByRelation = Annotated[bool, _scores("Group by the relations in the tree.", "--by-relation")]
+ByRelation = Annotated[
+    bool,
+    _scores(
+        "Group by the relations in the tree, for those that few sentences have; --words relation counts the words of "
+        "every relation.",
+        "--by-relation",
+    ),
+]
 ByLabel = Annotated[bool, _scores("Group by the labels in LABELS.tsv, or in the run.", "--by-label")]
 Label = Annotated[list[str] | None, _scores("A column of the labels (repeatable); default: all columns.")]
 Where = Annotated[
@@ -104,23 +111,16 @@ Compare = Annotated[
 ]
 Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
 Words = Annotated[
-    bool,
+    str | None,
     _words(
-        "How often is a word translated right, by its frequency, tag, relation, distance to the parent and depth? "
-        "Precision, recall and F1 of target words; recall of source words through alignments.",
+        "How often is a word translated right, by its frequency, tag, relation, distance to the parent or depth "
+        "(separated by commas)? Precision, recall and F1 of target words; recall of source words through alignments. "
+        "Default side: target for frequencies, source for trees.",
         "--words",
+        metavar="LIST|all",
     ),
 ]
 Ngrams = Annotated[bool, _words("List the n-grams that one system has right and another has wrong.", "--ngrams")]
-WordKinds = Annotated[
-    str | None,
-    _words(
-        "What to group words by, separated by commas: frequency, tag, relation, distance, depth. Default: all; target "
-        "words by frequency, source words by their trees, unless --side is given.",
-        "--word-groups",
-        metavar="LIST",
-    ),
-]
 Alignments = Annotated[
     Path | None,
     _words(

@@ -99,7 +99,8 @@ def attend_to_references(
         for text, some in zip((source, reference), lines, strict=True)
     ]
     try:
-        weights = word_attention(Translator.load(find_run(run)), *map(list, lines), *places)
+        translator, (sources, references) = Translator.load(find_run(run)), map(list, lines)
+        weights = word_attention(translator, sources, references, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
     return [[] if one is None else best_pairs(one) for one in weights]

@@ -135,4 +135,4 @@ def _target_parser(options: WordOptions, run: Run | None) -> StanzaParser:
             )
         return StanzaParser(language, model=options.parser or "compact", download=True)
     except SynmtError as error:
-        raise error.with_(do=f"{error.do}, or group by frequency only: `--word-groups frequency`") from None
+        raise error.with_(do=f"{error.do}, or choose `--words frequency`, which needs no trees") from None

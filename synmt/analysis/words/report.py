@@ -34,6 +34,8 @@ FREQUENCY = "frequency"
 KINDS = (FREQUENCY, *TREE_LABELS)
 """What words can be grouped by."""
 
+ALL = "all"
+
 
 def analyze_words(options: WordOptions) -> AnalysisReport:
     """Find how often systems translate the words of a group right, and the n-grams that tell them apart."""
@@ -43,7 +45,7 @@ def analyze_words(options: WordOptions) -> AnalysisReport:
     texts = WordTexts(systems, scoring)
     if options.ngrams and len(systems) < 2:
         raise UsageError("n-grams tell two systems apart, and there is one", where="--ngrams", do="Add `--baseline`")
-    tables, remarks = _tabulate(options, texts, kinds) if options.words else ([], [])
+    tables, remarks = _tabulate(options, texts, kinds) if kinds else ([], [])
     ngrams: list[NgramTable] = []
     if options.ngrams:
         cut = [(name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)]
@@ -70,20 +72,20 @@ def _read_systems(options: WordOptions) -> list[SystemOutputs]:
 
 def _check_options(options: WordOptions) -> list[str]:
     """Find what to group words by, and raise UsageError for options that do not fit together."""
-    if not (options.words or options.ngrams):
+    if options.words is None and not options.ngrams:
         raise UsageError("neither words nor n-grams are chosen", do="Add `--words` or `--ngrams`")
-    kinds = [one.strip() for one in options.word_groups.split(",")] if options.word_groups is not None else list(KINDS)
+    kinds = [one.strip() for one in options.words.split(",")] if options.words is not None else []
     for kind in kinds:
-        check_name(kind, KINDS, "word-groups")
+        check_name(kind, (*KINDS, ALL), "words")
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
         from synmt.analysis.plots import check_plot
 
         check_plot(options.plot)
-        if not options.words:
+        if not kinds:
             raise UsageError("n-grams have no figure", where="--plot", do="Add `--words`")
-    return kinds
+    return list(KINDS) if ALL in kinds else kinds
 
 
 def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> tuple[list[WordTable], list[str]]:
