@@ -85,8 +85,8 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
     matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
     about = (
-        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap; one that "
-        "most sentences have says little about the relation: --words relation counts its words"
+        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap; one "
+        "that most sentences have says little about the relation: --words relation counts its words"
     )
     return Grouping(f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about)
 

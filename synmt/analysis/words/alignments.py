@@ -29,18 +29,19 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
 
     Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line for the legend.
     """
+    source, reference = texts.source, texts.reference
     if options.alignments is not None:
         found, made_by = _from_file(options.alignments, texts), options.alignments.name
     elif texts.runs:
         run, first = texts.runs[0], texts.first.as_read()
-        found = attend_to_references(run, (first.source, first.reference), texts.source, texts.reference)
+        found = attend_to_references(run, (first.source, first.reference), source, reference)
         made_by = f"the attention of {run.name} to the source when it has to write the reference"
     else:
         raise UsageError(
             "source words need alignments with the references, and there is no run that makes them",
             do="Give them as `--alignments FILE`, or use `--side target` for target words",
         )
-    return join_alignments(found, texts.source, texts.reference), f"alignments: {made_by}"
+    return join_alignments(found, source, reference), f"alignments: {made_by}"
 
 
 def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:

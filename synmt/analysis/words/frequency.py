@@ -11,6 +11,7 @@ from pathlib import Path
 from synmt.analysis.words.cutting import cut_text, in_case
 from synmt.arrays import Side
 from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.vocabulary import UNK
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.progress import progress
 from synmt.files import read_lines
@@ -27,15 +28,16 @@ def count_file(path: Path, options: MetricOptions) -> Counter[str]:
 
 
 def count_prepared(folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
-    """Count the words of one side of a prepared training text."""
+    """Count the words of one side of a prepared training text, without those that its vocabulary does not have."""
     corpus = PreparedCorpus.open(folder)
     vocabulary = corpus.vocabularies[0 if side == "source" else 1]
     split = corpus.split("train")
 
     def lines() -> Iterator[str]:
         for start in range(0, len(split), _LINES_AT_ONCE):
-            rows = split.rows(range(start, min(start + _LINES_AT_ONCE, len(split))))
-            yield from (vocabulary.decode((row.source if side == "source" else row.target).tolist()) for row in rows)
+            for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
+                ids = row.source if side == "source" else row.target
+                yield vocabulary.decode(ids[ids != UNK].tolist())
 
     return _count(lines(), options, len(split))
 
