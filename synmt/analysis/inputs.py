@@ -42,6 +42,11 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
         raise unknown_name(what, name, names, where=f"--{what}")
 
 
+def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
+    """List the paths of an option that takes one or several."""
+    return [] if given is None else [given] if isinstance(given, Path) else list(given)
+
+
 def read_test(run: Path | None, test: str | None) -> Outputs:
     """Read a run's translations of a test set; if none is named, log which one is used and which others there are."""
     from synmt.evaluation.outputs import from_run

@@ -12,32 +12,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class CommonOptions:
     """Options that most analyses share.
 
-    run: run folder; None for the newest finished one in runs/.
     test: name of a test set of the run; None for `test`, else the first by name.
     parser: Stanza model that parses or tags: compact, official or a folder; None for that of the run or its recipe.
     plot: file of the figure (.png, .svg, .pdf); None draws none.
     """
 
-    run: Path | None = None
     test: str | None = None
     parser: str | None = None
     plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupOptions(RunOptions):
+class RunOptions(CommonOptions):
+    """Options of an analysis of one run.
+
+    run: run folder; None for the newest finished one in runs/.
+    """
+
+    run: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions(CommonOptions):
     """Options of `analyze_groups`: where does one system beat another?
 
     by_length, by_depth, by_distance, by_relation, by_label: which groups to make; at least one.
-    hypotheses, references, source: files to analyse instead of a run.
+    run: run folder, or several; None for the newest finished one in runs/.
+    hypotheses: file of translations to analyse instead of a run, or several; references, source: their other files.
+    group_seeds: whether runs or files whose names differ only in a seed are one system.
     metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe, else 13a and cased.
     labels: a tab-separated file with a header and a row for each sentence; None for that of the run.
     label: columns of the labels to group by; all if empty.
     where: conditions COLUMN=VALUE or COLUMN!=VALUE, all of which a sentence must meet to be counted.
-    baseline: run folder or file of translations to compare with.
+    baseline: run folder or file of translations to compare with; None compares several systems with the first.
+        Here, and in `run` and `hypotheses`, the matches of a pattern are seeds of one system.
     buckets: of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30.
     unit: of lengths: words, pieces or characters.
     side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
@@ -49,7 +60,9 @@ class GroupOptions(RunOptions):
     by_distance: bool = False
     by_relation: bool = False
     by_label: bool = False
-    hypotheses: Path | None = None
+    run: Path | Sequence[Path] | None = None
+    hypotheses: Path | Sequence[Path] | None = None
+    group_seeds: bool = False
     references: Path | None = None
     source: Path | None = None
     metric: str = "bleu"

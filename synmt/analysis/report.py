@@ -13,10 +13,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of strings for a terminal; columns after the first are right-aligned."""
+    """A table of strings for a terminal; columns after the first are right-aligned.
+
+    shared: the number of first columns whose cells several rows may share; then only the first row shows them.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]] = field(default_factory=list)
+    shared: int = 0
+
+    def shown(self) -> list[list[str]]:
+        """Return the rows as they are shown, without shared cells below the first row."""
+        rows, before = [], []
+        for row in self.rows:
+            first = list(row[: self.shared])
+            rows.append([*([""] * self.shared if first == before else first), *row[self.shared :]])
+            before = first
+        return rows
 
 
 @dataclass(frozen=True)

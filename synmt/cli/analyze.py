@@ -41,12 +41,14 @@ class _Question:
     options: the record of its options, whose fields have the names of the command's parameters.
     flags: the parameters that ask it.
     figures: whether its sections of a page have figures made by matplotlib.
+    several: whether it is about several runs.
     """
 
     name: str
     options: type
     flags: tuple[str, ...]
     figures: bool = False
+    several: bool = False
 
     @property
     def names(self) -> set[str]:
@@ -60,7 +62,14 @@ class _Question:
     def answer(self, values: Mapping[str, Any]) -> AnalysisReport:
         """Analyse with the values of parameters; those that were not typed have the record's defaults."""
         chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
+        if "run" in chosen and not self.several:
+            chosen["run"] = self._only_run(chosen["run"])
         return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(self.options(**chosen))
+
+    def _only_run(self, runs: Sequence[Path]) -> Path:
+        if len(runs) > 1:
+            raise UsageError(f"{self} is about one run, not {len(runs)}", where="--run", do="Run it once for each")
+        return runs[0]
 
 
 _QUESTIONS = (
@@ -69,6 +78,7 @@ _QUESTIONS = (
         GroupOptions,
         tuple(field.name for field in fields(GroupOptions) if field.name.startswith("by_")),
         figures=True,
+        several=True,
     ),
     _Question("trees", TreeOptions, ("trees",)),
     _Question("gates", GateOptions, ("gates",)),
@@ -101,6 +111,7 @@ def analyze(
     run: options.Run = None,
     test: options.Test = None,
     baseline: options.Baseline = None,
+    group_seeds: options.GroupSeeds = False,
     hypotheses: options.Hypotheses = None,
     references: options.References = None,
     source: options.Source = None,
@@ -172,7 +183,8 @@ def _flag(name: str) -> str:
 
 def _check_standard_input(typed: Mapping[str, Any]) -> None:
     """Refuse to read standard input twice."""
-    values = ((name, one) for name, value in typed.items() for one in (value if name == "--compare" else [value]))
+    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in typed.items()}
+    values = ((name, one) for name, value in lists.items() for one in value)
     piped = [name for name, value in values if str(value) == "-"]
     if len(piped) > 1:
         both = " and ".join(dict.fromkeys(piped))
@@ -201,7 +213,7 @@ def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[s
     with suppress(SynmtError):
         newest = newest_run() if need_run and "run" not in values else None
     return {
-        one.flags[0]: one.answer({"run": newest, **values} if newest and one in need_run else values)
+        one.flags[0]: one.answer({"run": [newest], **values} if newest and one in need_run else values)
         for one in questions
     }
 
@@ -230,7 +242,7 @@ def _print_text(reports: Sequence[AnalysisReport]) -> None:
             if isinstance(block, str):
                 print(block)
             else:
-                console.table("", list(block.columns), [list(row) for row in block.rows], to_stdout=True)
+                console.table("", list(block.columns), block.shown(), to_stdout=True)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:

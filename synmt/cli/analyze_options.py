@@ -49,7 +49,21 @@ Where = Annotated[
         metavar="CONDITION",
     ),
 ]
-Baseline = Annotated[Path | None, _scores("Run or file of translations to compare with.", metavar="RUN|FILE")]
+Baseline = Annotated[
+    Path | None,
+    _scores(
+        "Run or file of translations to compare with; default: the first of several systems.",
+        metavar="RUN|FILE",
+    ),
+]
+GroupSeeds = Annotated[
+    bool,
+    _scores(
+        "Treat runs or files as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
+        "last dot.",
+        "--seeds",
+    ),
+]
 Buckets = Annotated[
     str | None,
     _scores(
@@ -140,9 +154,20 @@ Robustness = Annotated[
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
 Seed = Annotated[int, _robust("Random seed for these parents.", min=0)]
-Run = Annotated[Path | None, _common("Run folder; default: the newest finished one in runs/.", metavar="RUN")]
+Run = Annotated[
+    list[Path] | None,
+    _common(
+        "Run folder; default: the newest finished one in runs/. Scores by group take several, and quoted patterns such "
+        "as 'runs/pascal-*' for the seeds of one system.",
+        metavar="RUN …",
+        show_default=False,
+    ),
+]
 Test = Annotated[str | None, _common("Test set of the run; default: `test`, or the first by name.")]
-Hypotheses = Annotated[Path | None, _common("File of translations to analyse instead of a run.", metavar="FILE")]
+Hypotheses = Annotated[
+    list[Path] | None,
+    _common("Files of translations to analyse instead of runs, or patterns.", metavar="FILE …", show_default=False),
+]
 References = Annotated[Path | None, _common("File of references for --hypotheses or --compare.", metavar="FILE")]
 Source = Annotated[Path | None, _common("File of the source text for --hypotheses or --compare.", metavar="FILE")]
 MetricName = Annotated[str, _common("A metric of `synmt score`: bleu, chrf, ter, ribes …")]

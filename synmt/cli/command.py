@@ -17,7 +17,6 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from synmt.cli import console
 from synmt.errors import SynmtError, UsageError
@@ -83,19 +82,6 @@ def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if "=" not in one:
             raise UsageError(f"'{one}' is not an override", do="Write all recipes before the first `key=value`")
     return recipes, overrides
-
-
-class StrictCommand(TyperCommand):
-    """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; raise a UsageError for the first option that is repeated."""
-        *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
-        for position, parameter in enumerate(single):
-            if parameter in single[:position]:
-                raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
-        return super().parse_args(ctx, args)
 
 
 @contextmanager

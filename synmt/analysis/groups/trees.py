@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
-from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping
+from synmt.analysis.groups.grouping import Grouping
+from synmt.analysis.groups.scores import FEW_SENTENCES
 from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
