@@ -139,13 +139,12 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WordOptions(RunOptions):
+class WordOptions(CommonOptions):
     """Options of `analyze_words`: how often is a word translated right?
 
     words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all; None for no groups.
     ngrams: whether to find n-grams that one system has right and another has wrong.
-    hypotheses, references, source: files to analyse instead of a run.
-    baseline: run folder or file of translations to compare with.
+    run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
     tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
     side: whose words; None: target words by frequency, and source words by their trees.
     parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
@@ -156,7 +155,9 @@ class WordOptions(RunOptions):
 
     words: str | None = None
     ngrams: bool = False
-    hypotheses: Path | None = None
+    run: Path | Sequence[Path] | None = None
+    hypotheses: Path | Sequence[Path] | None = None
+    group_seeds: bool = False
     references: Path | None = None
     source: Path | None = None
     baseline: Path | None = None

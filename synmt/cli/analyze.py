@@ -84,7 +84,7 @@ _QUESTIONS = (
     _Question("gates", GateOptions, ("gates",)),
     _Question("attention", AttentionOptions, ("attention",), figures=True),
     _Question("compare", CompareOptions, ("compare",)),
-    _Question("words", WordOptions, ("words", "ngrams"), figures=True),
+    _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
 _READ_PARSES = ("by_depth", "by_distance", "by_relation", "words", "robustness")
@@ -147,16 +147,9 @@ def analyze(
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
-    _show(_analyze(context, plot, page), page, as_json=as_json)
-
-
-def _analyze(context: typer.Context, plot: Path | None, page: Path | None) -> dict[str, AnalysisReport]:
-    """Answer the questions of a command line."""
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    questions = _choose_questions(typed)
-    _check_standard_input({typed[name]: context.params[name] for name in typed})
-    _check_files(questions, plot, page)
-    return _answer(questions, {name: context.params[name] for name in typed})
+    reports = _answer(_choose_questions(typed), typed, context.params)
+    _show(reports, page, as_json=as_json)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -204,8 +197,13 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             check_matplotlib()
 
 
-def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+def _answer(
+    questions: Sequence[_Question], typed: Mapping[str, str], params: Mapping[str, Any]
+) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
+    _check_standard_input({typed[name]: params[name] for name in typed})
+    _check_files(questions, params["plot"], params["page"])
+    values = {name: params[name] for name in typed}
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
     newest = None

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synmt.analysis.plots import INK, ONE, OTHER
+from synmt.analysis.plots import INK, series_style
 from synmt.analysis.words.rendering import shown_rows
 from synmt.analysis.words.table import WordTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-_COLOURS = ("#777777", ONE, OTHER, "#009E73", "#CC79A7", "#56B4E9", "#D55E00", INK)
-_MARKS = "osD^vPX*"
 
 _ROW, _SYSTEM, _FRAME = 0.2, 0.11, 1.1
 """Inches for a group, for each of its systems, and for titles and axes."""
@@ -61,9 +58,9 @@ def _draw_marks(
     axes: Axes, values: Sequence[tuple[float, float | None, float | None, float | None]], number: int, name: str
 ) -> None:
     """Draw the values of one system: place, value, and the ends of the interval where there is one."""
-    colour, mark = _COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)]
+    style = series_style(number) | {"linestyle": "none"}
     known = [(value, place) for place, value, _, _ in values if value is not None]
-    axes.plot([x for x, _ in known], [y for _, y in known], mark, color=colour, markersize=4.5, label=name)
+    axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, label=name, **style)
     for place, _, low, high in values:
         if low is not None and high is not None:
-            axes.plot([low, high], [place, place], "-", color=colour, linewidth=1.2)
+            axes.plot([low, high], [place, place], "-", color=style["color"], linewidth=1.2)

@@ -33,19 +33,17 @@ def accuracy_table(table: WordTable, names: Sequence[str], measure: Measure | No
         return TextTable([by, "words", "share", *table.measures], cells)
     chosen = measure or table.shown
     if len(names) == 2:
-        columns = [by, "words", "share", *names, "difference", "95 % interval", "p"]
+        columns = [by, "words", "share", *names, "difference", "95 % interval", "p (Holm)"]
         pairs = ((row, *(system[chosen] for system in row.systems)) for row in rows)
         return TextTable(columns, [[*_facts(row), _points(one), *_compared(other)] for row, one, other in pairs])
-    columns = [by, "words", "share", "system", chosen, "difference", "95 % interval", "p"]
-    return TextTable(columns, [cells for row in rows for cells in _lines(row, names, chosen)])
+    columns = [by, "words", "share", "system", chosen, "difference", "95 % interval", "p (Holm)"]
+    return TextTable(columns, [cells for row in rows for cells in _lines(row, names, chosen)], shared=3)
 
 
 def _lines(row: WordRow, names: Sequence[str], measure: Measure) -> Iterator[list[str]]:
-    """Write one line for each system; the first one, the baseline, also says what the group is."""
-    facts = _facts(row)
+    """Write one line for each system."""
     for name, system in zip(names, row.systems, strict=True):
-        yield [*facts, name, *_compared(system[measure])]
-        facts = [""] * len(facts)
+        yield [*_facts(row), name, *_compared(system[measure])]
 
 
 def _facts(row: WordRow) -> list[str]:

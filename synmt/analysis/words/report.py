@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from synmt.analysis import html
+from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
-from synmt.analysis.systems import SystemOutputs, read_translations
 from synmt.analysis.words.alignments import find_alignments
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
@@ -25,7 +25,6 @@ from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
 from synmt.errors import UsageError
 from synmt.evaluation.metrics import MetricOptions
-from synmt.run import find_run
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -40,7 +39,7 @@ ALL = "all"
 def analyze_words(options: WordOptions) -> AnalysisReport:
     """Find how often systems translate the words of a group right, and the n-grams that tell them apart."""
     kinds = _check_options(options)
-    systems = _read_systems(options)
+    systems = read_systems(options)
     scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
     texts = WordTexts(systems, scoring)
     if options.ngrams and len(systems) < 2:
@@ -54,20 +53,6 @@ def analyze_words(options: WordOptions) -> AnalysisReport:
     if options.plot:
         save_plot(options.plot, partial(draw_words, tables, texts.names), grid="x")
     return AnalysisReport(report.names[-1], report.to_json, report.to_text, report.to_html, tuple(texts.runs))
-
-
-def _read_systems(options: WordOptions) -> list[SystemOutputs]:
-    if options.hypotheses is None:
-        if options.references or options.source:
-            raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
-        return read_translations([find_run(options.run).folder], baseline=options.baseline, test=options.test)
-    if options.run or options.test:
-        raise UsageError("`--hypotheses` cannot be combined with a run or its test set", do="Give only one of them")
-    if options.references is None:
-        raise UsageError("translations need their references", do="Give them as `--references`")
-    return read_translations(
-        [options.hypotheses], baseline=options.baseline, references=options.references, source=options.source
-    )
 
 
 def _check_options(options: WordOptions) -> list[str]:
@@ -188,13 +173,13 @@ class WordReport:
         body = html.paragraph(f"{self.heading}.")
         for number, measure in enumerate(measures):
             cells = accuracy_table(table, self.names, measure)
-            body += html.table(cells.columns, cells.rows, caption=caption(table, self.names, measure))
+            body += html.table(cells.columns, cells.shown(), caption=caption(table, self.names, measure))
             if not number:
                 body += html.figure(partial(draw_words, [table], self.names), caption=f"{table.shown} by {table.by}")
         return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in self._legend(table)))
 
     def _ngram_section(self, table: NgramTable) -> html.Section:
-        tables = [html.table(cells.columns, cells.rows, caption=heading) for heading, cells in ngram_tables(table)]
+        tables = [html.table(cells.columns, cells.shown(), caption=heading) for heading, cells in ngram_tables(table)]
         body = html.paragraph(f"{self.heading}.") + "".join(tables) + html.paragraph(_NGRAM_LEGEND, faint=True)
         return html.Section(f"n-grams of {table.system} and {table.baseline}", body)
 
