@@ -203,6 +203,7 @@ def test_intervals_and_differences_resample_sentences_and_seeds():
     whole = [np.mean([f1(seed, range(14)) for seed in seeds]) for seeds in parts]
     row = table.rows[0]
     assert [one["F1"].value for one in row.systems] == pytest.approx(whole)
+    assert row.systems[1]["F1"].seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
     # one seed of two, two of three
     random = np.random.default_rng(SEED)
     drawn = [random.integers(len(seeds), size=(SAMPLES, len(seeds) - 1)) for seeds in parts]

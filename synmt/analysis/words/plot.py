@@ -31,7 +31,7 @@ def draw_words(tables: Sequence[WordTable], names: Sequence[str]) -> Figure:
 
 def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None:
     rows = shown_rows(table)
-    panels = part.subplots(1, 2 if len(names) > 1 else 1, sharey=True, squeeze=False, width_ratios=None)[0]
+    panels = part.subplots(1, 2 if len(names) > 1 else 1, sharey=True, squeeze=False)[0]
     for number, name in enumerate(names):
         places = [place + 0.7 * ((number + 0.5) / len(names) - 0.5) for place in range(len(rows))]
         found = [row.systems[number][table.shown] for row in rows]
@@ -42,6 +42,9 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
             _draw_marks(
                 panels[1], [(place, one.difference, one.low, one.high) for place, one in compared], number, name
             )
+    for panel in panels:
+        panel.grid(visible=False, axis="y")
+        panel.grid(visible=True, axis="x")
     unit = f" ({table.unit})" if table.unit else ""
     panels[0].set_ylabel(f"{table.by[:1].upper()}{table.by[1:]}{unit}")
     panels[0].set_yticks(range(len(rows)), [row.group for row in rows])

@@ -73,6 +73,12 @@ def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
     return f"{measure} in percent; p corrected for {table.comparisons[measure]} comparisons"
 
 
+def figure_caption(table: WordTable, names: Sequence[str]) -> str:
+    """Say what the panels of a figure have."""
+    right = f"; on the right, differences to {names[0]}" if len(names) > 1 else ""
+    return f"{table.shown} by {table.by}, with 95 % intervals{right}."
+
+
 def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]:
     """Explain a table.
 

@@ -19,7 +19,7 @@ from synmt.analysis.words.groups import by_frequency, by_trees, count_source_wor
 from synmt.analysis.words.labels import TREE_LABELS
 from synmt.analysis.words.ngrams import LONGEST, NgramTable, tell_apart
 from synmt.analysis.words.plot import draw_words
-from synmt.analysis.words.rendering import accuracy_table, caption, legend, ngram_tables
+from synmt.analysis.words.rendering import accuracy_table, caption, figure_caption, legend, ngram_tables
 from synmt.analysis.words.table import WordTable, tabulate_words
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
@@ -51,8 +51,9 @@ def analyze_words(options: WordOptions) -> AnalysisReport:
         ngrams = tell_apart(cut, texts.reference.lines, top=options.top)
     report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams, remarks)
     if options.plot:
-        save_plot(options.plot, partial(draw_words, tables, texts.names), grid="x")
-    return AnalysisReport(report.names[-1], report.to_json, report.to_text, report.to_html, tuple(texts.runs))
+        save_plot(options.plot, partial(draw_words, tables, texts.names))
+    system = ", ".join(report.names[1:] or report.names)
+    return AnalysisReport(system, report.to_json, report.to_text, report.to_html, tuple(texts.runs))
 
 
 def _check_options(options: WordOptions) -> list[str]:
@@ -175,7 +176,7 @@ class WordReport:
             cells = accuracy_table(table, self.names, measure)
             body += html.table(cells.columns, cells.shown(), caption=caption(table, self.names, measure))
             if not number:
-                body += html.figure(partial(draw_words, [table], self.names), caption=f"{table.shown} by {table.by}")
+                body += html.figure(partial(draw_words, [table], self.names), caption=figure_caption(table, self.names))
         return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in self._legend(table)))
 
     def _ngram_section(self, table: NgramTable) -> html.Section:

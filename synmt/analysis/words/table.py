@@ -25,12 +25,14 @@ class WordAccuracy:
     """The accuracy of one system on one group, by one measure, in percent.
 
     value: mean over the seeds; None if nothing can be divided by.
+    seeds: the value of each seed.
     low, high: the 95 % interval; None for a group in few sentences.
     comparison: difference to the baseline in points; None for the baseline, and for a group in few sentences.
     holm_p: p-value of the comparison after Holm's correction over all comparisons of the table by this measure.
     """
 
     value: float | None
+    seeds: tuple[float | None, ...] = ()
     low: float | None = None
     high: float | None = None
     comparison: Comparison | None = None
@@ -139,32 +141,32 @@ def resamples_for(comparisons: int) -> int:
 def _accuracies(counts: Sequence[Sequence[WordCounts]], measure: Measure) -> list[list[WordAccuracy]]:
     """Compute one measure for every system and group, with intervals for the groups in enough sentences."""
     once = np.ones((1, len(counts[0][0].words)))  # (1, N)
-    observed = [np.mean([accuracy(measure, one.total(once))[0] for one in seeds], axis=0) for seeds in counts]
+    by_seed = [np.array([accuracy(measure, one.total(once))[0] for one in seeds]) for seeds in counts]  # (S, G+1) each
     enough = [_in_enough_sentences(seeds, measure) for seeds in counts]  # (G+1,) each
     comparisons = sum(int((enough[0] & one).sum()) for one in enough[1:])
     samples = _resampled(counts, measure, resamples_for(comparisons))
-    found = []
-    for system, values in enumerate(observed):
-        row = []
-        for group, value in enumerate(values.tolist()):
-            one = WordAccuracy(None if np.isnan(value) else value)
-            if enough[system][group]:
-                own = samples[system][:, :, group]  # (R, seeds)
-                one = _with_interval(one, own)
-                if system and enough[0][group]:
-                    difference = value - float(observed[0][group])
-                    one = replace(one, comparison=_compare(samples[0][:, :, group], own, difference))
-            row.append(one)
-        found.append(row)
-    return _adjusted(found)
+
+    def describe(system: int, group: int) -> WordAccuracy:
+        values = by_seed[system][:, group]  # (S,)
+        mean, *seeds = (None if np.isnan(value) else value for value in (float(values.mean()), *values.tolist()))
+        if not enough[system][group]:
+            return WordAccuracy(mean, tuple(seeds))
+        own, compared = samples[system][:, :, group], None  # (R, S)
+        if system and enough[0][group]:
+            difference = float(values.mean() - by_seed[0][:, group].mean())
+            compared = _compare(samples[0][:, :, group], own, difference)
+        low, high = interval(resample_seeds(own, np.random.default_rng(SEED))).tolist()
+        return WordAccuracy(mean, tuple(seeds), low, high, compared)
+
+    groups = range(by_seed[0].shape[1])
+    return _adjusted([[describe(system, group) for group in groups] for system in range(len(counts))])
 
 
 def _in_enough_sentences(seeds: Sequence[WordCounts], measure: Measure) -> BoolArray:
     """Tell which groups have enough sentences for an interval, with words that a measure divides by: (G+1,)."""
-    below = [
-        seeds[0].words,
-        *(one.translated for one in seeds if measure == "precision" and one.translated is not None),
-    ]
+    below = [seeds[0].words]
+    if measure == "precision":
+        below += [one.translated for one in seeds if one.translated is not None]
     return np.min([(one > 0).sum(0) for one in below], axis=0) >= FEW_SENTENCES
 
 
@@ -175,11 +177,6 @@ def _resampled(counts: Sequence[Sequence[WordCounts]], measure: Measure, samples
         for system, seeds in enumerate(counts):
             found[system].append(np.stack([accuracy(measure, one.total(times)) for one in seeds], axis=1))
     return [np.concatenate(parts) for parts in found]
-
-
-def _with_interval(one: WordAccuracy, samples: DoubleArray) -> WordAccuracy:
-    low, high = interval(resample_seeds(samples, np.random.default_rng(SEED))).tolist()
-    return replace(one, low=low, high=high)
 
 
 def _compare(base: DoubleArray, system: DoubleArray, observed: float) -> Comparison:
