@@ -26,7 +26,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.command import newest_run, typed_options
+from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ def analyze(
     parser: options.Parser = None,
     plot: options.Plot = None,
     page: options.Page = None,
-    as_json: options.AsJson = False,
+    kind: Format = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
 
@@ -145,7 +146,8 @@ def analyze(
     questions = _choose_questions(typed)
     _check_standard_input({typed[name]: context.params[name] for name in typed})
     _check_files(questions, plot, page)
-    _show(_answer(questions, {name: context.params[name] for name in typed}), page, as_json=as_json)
+    kind = chosen_format(kind, as_json=as_json)
+    _show(_answer(questions, {name: context.params[name] for name in typed}), page, kind)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -207,31 +209,28 @@ def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[s
     }
 
 
-def _show(reports: Mapping[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
+def _show(reports: Mapping[str, AnalysisReport], page: Path | None, kind: str) -> None:
     # everything that may still fail comes before anything is printed
     html = _make_page(list(reports.values())) if page else ""
-    values = {name: report.to_json() for name, report in reports.items()} if as_json else {}
+    values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files import write_atomically
 
         with console.written("page", page), write_atomically(page) as out:
             out.write(html)
-    if as_json:
+    if kind == "json":
         print(json.dumps(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
     else:
-        _print_text(list(reports.values()))
+        _print_parts(list(reports.values()), kind)
 
 
-def _print_text(reports: Sequence[AnalysisReport]) -> None:
+def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
     for number, report in enumerate(reports):
         if number:
             print()
-        for block in report.to_text():
-            if isinstance(block, str):
-                print(block)
-            else:
-                console.table("", list(block.columns), block.shown(), to_stdout=True)
+        make = report.to_text if kind == "text" else report.to_tables or report.to_text
+        console.print_parts(make(), kind)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:
