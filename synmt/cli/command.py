@@ -61,8 +61,9 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
 
+_Format = Literal["text", "json", "tsv", "latex", "markdown"]
 Format = Annotated[
-    Literal["text", "json", "tsv", "latex", "markdown"],
+    _Format,
     typer.Option("--format", help="Format of the tables; LaTeX needs booktabs, and explanations of TSV go to stderr."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
@@ -111,7 +112,7 @@ def newest_run() -> Path:
     return folder
 
 
-def chosen_format(kind: str, *, as_json: bool) -> str:
+def chosen_format(kind: _Format, *, as_json: bool) -> _Format:
     """Choose the format of --format and --json; raises UsageError if they differ."""
     if as_json and kind not in ("text", "json"):
         raise UsageError(f"--json and --format {kind} are two formats", do="Give one of them")

@@ -104,7 +104,9 @@ def _score_translations(sentences: Path | None, kind: str, *, scoring: dict[str,
 def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
-    report = judge_models(ContrastOptions(**options, **({"samples": samples} if samples else {})))
+    if samples:
+        options["samples"] = samples
+    report = judge_models(ContrastOptions(**options))
     if kind == "json":
         _print_json(report.to_json())
     else:
