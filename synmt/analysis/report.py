@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.evaluation.table_formats import without_repeats
+
 if TYPE_CHECKING:
     from synmt.analysis.html import Section
 
@@ -24,12 +26,7 @@ class TextTable:
 
     def shown(self) -> list[list[str]]:
         """Return the rows as they are shown, without shared cells below the first row."""
-        rows, before = [], []
-        for row in self.rows:
-            first = list(row[: self.shared])
-            rows.append([*([""] * self.shared if first == before else first), *row[self.shared :]])
-            before = first
-        return rows
+        return without_repeats(self.rows, self.shared)
 
 
 @dataclass(frozen=True)
@@ -41,6 +38,7 @@ class AnalysisReport:
     to_text: lines and tables for a terminal, in order.
     to_html: sections of a web page.
     runs: folders of the runs that were read.
+    to_tables: tables with their explanations, for formats other than text; by default those of the text.
     """
 
     system: str
@@ -48,3 +46,4 @@ class AnalysisReport:
     to_text: Callable[[], Iterable[str | TextTable]]
     to_html: Callable[[], Sequence[Section]]
     runs: tuple[Path, ...] = ()
+    to_tables: Callable[[], Iterable[str | TextTable]] | None = None

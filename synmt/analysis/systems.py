@@ -39,7 +39,7 @@ def read_translations(
     """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
 
     paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
-    baseline: another path or pattern, or the name of one of the systems, `plain` for runs/plain-seed1, runs/plain-seed2.
+    baseline: another path or pattern, or the name of one of the systems, such as `plain` for runs/plain-seed1.
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import date
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synmt import __version__
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -27,7 +24,7 @@ from synmt.analysis.options import (
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.command import newest_run, typed_options
+from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -135,7 +132,8 @@ def analyze(
     parser: options.Parser = None,
     plot: options.Plot = None,
     page: options.Page = None,
-    as_json: options.AsJson = False,
+    kind: Format = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
 
@@ -143,13 +141,14 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
+    Example: [bold]synmt analyze --by-length --run 'runs/plain-*' 'runs/pascal-*' 'runs/lisa-*' --format latex[/]
+
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    reports = _answer(_choose_questions(typed), typed, context.params)
-    _show(reports, page, as_json=as_json)
+    _show(chosen_format(kind, as_json=as_json), _answer(_choose_questions(typed), typed, context.params), page)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -216,44 +215,31 @@ def _answer(
     }
 
 
-def _show(reports: Mapping[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
+def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
     html = _make_page(list(reports.values())) if page else ""
-    values = {name: report.to_json() for name, report in reports.items()} if as_json else {}
+    values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files import write_atomically
 
         with console.written("page", page), write_atomically(page) as out:
             out.write(html)
-    if as_json:
+    if kind == "json":
         print(json.dumps(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
     else:
-        _print_text(list(reports.values()))
+        _print_parts(list(reports.values()), kind)
 
 
-def _print_text(reports: Sequence[AnalysisReport]) -> None:
+def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
     for number, report in enumerate(reports):
         if number:
             print()
-        for block in report.to_text():
-            if isinstance(block, str):
-                print(block)
-            else:
-                console.table("", list(block.columns), block.shown(), to_stdout=True)
+        make = report.to_text if kind == "text" else report.to_tables or report.to_text
+        console.print_parts(make(), kind)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:
-    from synmt.analysis.html import code, make_page, paragraph, table
-    from synmt.analysis.run_facts import facts_table
-    from synmt.run import Run
+    from synmt.analysis.page import page_of
 
-    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
-    columns, rows = facts_table(list(runs.values()))
-    made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
-    return make_page(
-        ", ".join(dict.fromkeys(report.system for report in reports)),
-        [section for report in reports for section in report.to_html()],
-        about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
-        made_by=made_by + code(shlex.join(["synmt", *sys.argv[1:]])),
-    )
+    return page_of(reports, ["synmt", *sys.argv[1:]])

@@ -15,7 +15,7 @@ _common = partial(option, None, path_type=Path)
 _scores = partial(option, "Scores by group", path_type=Path)
 _trees = partial(option, "Trees", path_type=Path)
 _weights = partial(option, "Attention and gates", path_type=Path)
-_compare = partial(option, "Two systems, sentence by sentence", path_type=Path)
+_compare = partial(option, "Systems, sentence by sentence", path_type=Path)
 _words = partial(option, "Words", path_type=Path)
 _robust = partial(option, "Robustness", path_type=Path)
 
@@ -117,13 +117,15 @@ Show = Annotated[
     ),
 ]
 Compare = Annotated[
-    tuple[Path, Path] | None,
+    list[Path] | None,
     _compare(
-        "Two runs or files of translations: list the sentences that differ most, with trees and alignments.",
-        metavar="A B",
+        "Runs or files of translations, two or more: list the sentences that differ most from A, with trees and "
+        "alignments, and draw a box of sentence scores for each.",
+        metavar="A B …",
+        show_default=False,
     ),
 ]
-Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
+Top = Annotated[int, _compare("Number of sentences to show, or of n-grams of each kind.", metavar="N", min=1)]
 Words = Annotated[
     str | None,
     _words(
@@ -188,8 +190,8 @@ Head = Annotated[
 Parses = Annotated[
     Path | None,
     _common(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: the test set is"
-        " parsed.",
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --words and --robustness; default: the test "
+        "set is parsed.",
         metavar="FILE.conllu",
     ),
 ]
@@ -204,8 +206,9 @@ Parser = Annotated[
 Plot = Annotated[
     Path | None,
     _common(
-        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg).", metavar="FILE"
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw, and with --compare, "
+        "boxes of sentence scores (.svg).",
+        metavar="FILE",
     ),
 ]
 Page = Annotated[Path | None, _common("Write all analyses to one self-contained page.", "--html", metavar="FILE.html")]
-AsJson = Annotated[bool, _common("Print JSON.", "--json")]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -61,6 +61,13 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
 
+_Format = Literal["text", "json", "tsv", "latex", "markdown"]
+Format = Annotated[
+    _Format,
+    typer.Option("--format", help="Format of the tables; LaTeX needs booktabs, and explanations of TSV go to stderr."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -103,6 +110,13 @@ def newest_run() -> Path:
     folder = find_run(None).folder
     console.remark(f"run: {folder}")
     return folder
+
+
+def chosen_format(kind: _Format, *, as_json: bool) -> _Format:
+    """Choose the format of --format and --json; raises UsageError if they differ."""
+    if as_json and kind not in ("text", "json"):
+        raise UsageError(f"--json and --format {kind} are two formats", do="Give one of them")
+    return "json" if as_json else kind
 
 
 def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:

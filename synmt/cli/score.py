@@ -11,7 +11,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.command import ClusterAddress, typed_options
+from synmt.cli.command import AsJson, ClusterAddress, Format, chosen_format, typed_options
 from synmt.errors import UsageError
 
 _FOR_TRANSLATIONS = (
@@ -46,7 +46,8 @@ def score(
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     cluster: ClusterAddress = None,
-    as_json: options.AsJson = False,
+    kind: Format = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Score translations and compare each system with the first, or let models score given texts by probability.
 
@@ -61,17 +62,17 @@ def score(
     Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
     _check_options(typed_options(context, {"systems": options.TRANSLATIONS}), context.params)
+    kind = chosen_format(kind, as_json=as_json)
     how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
     if contrast:
-        how |= {"samples": samples} if samples else {}
-        _score_contrasts(as_json=as_json, models=models, contrast=contrast, seed=seed, **how)
+        _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **how)
     elif models:
-        _score_pairs(cluster, as_json=as_json, model=models[0], source=source, target=target, **how)
+        _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **how)
     else:
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
         _score_translations(
             sentences,
-            as_json=as_json,
+            kind,
             scoring={"test_set": test, "group_seeds": group_seeds, "on": on, **scoring},
             systems=systems,
             references=reference,
@@ -83,7 +84,7 @@ def score(
         )
 
 
-def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[str, Any], **texts: Any) -> None:
+def _score_translations(sentences: Path | None, kind: str, *, scoring: dict[str, Any], **texts: Any) -> None:
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
     from synmt.evaluation import report
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
@@ -94,28 +95,33 @@ def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[
     if sentences:
         with console.written("scores of sentences", sentences):
             report.write_sentence_scores(sentences, comparison)
-    if as_json:
+    if kind == "json":
         _print_json(report.to_json(comparison))
     else:
-        console.print_tables(report.tables(comparison), report.remarks(comparison))
+        console.print_tables(report.tables(comparison), report.remarks(comparison), kind)
 
 
-def _score_contrasts(*, as_json: bool, **options: Any) -> None:
+def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
+    if samples:
+        options["samples"] = samples
     report = judge_models(ContrastOptions(**options))
-    if as_json:
+    if kind == "json":
         _print_json(report.to_json())
     else:
-        console.print_tables(report.to_rows(), report.remarks())
+        console.print_tables(report.to_rows(), report.remarks(), kind)
 
 
-def _score_pairs(cluster: str | None, *, as_json: bool, **options: Any) -> None:
-    """Print a line of JSON for each pair as soon as it is scored; with `as_json` print one object at the end."""
+def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
+    """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at the end."""
     from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_rows, warn_about_pairs
     from synmt.parallel.work import using_cluster
 
+    if kind not in ("text", "json"):
+        raise UsageError("probabilities of pairs are lines of JSON", where="--format", do="Leave it out")
+    as_json = kind == "json"
     chosen, totals, pairs = PairOptions(**options), Totals(), []
     with using_cluster(cluster):
         for pair in score_files(chosen):

@@ -44,7 +44,7 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
     """Draw each system's differences to the baseline, with their intervals; small groups have a hollow mark only."""
     axes.axhline(0, color=INK, linewidth=0.8)
     for index, offset in enumerate(_offsets(len(table.total.results) - 1), start=1):
-        style = series_style(index) | {"linestyle": "none"}
+        style: dict[str, Any] = {**series_style(index), "linestyle": "none"}
         for x, row, result in _compared(table, index):
             assert result.gain is not None
             value, found = result.gain.score, result.gain.comparison
