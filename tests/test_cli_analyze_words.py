@@ -13,7 +13,7 @@ from tiny import write_lines
 
 from synmt.analysis.forward_passes import run_forward
 from synmt.analysis.options import WordOptions
-from synmt.analysis.words.alignments import attend_to_references
+from synmt.analysis.words.alignments import attend
 from synmt.analysis.words.cutting import cut_text
 from synmt.analysis.words.report import analyze_words
 from synmt.decode.translator import Translator
@@ -85,6 +85,39 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     compared = tag["rows"][1]["systems"][b]["recall"]
     assert compared["comparison"]["difference"] == pytest.approx(40)
     assert compared["holm_p"] >= compared["comparison"]["p_value"]
+
+
+def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
+    found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])["words"][0]
+    assert found["by"] == "frequency of the source word"
+    # compare-mt, on the three sentences once: 1, 7/8, 2/5 and 1/2, 6/8, 4/5, but one of the five `the` is not aligned
+    assert by_group(found, "a.de", "recall") == pytest.approx({"4": 100, "5-9": 87.5, "10-99": 50})
+    assert by_group(found, "b.de", "recall") == pytest.approx({"4": 50, "5-9": 75, "10-99": 100})
+
+
+def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(place):
+    found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)["words"][0]
+    assert found["by"] == "part of speech of the aligned source word"
+    # the word `der` of the third reference is aligned with a noun; `den` and the `die` of the third are missing
+    assert [(row["group"], row["words"] // COPIES) for row in found["rows"]] == [
+        ("NOUN", 7),
+        ("DET", 5),
+        ("VERB", 4),
+        ("CCONJ", 1),
+    ]
+    assert by_group(found, "a.de", "recall") == pytest.approx({"NOUN": 600 / 7, "DET": 60, "VERB": 100, "CCONJ": 100})
+    assert list(found["all"]["systems"]["a.de"]) == ["recall"]
+
+
+def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
+    made = write_tests(make_run(place / "small", parser=False), SOURCE * COPIES, REFERENCE * COPIES, A * COPIES)
+    asked = ("--words", "frequency,source-tag", "--run", made.folder, "--baseline", "b.de")
+    frequency, tag = report(*asked, "--parses", "gold.conllu", *SPACES)["words"]
+    for measure in ("precision", "recall", "f1"):
+        of_all = [table["all"]["systems"]["small"][measure]["value"] for table in (frequency, tag)]
+        assert of_all[0] == of_all[1]
+    assert sum(row["words"] for row in tag["rows"]) == 17 * COPIES
+    assert all(list(row["systems"]["small"]) == ["precision", "recall", "f1"] for row in tag["rows"])
 
 
 def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
@@ -161,7 +194,7 @@ def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends
     made = make_run(tmp_path / "run", parser=False)
     sources, references = TEXT[:3], TEXT[3:]
     source, reference = (cut_text(lines, MetricOptions()) for lines in (sources, references))
-    found = attend_to_references(made.folder, (sources, references), source, reference)
+    found = attend(made.folder, (sources, references), source, reference)
     translator = Translator.load(made)
     for line, target, pairs in zip(sources, references, found, strict=True):
         (forward,) = run_forward(translator, [line], [target], what=("cross",))

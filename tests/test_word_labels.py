@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from test_groups import random_parses
 
+from synmt.analysis.words.aligned import carry_over
 from synmt.analysis.words.alignments import read_alignments
 from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
 from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_by_frequency, group_words, tree_labels
@@ -110,6 +111,12 @@ def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prep
     assert all(count <= counts[word] for word, count in found.items())
     assert count_prepared(prepared, "source", options)["the"] == count_file(OLD / "corpus" / "train.en", options)["the"]
     assert count_file(path, MetricOptions(lowercase=True))["der"] == counts["der"] + counts["Der"]
+
+
+def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
+    pairs = np.array([(0, 0), (1, 0), (1, 2), (2, 1)])
+    assert carry_over(np.array([5, 7, -1]), pairs, 4).tolist() == [5, -1, 7, -1]
+    assert carry_over(np.array([5]), np.zeros((0, 2), dtype=np.int64), 2).tolist() == [-1, -1]
 
 
 def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):

@@ -144,7 +144,8 @@ class CompareOptions:
 class WordOptions(CommonOptions):
     """Options of `analyze_words`: how often is a word translated right?
 
-    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all; None for no groups.
+    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all of these; source-tag …
+        for target words by the tag … of the source word that they are aligned with; None for no groups.
     ngrams: whether to find n-grams that one system has right and another has wrong.
     run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
     tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.

@@ -131,7 +131,8 @@ Words = Annotated[
     _words(
         "How often is a word translated right, by its frequency, tag, relation, distance to the parent or depth "
         "(separated by commas)? Precision, recall and F1 of target words; recall of source words through alignments. "
-        "Default side: target for frequencies, source for trees.",
+        "Default side: target for frequencies, source for trees. source-tag, source-relation …: target words by the "
+        "trees of the source.",
         "--words",
         metavar="LIST|all",
     ),

@@ -34,7 +34,7 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
         found, made_by = _from_file(options.alignments, texts), options.alignments.name
     elif texts.runs:
         run, first = texts.runs[0], texts.first.as_read()
-        found = attend_to_references(run, (first.source, first.reference), source, reference)
+        found = attend(run, (first.source, first.reference), source, reference)
         made_by = f"the attention of {run.name} to the source when it has to write the reference"
     else:
         raise UsageError(
@@ -88,20 +88,18 @@ def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
     return pairs
 
 
-def attend_to_references(
-    run: Path, lines: tuple[Sequence[str], Sequence[str]], source: CutText, reference: CutText
-) -> list[list[Pair]]:
-    """Align each reference word with the source word that a model attends to most when it has to write the reference.
+def attend(run: Path, lines: tuple[Sequence[str], Sequence[str]], source: CutText, target: CutText) -> list[list[Pair]]:
+    """Align each target word with the source word that a model attends to most when it has to write the target.
 
-    lines: source and references as the model reads and writes them.
+    lines: source and target as the model reads and writes them.
     """
     places = [
         [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
-        for text, some in zip((source, reference), lines, strict=True)
+        for text, some in zip((source, target), lines, strict=True)
     ]
     try:
-        translator, (sources, references) = Translator.load(find_run(run)), map(list, lines)
-        weights = word_attention(translator, sources, references, *places)
+        translator, (sources, targets) = Translator.load(find_run(run)), map(list, lines)
+        weights = word_attention(translator, sources, targets, *places)
     except SynmtError as error:
         raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
     return [[] if one is None else best_pairs(one) for one in weights]

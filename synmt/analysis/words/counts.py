@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from synmt.analysis.words.matching import CutText
-from synmt.arrays import BoolArray, DoubleArray, IntArray
+from synmt.arrays import BoolArray, DoubleArray, IntArray, Side
 
 Measure = Literal["precision", "recall", "F1"]
 MEASURES: tuple[Measure, ...] = ("precision", "recall", "F1")
@@ -29,8 +29,9 @@ class WordGroups:
     unit: unit of the values in the names, which are then in order; empty for names such as those of relations.
     names: names of the groups, in display order.
     words: (M,) groups of the words that can be found: of the reference, or of the source.
-    translated: for each system and seed, (M',) groups of the words of the translation; empty for groups of the source.
+    translated: for each system and seed, (M',) groups of the words of the translation; empty if they are not known.
     about: explanation of the groups for the legend.
+    side: whose words.
     """
 
     by: str
@@ -39,6 +40,7 @@ class WordGroups:
     words: IntArray
     translated: list[list[IntArray]] = field(default_factory=list)
     about: str = ""
+    side: Side = "target"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +49,7 @@ class WordCounts:
 
     words: that can be found, in the reference or in the source.
     matches: those of them that were.
-    translated: words of the translation; None for source words, of which only recall is known.
+    translated: words of the translation; None where only recall is known, as for source words.
     """
 
     words: DoubleArray
@@ -114,5 +116,5 @@ def accuracy(measure: Measure, counts: WordCounts) -> DoubleArray:
 
 
 def measures_of(counts: Sequence[Sequence[WordCounts]]) -> tuple[Measure, ...]:
-    """List what can be computed from counts: recall only for source words."""
+    """List what can be computed from counts: recall only without counts of translated words."""
     return MEASURES if counts[0][0].translated is not None else ("recall",)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.trees import parse_side
 from synmt.analysis.inputs import find_parser, name_language, name_parser, parse_lines
-from synmt.analysis.words.counts import WordCounts, WordGroups, count_source, count_target
+from synmt.analysis.words.counts import WordCounts, WordGroups, count_groups, count_source, count_target
 from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
 from synmt.analysis.words.labels import TreeLabel, group_by_frequency, group_words, tree_labels
 from synmt.analysis.words.matching import found_words, right_sources
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def count_target_words(texts: WordTexts, groups: WordGroups) -> list[list[WordCounts]]:
-    """Count target words by group, for each system and seed."""
+    """Count target words by group, for each system and seed: without groups of translated words, those found only."""
+    if not groups.translated:
+        return [[_count_found(texts, groups, one) for one in seeds] for seeds in texts.matches]
     return [
         [
             count_target((groups.words, own), matches, (texts.reference, hypothesis), len(groups.names))
@@ -33,6 +35,14 @@ def count_target_words(texts: WordTexts, groups: WordGroups) -> list[list[WordCo
         ]
         for seeds in zip(groups.translated, texts.matches, texts.hypotheses, strict=True)
     ]
+
+
+def _count_found(texts: WordTexts, groups: WordGroups, matches: IntArray) -> WordCounts:
+    reference, names = texts.reference, len(groups.names)
+    found = found_words(matches, len(reference))
+    return WordCounts(
+        count_groups(groups.words, reference, names), count_groups(groups.words, reference, names, only=found)
+    )
 
 
 def count_source_words(texts: WordTexts, pairs: IntArray, groups: WordGroups) -> list[list[WordCounts]]:
@@ -75,8 +85,10 @@ def _count_training_text(options: WordOptions, texts: WordTexts, side: Side) -> 
 def by_trees(
     options: WordOptions, texts: WordTexts, kinds: Sequence[TreeLabel], side: Side
 ) -> tuple[list[WordGroups], str]:
-    """Group the words of one side by labels that trees give them; returns the groups, and what made the trees."""
-    return _by_source_trees(options, texts, kinds) if side == "source" else _by_target_trees(options, texts, kinds)
+    """Group the words of one side by labels that trees give them; returns the groups, and a line about the trees."""
+    find = _by_source_trees if side == "source" else _by_target_trees
+    groups, trees = find(options, texts, kinds)
+    return groups, f"trees: {trees}"
 
 
 def _by_source_trees(

@@ -20,7 +20,7 @@ from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.cutting import place_words
 from synmt.analysis.words.matching import CutText
-from synmt.arrays import IntArray
+from synmt.arrays import IntArray, Side
 from synmt.data.vocabulary import word_of
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import base_name
@@ -123,12 +123,12 @@ def tree_labels(kind: TreeLabel, text: CutText, lines: Sequence[str], parses: Se
     return found
 
 
-def group_words(kind: TreeLabel, words: Labels, translated: list[list[Labels]], *, whose: str) -> WordGroups:
+def group_words(kind: TreeLabel, words: Labels, translated: list[list[Labels]], *, whose: Side) -> WordGroups:
     """Group words by their labels; words without a label are in no group.
 
     words: labels of the words that can be found.
     translated: labels of the words of each translation, by system and seed; empty for groups of the source.
-    whose: the side of the words, as tables call it.
+    whose: the side of the words.
     """
     names = _ordered(kind, words, translated)
     numbers = {name: number for number, name in enumerate(names)}
@@ -143,6 +143,7 @@ def group_words(kind: TreeLabel, words: Labels, translated: list[list[Labels]], 
         number_all(words),
         [[number_all(one) for one in seeds] for seeds in translated],
         kind.about,
+        whose,
     )
 
 
@@ -157,7 +158,7 @@ def _ordered(kind: TreeLabel, words: Labels, translated: list[list[Labels]]) -> 
 
 
 def group_by_frequency(
-    counts: Counter[str], words: CutText, translated: list[list[CutText]], *, whose: str, about: str
+    counts: Counter[str], words: CutText, translated: list[list[CutText]], *, whose: Side, about: str
 ) -> WordGroups:
     """Group words by how often a text has them.
 
@@ -169,6 +170,5 @@ def group_by_frequency(
         return bucket_numbers(values, FREQUENCIES)
 
     of_translations = [[numbers(one) for one in seeds] for seeds in translated]
-    return WordGroups(
-        f"frequency of the {whose} word", "times", _FREQUENCY_NAMES, numbers(words), of_translations, about
-    )
+    by = f"frequency of the {whose} word"
+    return WordGroups(by, "times", _FREQUENCY_NAMES, numbers(words), of_translations, about, whose)

@@ -85,7 +85,7 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
     cut: how lines are cut into words.
     """
     yield table.about
-    if table.measures == ("recall",):
+    if table.side == "source":
         yield (
             "recall: share of the source words whose aligned words of the reference are all in the translation; words "
             "without an alignment do not count"

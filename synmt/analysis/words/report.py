@@ -13,6 +13,7 @@ from synmt.analysis import html
 from synmt.analysis.groups.sentences import read_systems
 from synmt.analysis.inputs import check_name, save_plot, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.words.aligned import by_aligned_words
 from synmt.analysis.words.alignments import find_alignments
 from synmt.analysis.words.counts import WordGroups
 from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
@@ -34,6 +35,8 @@ KINDS = (FREQUENCY, *TREE_LABELS)
 """What words can be grouped by."""
 
 ALL = "all"
+ALIGNED = "source-"
+"""Before the name of a tree's label: target words by the label of the source word that they are aligned with."""
 
 
 def analyze_words(options: WordOptions) -> AnalysisReport:
@@ -62,7 +65,7 @@ def _check_options(options: WordOptions) -> list[str]:
         raise UsageError("neither words nor n-grams are chosen", do="Add `--words` or `--ngrams`")
     kinds = [one.strip() for one in options.words.split(",")] if options.words is not None else []
     for kind in kinds:
-        check_name(kind, (*KINDS, ALL), "words")
+        check_name(kind, (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL), "words")
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
@@ -79,23 +82,27 @@ def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> t
     # without a side, trees are those of the source, which every syntactic system parses
     frequency_side: Side = options.side or "target"
     tree_side: Side = options.side or "source"
-    by_tree = [TREE_LABELS[kind] for kind in kinds if kind != FREQUENCY]
-    groups: list[tuple[Side, WordGroups]] = []
-    pairs, remarks = np.zeros((0, 2), dtype=np.int64), []
-    if (by_tree and tree_side == "source") or (FREQUENCY in kinds and frequency_side == "source"):
+    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
+    carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
+    pairs, remarks, groups = np.zeros((0, 2), dtype=np.int64), [], list[WordGroups]()
+    if carried or (own and tree_side == "source") or (FREQUENCY in kinds and frequency_side == "source"):
         pairs, remark = find_alignments(options, texts)
         remarks.append(remark)
     if FREQUENCY in kinds:
-        groups.append((frequency_side, by_frequency(options, texts, frequency_side)))
-    if by_tree:
-        found, trees = by_trees(options, texts, by_tree, tree_side)
-        groups.extend((tree_side, one) for one in found)
-        remarks.append(f"trees: {trees}")
+        groups.append(by_frequency(options, texts, frequency_side))
+    if own:
+        found, remark = by_trees(options, texts, own, tree_side)
+        groups += found
+        remarks.append(remark)
+    if carried:
+        found, remark = by_trees(options, texts, carried, "source")
+        groups += by_aligned_words(options, texts, found, pairs)
+        remarks.append(remark)
     counts = [
-        count_source_words(texts, pairs, one) if side == "source" else count_target_words(texts, one)
-        for side, one in groups
+        count_source_words(texts, pairs, one) if one.side == "source" else count_target_words(texts, one)
+        for one in groups
     ]
-    return [tabulate_words(one, counted) for (_, one), counted in zip(groups, counts, strict=True)], remarks
+    return [tabulate_words(*both) for both in zip(groups, counts, strict=True)], list(dict.fromkeys(remarks))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from synmt.analysis.groups.scores import FEW_SENTENCES
 from synmt.analysis.words.counts import Measure, WordCounts, WordGroups, accuracy, measures_of
-from synmt.arrays import BoolArray, DoubleArray
+from synmt.arrays import BoolArray, DoubleArray, Side
 from synmt.evaluation.bootstrap import SAMPLES, SEED, interval, resamples
 from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap
 from synmt.evaluation.significance import Comparison, holm
@@ -82,6 +82,7 @@ class WordTable:
     by: str
     unit: str
     about: str
+    side: Side
     measures: tuple[Measure, ...]
     rows: list[WordRow]
     total: WordRow
@@ -130,7 +131,7 @@ def tabulate_words(groups: WordGroups, counts: Sequence[Sequence[WordCounts]]) -
         measure: sum(one.comparison is not None for system in values for one in system)
         for measure, values in known.items()
     }
-    return WordTable(groups.by, groups.unit, groups.about, tuple(known), found, rows[-1], comparisons)
+    return WordTable(groups.by, groups.unit, groups.about, groups.side, tuple(known), found, rows[-1], comparisons)
 
 
 def resamples_for(comparisons: int) -> int:
