@@ -34,6 +34,7 @@ _UNITS = {
     "cross": "weight, 0 to 1",
     "factor": "factor on the score",
     "bias": "bias added to the score, nats",
+    "parents": "probability, 0 to 1",
 }
 _SMALLEST, _GAP, _TOP, _BAR = 0.085, 0.3, 0.62, 1.1
 """Inches: smallest cell of a grid, space between panels, at the top, and for the colour bar."""
@@ -192,17 +193,26 @@ def _describe(figure: Figure, sheet: _Sheet, system: str) -> None:
     heat_map, (width, height) = sheet.heat_map, sheet.size
     first = next(iter(heat_map.panels))
     only = f", {first.name}" if not first.is_lstm and not sheet.several else ""
-    what = "attention to the source" if heat_map.kind == "cross" else f"self-attention of the {heat_map.kind}"
+    what, rows, columns = _names(heat_map)
     edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
     note = f"sentence {heat_map.sentence}, {heat_map.text}"
     figure.text(
         0.1 / width, 1 - 0.1 / height, f"{system}{only}: {edited}{what}\n{note}", fontsize=8, va="top", linespacing=1.35
     )
     middle = (sheet.left + (width - _BAR)) / 2
-    figure.text(middle / width, 0.08 / height, "piece attended to", fontsize=8, ha="center", va="bottom")
+    figure.text(middle / width, 0.08 / height, columns, fontsize=8, ha="center", va="bottom")
     upright = (sheet.bottom + height - _TOP) / 2
-    rows = "piece to be generated" if heat_map.kind == "cross" else "piece that attends"
     figure.text(0.1 / width, upright / height, rows, fontsize=8, va="center", rotation=90)
+
+
+def _names(heat_map: AttentionMap) -> tuple[str, str, str]:
+    """Name the figure, its rows and its columns."""
+    if heat_map.kind == "parents":
+        flat = all(head.annotations and head.annotations.flat for head in heat_map.panels)
+        return "annotations of the source", "piece", "probable parent" + "; on the diagonal: the root" * (not flat)
+    if heat_map.kind == "cross":
+        return "attention to the source", "piece to be generated", "piece attended to"
+    return f"self-attention of the {heat_map.kind}", "piece that attends", "piece attended to"
 
 
 def _colour_bar(figure: Figure, sheet: _Sheet, drawn: Any) -> None:
