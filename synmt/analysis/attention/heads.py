@@ -39,12 +39,14 @@ class Head:
     layer, number: counted from 1; both are 0 for an LSTM and for annotations.
     variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
     annotations: what the probable parents are read from; None for attention.
+    about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
     """
 
     layer: int
     number: int
     variant: str = ""
     annotations: TreeSource | None = None
+    about: str = ""
 
     @property
     def name(self) -> str:
@@ -57,6 +59,11 @@ class Head:
     def label(self) -> str:
         """The name without the word `head`."""
         return self.name.removeprefix("head ")
+
+    @property
+    def title(self) -> str:
+        """The label for one of many heat maps: what the head reads takes the place of the variant."""
+        return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
 
     @property
     def is_lstm(self) -> bool:
@@ -83,9 +90,9 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
             )
         return [LSTM_ATTENTION]
     side = side_of(kind)
-    owners = {} if kind == "cross" else dict(_owned(model, side))
+    owned = {} if kind == "cross" else {(one.layer, one.number): one for one in _owned(model, side)}
     sources = tree_sources(model, side, head or "all")
-    return [Head(one.layer, one.head, owners.get((one.layer, one.head), "")) for one in sources]
+    return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
 
 
 def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
@@ -102,11 +109,12 @@ def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
     return [Head(0, 0, source.variant, source) for source in sources]
 
 
-def _owned(model: Seq2Seq, side: Side) -> Iterator[tuple[tuple[int, int], str]]:
+def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
     for variant in model.variants[side]:
         place = variant.place
-        for head in range(place.first_head, place.first_head + place.heads):
-            yield (place.layer, head + 1), variant.recipe_name()
+        for own in range(1, place.heads + 1):
+            about = variant.about_head(own)
+            yield Head(place.layer, place.first_head + own, variant.recipe_name(), about=about)
 
 
 def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:
