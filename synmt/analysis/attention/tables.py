@@ -45,7 +45,7 @@ def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Sectio
     heads = _head_table(summary, summary.rows)
     parts = [
         paragraph(f"{_title(summary)}."),
-        table(heads.columns, heads.rows, caption=f"All heads, by layer: {_counts(summary)}"),
+        table(heads.columns, heads.rows, caption=f"{_heads_caption(summary)}{_counts(summary)}"),
         *(paragraph(line, faint=True) for line in _legend(summary)),
     ]
     if summary.relations:
@@ -57,6 +57,10 @@ def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Sectio
         parts += [paragraph(line, faint=True) for line in _relation_legend(summary)]
     parts.append(_map_figure(summary, heat_map))
     return Section(_attention_name(summary).capitalize(), "".join(parts))
+
+
+def _heads_caption(summary: AttentionSummary) -> str:
+    return "" if summary.context.kind == "parents" else "All heads, by layer: "
 
 
 def _agreement_figure(summary: AttentionSummary) -> str:
