@@ -82,7 +82,7 @@ def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
 def _outcomes(
     plan: Plan, missing: Sequence[Planned], options: argparse.Namespace
 ) -> Iterator[tuple[Planned, dict[str, Any] | FailedRun]]:
-    """Prepare the data of each run here, train and measure it in a process of its own."""
+    """Prepare the data of each run here, train and measure it in another process."""
     os.environ.setdefault("SYNMT_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     running: dict[Future[dict[str, Any] | FailedRun], Planned] = {}
