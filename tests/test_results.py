@@ -128,7 +128,7 @@ def root(tmp_path):
     (tmp_path / "docs/systems").mkdir(parents=True)
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
     (tmp_path / "docs/systems/pascal.md").write_text("# PASCAL\n\nA page.\n")
-    plan = "corpus: multi30k\ntitle: Captions\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
+    plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
     for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7)):
