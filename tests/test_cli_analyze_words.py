@@ -74,7 +74,7 @@ def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(p
     assert by_group(frequency, b, "recall") == pytest.approx({"0": 100 * 8 / 11, "1": 75.0, "2": 50.0})
     assert (tag["by"], found["remarks"]) == (
         "part of speech of the source word",
-        ["alignments: pairs.align", "trees: gold.conllu"],
+        ["alignments: pairs.align; 94% of the source words are aligned", "trees: gold.conllu"],
     )
     # as compare-mt, but for one article that is not aligned
     assert by_group(tag, a, "recall") == pytest.approx({"NOUN": 500 / 6, "DET": 60.0, "VERB": 100.0, "CCONJ": 100.0})

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from synmt.analysis.compare.words import word_attention
 from synmt.analysis.words.cutting import place_words
 from synmt.analysis.words.matching import CutText, join_alignments
@@ -41,7 +43,9 @@ def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, s
             "source words need alignments with the references, and there is no run that makes them",
             do="Give them as `--alignments FILE`, or use `--side target` for target words",
         )
-    return join_alignments(found, source, reference), f"alignments: {made_by}"
+    pairs = join_alignments(found, source, reference)
+    share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
+    return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
 
 
 def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.plots import INK, series_style
 from synmt.analysis.words.rendering import shown_rows
@@ -61,7 +61,7 @@ def _draw_marks(
     axes: Axes, values: Sequence[tuple[float, float | None, float | None, float | None]], number: int, name: str
 ) -> None:
     """Draw the values of one system: place, value, and the ends of the interval where there is one."""
-    style = series_style(number) | {"linestyle": "none"}
+    style: dict[str, Any] = series_style(number) | {"linestyle": "none"}
     known = [(value, place) for place, value, _, _ in values if value is not None]
     axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, label=name, **style)
     for place, _, low, high in values:
