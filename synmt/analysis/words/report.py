@@ -195,5 +195,5 @@ class WordReport:
 _NGRAM_LEGEND = (
     f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in the reference of "
     "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a + b + 2), where a "
-    "and b are these numbers for the system and for the one it is compared with, as in compare-mt. It tests nothing."
+    "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
 )
