@@ -184,4 +184,4 @@ def test_labels_of_several_systems_are_not_joined_by_lines():
     scores, _, _ = draw_groups([tabulate(halves(), some_systems([1, 2, 1]))], ["a", "b", "c"]).axes
     places = [line.get_xdata()[0] for line in scores.get_lines()[:3]]
     assert all(line.get_linestyle() == "None" for line in scores.get_lines()[:3])
-    assert places == pytest.approx([-0.32, 0, 0.32])
+    assert places == pytest.approx([-0.14, 0, 0.14])
