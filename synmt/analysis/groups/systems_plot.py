@@ -54,7 +54,7 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
                 axes.errorbar([x + offset], [value], ends, ecolor=style["color"], fmt="none", elinewidth=1.1, capsize=2)
             filling = "white" if row.few else style["color"]
             axes.plot([x + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-    axes.set_ylabel(f"Δ {table.metric.title} to {baseline} (points{direction(table)})")
+    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\nto {baseline}")
 
 
 def _compared(table: GroupTable, index: int) -> Iterator[tuple[int, GroupRow, GroupScore]]:
