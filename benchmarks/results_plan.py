@@ -70,6 +70,7 @@ class Plan:
     path: Path
     corpus: str
     title: str
+    test: str
     seeds: Sequence[int]
     systems: Mapping[str, str | Mapping[str, Any]]
     set: Mapping[str, Any] = field(default_factory=dict)
