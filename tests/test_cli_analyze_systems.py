@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import typer
 from small_run import write_tests
 from tiny import analyze, synmt
 
+from synmt.cli import app
 from synmt.run import Run
 
 pytestmark = pytest.mark.journey
@@ -67,6 +69,25 @@ def test_files_are_systems_too_and_labels_are_none(place):
             "short",
             "all",
         ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runs", "text"),
+    [
+        (["--run", "runs/alone", PLAIN], ["runs/alone", PLAIN], "-"),
+        (["--run", "runs/alone", "--run", PLAIN, "labels.tsv"], ["runs/alone", PLAIN], "labels.tsv"),
+        (["labels.tsv", "--run", "runs/alone", PLAIN, "--beam-size", "2"], ["runs/alone", PLAIN], "labels.tsv"),
+        (["--run", "runs/alone", "-"], ["runs/alone"], "-"),
+        # a text is no run, and a run that is not there is still meant as one
+        (["--run", "runs/alone", PLAIN, f"{PLAIN}/recipe.yaml"], ["runs/alone", PLAIN], f"{PLAIN}/recipe.yaml"),
+        (["--run", "runs/alone", "runs/gone"], ["runs/alone", "runs/gone"], "-"),
+        (["--run", "runs/alone", "--", PLAIN], ["runs/alone"], PLAIN),
+    ],
+)
+def test_translate_takes_several_runs_and_then_its_text(place, arguments, runs, text):
+    command = typer.main.get_command(app).commands["translate"]
+    read = command.make_context("translate", list(arguments)).params
+    assert ([str(one) for one in read["run"]], str(read["source"])) == (runs, text)
 
 
 def test_two_runs_are_a_run_and_its_baseline(place):

@@ -46,9 +46,9 @@ class Sentences:
 
     @property
     def runs(self) -> tuple[Path, ...]:
-        """The run folders of all systems, those of the baseline last."""
-        ordered = (*self.systems[1:], self.systems[0])
-        return tuple(dict.fromkeys(seed.run for system in ordered for seed in system.seeds if seed.run))
+        """The run folder of each system, of its first seed, and that of the baseline last."""
+        first = [system.seeds[0].run for system in (*self.systems[1:], self.systems[0])]
+        return tuple(dict.fromkeys(run for run in first if run))
 
     @property
     def run(self) -> Run | None:

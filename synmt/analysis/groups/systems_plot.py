@@ -14,8 +14,8 @@ from synmt.analysis.plots import INK, series_style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SPREAD = 0.64
-"""The width that the marks of one group take, of the distance between two groups."""
+_BETWEEN, _SPREAD = 0.14, 0.64
+"""Distance between two marks of a group, and the most that all of them take, of the distance between two groups."""
 
 
 def draw_scores(axes: Axes, table: GroupTable) -> None:
@@ -54,7 +54,7 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
                 axes.errorbar([x + offset], [value], ends, ecolor=style["color"], fmt="none", elinewidth=1.1, capsize=2)
             filling = "white" if row.few else style["color"]
             axes.plot([x + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-    axes.set_ylabel(f"Δ {table.metric.title} to {baseline} (points{direction(table)})")
+    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\nto {baseline}")
 
 
 def _compared(table: GroupTable, index: int) -> Iterator[tuple[int, GroupRow, GroupScore]]:
@@ -65,7 +65,8 @@ def _compared(table: GroupTable, index: int) -> Iterator[tuple[int, GroupRow, Gr
 
 def _offsets(systems: int) -> list[float]:
     """Place the marks of a group side by side."""
-    return [0.0] if systems == 1 else np.linspace(-_SPREAD / 2, _SPREAD / 2, systems).tolist()
+    half = min(_BETWEEN * (systems - 1), _SPREAD) / 2
+    return np.linspace(-half, half, systems).tolist()
 
 
 def add_names(axes: Axes, names: Sequence[str], width: float) -> None:

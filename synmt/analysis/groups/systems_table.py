@@ -56,5 +56,7 @@ def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
         f"difference to {baseline}; interval: bootstrap of {units} (Koehn, 2004), {table.resamples:,} resamples, "
         f"seed {SEED}"
     )
+    if table.seeded:
+        yield "with two or three seeds, intervals are too narrow and p-values too small: few seeds say little about others"
     comparisons = f"{table.comparisons:,} comparison{'s' * (table.comparisons != 1)}"
     yield f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979)"
