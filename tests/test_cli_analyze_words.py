@@ -136,6 +136,23 @@ def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
     )
 
 
+def test_several_systems_with_seeds_share_a_table(place):
+    for name, lines in (("other-seed1.de", A), ("other-seed2.de", B)):
+        write_lines(place / name, lines * COPIES)
+    several = ("--hypotheses", "a.de", "b.de", "other-seed*.de", *FILES[4:], *SPACES)
+    found = report("--words", "frequency", *several)
+    assert found["systems"] == ["a.de", "b.de", "other-seed*.de"]
+    a, b, both = (found["words"][0]["all"]["systems"][name]["f1"] for name in found["systems"])
+    assert both["seeds"] == [a["value"], b["value"]]
+    assert both["value"] == pytest.approx((a["value"] + b["value"]) / 2)
+    assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
+    shown = run("--words", "frequency", *several).stdout.splitlines()
+    rows = [line.split() for line in shown if "other-seed*.de" in line]
+    # the heading, and below each group's first line those of the other systems
+    assert all(row[0] == "other-seed*.de" for row in rows[1:])
+    assert any("resamples of the sentences and of the seeds, seed 12345" in line for line in shown)
+
+
 def test_n_grams_are_listed_with_their_score(place):
     found = report("--ngrams", "--top", "1", *FILES, *SPACES)["ngrams"]
     assert [(one["system"], one["baseline"]) for one in found] == [("b.de", "a.de")]

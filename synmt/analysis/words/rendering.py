@@ -96,10 +96,11 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
             "that the translation has; F1: their harmonic mean"
         )
     yield f"words: {cut}"
-    yield (
-        f"95 % intervals: {resamples_for(table.comparisons[table.shown]):,} resamples of the sentences, and of the "
-        f"seeds of a system that has several; seed {SEED}"
-    )
+    seeded = any(len(one[table.shown].seeds) > 1 for one in table.total.systems)
+    resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
+    yield f"95 % intervals: {resampled} of the sentences{' and of the seeds' * seeded}, seed {SEED}"
+    if seeded:
+        yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
     if len(names) > 1:
         yield (
             f"difference to {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
