@@ -24,16 +24,16 @@ from results_plan import Plan, Planned
 
 from synmt import __version__
 from synmt.evaluation.cache import cached_score
+from synmt.evaluation.cost import RunCost, run_cost
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import from_run, tests_of
-from synmt.model.weights import load_tensors
 from synmt.run import Run
 
 
 def measure(plan: Plan, planned: Planned, folder: Path) -> dict[str, Any]:
     """Collect the results of a finished run, and remove its checkpoints."""
     run = Run(folder)
-    records = [json.loads(line) for line in run.log.read_text(encoding="utf-8").splitlines()]
+    cost = run_cost(run)
     result = {
         "system": planned.system,
         "seed": planned.seed,
@@ -41,10 +41,10 @@ def measure(plan: Plan, planned: Planned, folder: Path) -> dict[str, Any]:
         "synmt": __version__,
         "parser": _parser(run),
         "architecture": planned.recipe.model.architecture,
-        "weights": sum(weight.numel() for weight in load_tensors(run.weights).values()),
-        "steps": run.info()["steps"],
-        "validation": [[one["step"], round(one["loss"], 4)] for one in records if one["kind"] == "validation"],
-        "training": _training(records),
+        "weights": cost.weights,
+        "steps": cost.steps,
+        "validation": [[step, round(loss, 4)] for step, loss in cost.validation],
+        "training": _training(cost),
         "parsing": run.info().get("parsing", {}),
         "tests": {name: _test(run, name) for name in tests_of(folder)},
     }
@@ -79,15 +79,9 @@ def unpacked(stored: dict[str, Any]) -> npt.NDArray[np.float64]:
     return whole.reshape(stored["shape"][::-1]).T.astype(np.float64)
 
 
-def _training(records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sum the log; the steps after its last record cost what the others do."""
-    steps = [one for one in records if one["kind"] == "step"]
-    share = records[-1]["step"] / steps[-1]["step"]
-    sums = {
-        key: None if any(one[key] is None for one in steps) else round(share * sum(one[key] for one in steps), 1)
-        for key in ("seconds", "processor_seconds", "tokens", "joules")
-    }
-    return {**sums, "memory": max(one["memory"] for one in steps)}
+def _training(cost: RunCost) -> dict[str, Any]:
+    values = {key: getattr(cost, key) for key in ("seconds", "processor_seconds", "tokens", "joules", "memory")}
+    return {key: round(value, 1) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def _parser(run: Run) -> str | None:

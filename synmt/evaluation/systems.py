@@ -38,6 +38,11 @@ class Text:
     lines: list[str]
     statistics_folder: Path | None = None
 
+    @property
+    def run(self) -> Path | None:
+        """The folder of the run that made the translations; None for a file."""
+        return self.statistics_folder.parents[2] if self.statistics_folder else None
+
 
 @dataclass(frozen=True)
 class System:
