@@ -138,7 +138,7 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
-    Example: [bold]synmt analyze --by-length --run 'runs/plain-*' 'runs/pascal-*' 'runs/lisa-*' --format latex[/]
+    Example: [bold]synmt analyze --by-length --run runs/plain runs/pascal runs/lisa --format latex[/]
 
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 

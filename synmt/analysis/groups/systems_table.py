@@ -57,6 +57,7 @@ def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
         f"seed {SEED}"
     )
     if table.seeded:
-        yield "with two or three seeds, intervals are too narrow and p-values too small: few seeds say little about others"
+        few = "few seeds say little about others"
+        yield f"with two or three seeds, intervals are too narrow and p-values too small: {few}"
     comparisons = f"{table.comparisons:,} comparison{'s' * (table.comparisons != 1)}"
     yield f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979)"
