@@ -185,7 +185,7 @@ def _check_standard_input(typed: Mapping[str, Any]) -> None:
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
-    if plot and sum("plot" in one.names for one in questions) > 1:
+    if plot and len(_drawing(questions)) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.analysis.html import check_page
@@ -197,16 +197,23 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             check_matplotlib()
 
 
+def _drawing(questions: Sequence[_Question]) -> list[_Question]:
+    """List the questions whose figures --plot writes; that of --compare only if no other has one."""
+    drawing = [one for one in questions if "plot" in one.names]
+    return [one for one in drawing if one.name != "compare"] or drawing
+
+
 def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
-    newest = None
+    default: dict[str, Any] = {}
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
-        newest = newest_run() if need_run and "run" not in values else None
+        default = {"run": [newest_run()]} if need_run and "run" not in values else {}
+    drawing, undrawn = _drawing(questions), {name: value for name, value in values.items() if name != "plot"}
     return {
-        one.flags[0]: one.answer({"run": [newest], **values} if newest and one in need_run else values)
+        one.flags[0]: one.answer((default if one in need_run else {}) | dict(values if one in drawing else undrawn))
         for one in questions
     }
 
