@@ -30,6 +30,7 @@ PANELS = (
     "Trees",
     "Attention and gates",
     "Systems, sentence by sentence",
+    "Words",
     "Robustness",
 )
 GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"
@@ -285,7 +286,16 @@ def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
     # the options of one analysis are not between those of another
     places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
-    panel_of = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
+    panel_of = {
+        "--html": 0,
+        "--by-depth": 1,
+        "--unit": 1,
+        "--draw": 2,
+        "--gates": 3,
+        "--compare": 4,
+        "--words": 5,
+        "--shares": 6,
+    }
     for option, panel in panel_of.items():
         at = shown.index(f"│ {option} ")
         assert sum(place < at for place in places) == panel + 1, option

@@ -74,12 +74,17 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
 
 
 def file_language(source: Path | None) -> str:
-    """Read the language of a file from its name, `test.de` or `test.de.gz`; English if the name has none."""
-    ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
-    if len(ending) == 2 and ending.isalpha() and ending.islower():
-        return ending
-    _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
-    return _DEFAULT_LANGUAGE
+    """Read the language of a file from its name, as `name_language` does; English if the name has none."""
+    language = name_language(source)
+    if language is None:
+        _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
+    return language or _DEFAULT_LANGUAGE
+
+
+def name_language(path: Path | None) -> str | None:
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has none."""
+    ending = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
+    return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
 
 
 def parser_of(translator: Translator, recipe: Recipe, side: Side, named: str | None) -> StanzaParser:

@@ -141,6 +141,39 @@ class CompareOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WordOptions(CommonOptions):
+    """Options of `analyze_words`: how often is a word translated right?
+
+    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all of these; source-tag …
+        for target words by the tag … of the source word that they are aligned with; None for no groups.
+    ngrams: whether to find n-grams that one system has right and another has wrong.
+    run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
+    tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
+    side: whose words; None: target words by frequency, and source words by their trees.
+    parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
+    alignments: file with word alignments of source and references; None takes the attention of the first run.
+    training_text: file of the side's training text; None takes the prepared text of the first run that has one.
+    top: number of n-grams to show of each system.
+    """
+
+    words: str | None = None
+    ngrams: bool = False
+    run: Path | Sequence[Path] | None = None
+    hypotheses: Path | Sequence[Path] | None = None
+    group_seeds: bool = False
+    references: Path | None = None
+    source: Path | None = None
+    baseline: Path | None = None
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    side: Side | None = None
+    parses: Path | None = None
+    alignments: Path | None = None
+    training_text: Path | None = None
+    top: int = 20
+
+
+@dataclass(frozen=True, kw_only=True)
 class RobustnessOptions(RunOptions):
     """Options of `analyze_robustness`: how do damaged trees change translations?
 

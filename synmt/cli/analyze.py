@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import date
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synmt import __version__
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -23,6 +20,7 @@ from synmt.analysis.options import (
     GroupOptions,
     RobustnessOptions,
     TreeOptions,
+    WordOptions,
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
@@ -83,9 +81,10 @@ _QUESTIONS = (
     _Question("gates", GateOptions, ("gates",)),
     _Question("attention", AttentionOptions, ("attention",), figures=True),
     _Question("compare", CompareOptions, ("compare",)),
+    _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
-_READ_PARSES = ("by_depth", "by_distance", "by_relation", "robustness")
+_READ_PARSES = ("by_depth", "by_distance", "by_relation", "words", "robustness")
 """What uses the trees of --parses."""
 
 
@@ -101,6 +100,8 @@ def analyze(
     gates: options.Gates = False,
     attention: options.Attention = False,
     compare: options.Compare = None,
+    words: options.Words = None,
+    ngrams: options.Ngrams = False,
     robustness: options.Robustness = False,
     label: options.Label = None,
     where: options.Where = None,
@@ -124,6 +125,8 @@ def analyze(
     sentence: options.Sentence = AttentionOptions.sentence,
     what: options.Show = AttentionOptions.what,
     top: options.Top = CompareOptions.top,
+    alignments: options.Alignments = None,
+    training_text: options.TrainingText = None,
     shares: options.Shares = RobustnessOptions.shares,
     seed: options.Seed = RobustnessOptions.seed,
     parser: options.Parser = None,
@@ -145,11 +148,7 @@ def analyze(
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    questions = _choose_questions(typed)
-    _check_standard_input({typed[name]: context.params[name] for name in typed})
-    _check_files(questions, plot, page)
-    kind = chosen_format(kind, as_json=as_json)
-    _show(_answer(questions, {name: context.params[name] for name in typed}), page, kind)
+    _show(chosen_format(kind, as_json=as_json), _answer(_choose_questions(typed), typed, context.params), page)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -203,8 +202,13 @@ def _drawing(questions: Sequence[_Question]) -> list[_Question]:
     return [one for one in drawing if one.name != "compare"] or drawing
 
 
-def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+def _answer(
+    questions: Sequence[_Question], typed: Mapping[str, str], params: Mapping[str, Any]
+) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
+    _check_standard_input({typed[name]: params[name] for name in typed})
+    _check_files(questions, params["plot"], params["page"])
+    values = {name: params[name] for name in typed}
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
     default: dict[str, Any] = {}
@@ -218,7 +222,7 @@ def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[s
     }
 
 
-def _show(reports: Mapping[str, AnalysisReport], page: Path | None, kind: str) -> None:
+def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
     html = _make_page(list(reports.values())) if page else ""
     values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
@@ -243,16 +247,6 @@ def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:
-    from synmt.analysis.html import code, make_page, paragraph, table
-    from synmt.analysis.run_facts import facts_table
-    from synmt.run import Run
+    from synmt.analysis.page import page_of
 
-    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
-    columns, rows = facts_table(list(runs.values()))
-    made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
-    return make_page(
-        ", ".join(dict.fromkeys(report.system for report in reports)),
-        [section for report in reports for section in report.to_html()],
-        about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
-        made_by=made_by + code(shlex.join(["synmt", *sys.argv[1:]])),
-    )
+    return page_of(reports, ["synmt", *sys.argv[1:]])

@@ -16,6 +16,7 @@ _scores = partial(option, "Scores by group", path_type=Path)
 _trees = partial(option, "Trees", path_type=Path)
 _weights = partial(option, "Attention and gates", path_type=Path)
 _compare = partial(option, "Systems, sentence by sentence", path_type=Path)
+_words = partial(option, "Words", path_type=Path)
 _robust = partial(option, "Robustness", path_type=Path)
 
 LABELS_FILE = "LABELS.tsv"
@@ -31,7 +32,14 @@ Labels = Annotated[
 ByLength = Annotated[bool, _scores("Group by length.", "--by-length")]
 ByDepth = Annotated[bool, _scores("Group by the depth of the tree.", "--by-depth")]
 ByDistance = Annotated[bool, _scores("Group by the mean and by the longest distance to a parent.", "--by-distance")]
-ByRelation = Annotated[bool, _scores("Group by the relations in the tree.", "--by-relation")]
+ByRelation = Annotated[
+    bool,
+    _scores(
+        "Group by the relations in the tree, for those that few sentences have; --words relation counts the words of "
+        "every relation.",
+        "--by-relation",
+    ),
+]
 ByLabel = Annotated[bool, _scores("Group by the labels in LABELS.tsv, or in the run.", "--by-label")]
 Label = Annotated[list[str] | None, _scores("A column of the labels (repeatable); default: all columns.")]
 Where = Annotated[
@@ -118,7 +126,30 @@ Compare = Annotated[
         show_default=False,
     ),
 ]
-Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
+Top = Annotated[int, _compare("Number of sentences to show, or of n-grams of each kind.", metavar="N", min=1)]
+Words = Annotated[
+    str | None,
+    _words(
+        "How often is a word translated right, by its frequency, tag, relation, distance to the parent or depth "
+        "(separated by commas)? Precision, recall and F1 of target words; recall of source words through alignments. "
+        "Default side: target for frequencies, source for trees. source-tag, source-relation …: target words by the "
+        "trees of the source.",
+        "--words",
+        metavar="LIST|all",
+    ),
+]
+Ngrams = Annotated[bool, _words("List the n-grams that one system has right and another has wrong.", "--ngrams")]
+Alignments = Annotated[
+    Path | None,
+    _words(
+        "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: attention of the first run.",
+        metavar="FILE",
+    ),
+]
+TrainingText = Annotated[
+    Path | None,
+    _words("Training text to count frequencies in. Default: the text that the run was trained on.", metavar="FILE"),
+]
 Robustness = Annotated[
     bool,
     _robust(
@@ -161,8 +192,8 @@ Head = Annotated[
 Parses = Annotated[
     Path | None,
     _common(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: the test set is"
-        " parsed.",
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --words and --robustness; default: the "
+        "test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]

@@ -21,7 +21,7 @@ from synmt.evaluation.outputs import Outputs
 from synmt.run import Run, find_run
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions
+    from synmt.analysis.options import GroupOptions, WordOptions
 
 _T = TypeVar("_T")
 
@@ -74,13 +74,14 @@ class Sentences:
 
 def read_sentences(options: GroupOptions) -> Sentences:
     """Read the translations of runs or of files, those of the baseline, and the labels."""
-    sentences = Sentences(_read_systems(options))
+    sentences = Sentences(read_systems(options))
     labels = _read_labels(options, sentences.outputs) if options.by_label or options.where else {}
     chosen = choose_sentences(labels, options.where) if options.where else None
     return replace(sentences, labels=labels, chosen=chosen)
 
 
-def _read_systems(options: GroupOptions) -> list[SystemOutputs]:
+def read_systems(options: GroupOptions | WordOptions) -> list[SystemOutputs]:
+    """Read the translations of the runs or files that options name, by default of the newest run."""
     paths = _find_paths(options)
     if len(paths) == 1 and paths[0].is_dir() and options.baseline is None:
         outputs = read_test(paths[0], options.test)
@@ -95,7 +96,7 @@ def _read_systems(options: GroupOptions) -> list[SystemOutputs]:
     )
 
 
-def _find_paths(options: GroupOptions) -> list[Path]:
+def _find_paths(options: GroupOptions | WordOptions) -> list[Path]:
     """List the runs or files of the options, by default the newest run."""
     files, runs = as_paths(options.hypotheses), as_paths(options.run)
     if not files:
