@@ -55,6 +55,16 @@ def test_seeds_make_systems_and_the_baseline_comes_first(runs, baseline, expecte
     assert list(found.items()) == list(expected.items())
 
 
+def test_a_baseline_with_the_name_of_its_system_has_all_seeds_of_it(runs):
+    write(runs / "alone-seed2", seed=2)
+    paths = [runs / name for name in ("pascal-seed1", "alone", "alone-seed2")]
+    expected = {"alone": ["alone", "alone-seed2"], "pascal-seed1": ["pascal-seed1"]}
+    for baseline in (runs / "alone", Path("alone")):
+        assert named(read_translations(paths, baseline=baseline, group_seeds=True)) == expected
+    # as a run alone it is one more system
+    assert [len(one.seeds) for one in read_translations(paths, baseline=runs / "alone")] == [1, 1, 1]
+
+
 def test_without_grouping_each_run_is_a_system_and_a_pattern_is_one(runs):
     found = read_translations([runs / "plain-seed1", runs / "plain-seed2", runs / "pascal*"])
     assert named(found) == {"plain-seed1": ["plain-seed1"], "plain-seed2": ["plain-seed2"], "pascal*": PASCAL}

@@ -110,6 +110,9 @@ def test_compared_systems_may_be_many_runs_or_patterns(place):
     assert [len(one["translations"]) for one in found["sentences"]] == [4, 4]
     analyze("--compare", PLAIN, PASCAL, "--plot", "boxes.svg", "--top", "1")
     assert ">pascal-seed1</text>" in (place / "boxes.svg").read_text(encoding="utf-8")
+    # beside another figure, the boxes are only on the page
+    analyze("--compare", PLAIN, PASCAL, "--by-length", "--run", PASCAL, "--plot", "length.svg")
+    assert "Source length (words)" in (place / "length.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

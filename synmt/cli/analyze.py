@@ -141,7 +141,7 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
-    Example: [bold]synmt analyze --by-length --run 'runs/plain-*' 'runs/pascal-*' 'runs/lisa-*' --format latex[/]
+    Example: [bold]synmt analyze --by-length --run runs/plain runs/pascal runs/lisa --format latex[/]
 
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
@@ -184,7 +184,7 @@ def _check_standard_input(typed: Mapping[str, Any]) -> None:
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
-    if plot and sum("plot" in one.names for one in questions) > 1:
+    if plot and len(_drawing(questions)) > 1:
         raise UsageError("several analyses would draw into one file", where=str(plot), do="Make one at a time")
     if page:
         from synmt.analysis.html import check_page
@@ -196,6 +196,12 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             check_matplotlib()
 
 
+def _drawing(questions: Sequence[_Question]) -> list[_Question]:
+    """List the questions whose figures --plot writes; that of --compare only if no other has one."""
+    drawing = [one for one in questions if "plot" in one.names]
+    return [one for one in drawing if one.name != "compare"] or drawing
+
+
 def _answer(
     questions: Sequence[_Question], typed: Mapping[str, str], params: Mapping[str, Any]
 ) -> dict[str, AnalysisReport]:
@@ -205,12 +211,13 @@ def _answer(
     values = {name: params[name] for name in typed}
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
-    newest = None
+    default: dict[str, Any] = {}
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
-        newest = newest_run() if need_run and "run" not in values else None
+        default = {"run": [newest_run()]} if need_run and "run" not in values else {}
+    drawing, undrawn = _drawing(questions), {name: value for name, value in values.items() if name != "plot"}
     return {
-        one.flags[0]: one.answer({"run": [newest], **values} if newest and one in need_run else values)
+        one.flags[0]: one.answer((default if one in need_run else {}) | dict(values if one in drawing else undrawn))
         for one in questions
     }
 
