@@ -13,22 +13,18 @@ _NAMED = 6
 
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
-    """Yield the sentences: which systems help, what wrong trees do, where, at what cost, and how sure this is."""
+    """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
     for results, lines in found:
-        yield _which(results, lines)
-        yield from _controls(results, lines)
-        yield from _where(results, lines)
-    yield from (_seeds(results, lines) for results, lines in found)
+        for sentence in (_which(results, lines), *_controls(results, lines), *_where(results, lines)):
+            yield f"- {sentence}"
 
 
 def _which(results: Results, lines: Sequence[Line]) -> str:
     systems = [line for line in lines if line.difference and not is_control(results, line.system)]
-    better = sorted((line for line in systems if _is_real(line) and line.difference.value > 0), key=_gain, reverse=True)  # type: ignore[union-attr]
-    worse = sorted((line for line in systems if _is_real(line) and line.difference.value < 0), key=_gain)  # type: ignore[union-attr]
-    text = f"**{results.plan.title}**: {_count(len(better), len(systems))} better than the plain model"
-    text += f" ({_named(better)})" if better else ""
-    text += f", {len(worse)} worse ({_named(worse)})" if worse else ", and none is worse"
-    return f"{text}; the other differences may be chance."
+    better, worse = _better(systems), _better(systems, sign=-1)
+    text = f"**{results.plan.title}**, {_seeds(lines)}: {_count(better, systems)} better than the plain model"
+    text += f"; worse: {_named(worse)}" if worse else ", and none is worse"
+    return f"{text}. All other differences may be chance."
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -51,27 +47,27 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for test in results.plan.groups:
         if test == results.plan.test:
             continue
-        harder = [line for line in results.bleu(test) if line.difference and not is_control(results, line.system)]
-        better = sorted((line for line in harder if _is_real(line) and _gain(line) > 0), key=_gain, reverse=True)
-        plain = next(line for line in results.bleu(test) if line.difference is None)
+        harder = results.bleu(test)
+        systems = [line for line in harder if line.difference and not is_control(results, line.system)]
+        plain = next(line for line in harder if line.difference is None)
         own = next(line for line in lines if line.system == plain.system)
         yield (
             "In sentences that are longer and deeper than those of training, the plain model falls from "
-            f"{own.mean:.1f} to {plain.mean:.1f} BLEU; {_count(len(better), len(harder))} better there"
-            f"{f' ({_named(better)})' if better else ''}."
+            f"{own.mean:.1f} to {plain.mean:.1f} BLEU; {_count(_better(systems), systems)} better there."
         )
 
 
-def _seeds(results: Results, lines: Sequence[Line]) -> str:
+def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
+    """Choose the lines with a real gain, or with a real loss, the largest first."""
+    real = (line for line in lines if line.difference and line.difference.p < REAL and sign * _gain(line) > 0)
+    return sorted(real, key=lambda line: -sign * _gain(line))
+
+
+def _seeds(lines: Sequence[Line]) -> str:
     counts = sorted({len(line.scores) for line in lines})
     if counts == [1]:
-        return f"{results.plan.title} has one seed so far, so its intervals do not cover the luck of training."
-    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{results.plan.title} has {span} seeds of each system."
-
-
-def _is_real(line: Line) -> bool:
-    return line.difference is not None and line.difference.p < REAL
+        return "one seed so far, which does not show how much of a difference is the luck of training"
+    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def _gain(line: Line) -> float:
@@ -79,10 +75,11 @@ def _gain(line: Line) -> float:
     return line.difference.value
 
 
-def _count(some: int, of: int) -> str:
-    if some == 0:
-        return f"of {of} systems, none is"
-    return f"of {of} systems, {some} {'is' if some == 1 else 'are'}"
+def _count(some: Sequence[Line], of: Sequence[Line]) -> str:
+    """Write `3 of 20 systems (a +2.00, …) are`."""
+    if not some:
+        return "the one system is not" if len(of) == 1 else f"none of {len(of)} systems is"
+    return f"{len(some)} of {len(of)} systems ({_named(some)}) {'is' if len(some) == 1 else 'are'}"
 
 
 def _named(lines: Sequence[Line]) -> str:

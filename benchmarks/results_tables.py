@@ -103,8 +103,8 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     )
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} "
-        f"after Holm's correction for {compared} comparisons. Intervals cover the choice of sentences{luck}. "
-        "±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
+        f"after Holm's correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of "
+        f"sentences{luck}. ±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
         "other work ran on the machine; neither has the time of parsing if the trees were in the cache. Steps: the "
         "first validation with a loss as low as the lowest of the baseline."
     )
@@ -120,7 +120,7 @@ def attractor_table(results: Results) -> Iterator[str]:
     yield "Exact match in percent by the number of attractors, without long sentences; in brackets the difference to"
     yield "the baseline where it is real, corrected within each column:"
     yield ""
-    yield from markdown(["system", *(f"{value} attractors" for value in values)], rows)
+    yield from markdown(["system", *(f"{value} attractor{'s' * (value != '1')}" for value in values)], rows)
 
 
 def _exact_cell(line: Line) -> str:

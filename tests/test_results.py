@@ -156,7 +156,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    assert "**Captions**: of 1 systems, 1 is better than the plain model (pascal +" in results
+    assert "**Captions**, 2 seeds: 1 of 1 systems (pascal +" in results
     assert "| pascal | 2 |" in results
     page = first["pascal.md"].decode()
     assert page.startswith("# PASCAL\n\nA page.\n")
