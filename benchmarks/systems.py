@@ -38,6 +38,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "relative": [{"name": "relative", "side": side} for side in BOTH],
     "depth-relative": [{"name": "depth_relative"}],
     "graph-relations": [{"name": "graph_relations"}],
+    "path-relations": [{"name": "path_relations", "label_dim": 25, "hidden_dim": 64}],
     "structural-positions": [{"name": "structural_positions"}],
     "structural-depth": [{"name": "structural_depth"}],
     "dbsa-encoder": [{"name": "dbsa"}],

@@ -89,6 +89,7 @@ SYSTEMS = {
     "relative": [{"name": "relative", "side": side} for side in ("source", "target")],
     "depth_relative": [{"name": "depth_relative"}],
     "graph_relations": [{"name": "graph_relations"}],
+    "path_relations": [{"name": "path_relations", "label_dim": 4, "hidden_dim": 3}],
     "structural_positions": [{"name": "structural_positions"}],
     "structural_depth": [{"name": "structural_depth"}],
     "lisa": [{"name": "lisa"}],

@@ -32,12 +32,20 @@ class Signal:
     needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
     pad: its value after the end of a sentence.
+    rows: for values that stand for rows of a table, N different values -> (N, …). A batch has the table under
+        `table_name`, and in place of each value the index of its row.
     """
 
     name: str
     needs: Needed
     compute: Callable[[Parse, IntArray], Array]
     pad: float
+    rows: Callable[[IntArray], Array] | None = None
+
+    @property
+    def table_name(self) -> str:
+        """Name the table of its rows in a batch."""
+        return f"{self.name}.table"
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:
