@@ -94,6 +94,7 @@ SYSTEMS = {
     "structural_depth": [{"name": "structural_depth"}],
     "lisa": [{"name": "lisa"}],
     "dbsa": [{"name": "dbsa", "side": side, "layers": [1]} for side in ("source", "target")],
+    "scene_mask": [{"name": "scene_mask", "layers": [1]}],
     "distance_transformer": [{"name": "distance_transformer"}],
     "tree_regularization": [{"name": "tree_regularization", "side": "target", "layers": [1, 2]}],
     "tree_lstm": [{"name": "tree_lstm"}],

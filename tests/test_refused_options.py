@@ -67,6 +67,10 @@ REFUSED = {
         ({"values": "no"}, "values: input should be a valid boolean"),
         ({"side": "target"}, "structural_positions cannot be used on the target side. side: source"),
     ],
+    "scene_mask": [
+        ({}, "there is no layer 4"),
+        ({"layers": [1], "side": "target"}, "scene_mask cannot be used on the target side. side: source"),
+    ],
     "structural_depth": [
         ({"heads": 2}, "owns no heads"),
         ({"layers": [2]}, "acts once, not in every layer"),

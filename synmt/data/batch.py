@@ -18,7 +18,7 @@ from synmt.recipe.data import ParserRecipe
 from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, Control, certain_arcs
 from synmt.syntax.feature_signals import needed_features
-from synmt.syntax.parse import FEATURES, Parse
+from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import Signal, needs_dependencies
 
 
@@ -82,6 +82,11 @@ class Reading:
     def of_parser(self) -> tuple[str, ...]:
         """List the features of words that the parser has to give."""
         return tuple(name for name in needed_features(self.signals) if name in FEATURES)
+
+    @property
+    def scenes(self) -> bool:
+        """Tell whether a signal needs scenes, which come with the text."""
+        return any(signal.needs == SCENES for signal in self.signals)
 
     def check(self, parse: Parse) -> None:
         """Raise SynmtError for a tree that lacks what the signals are computed from."""

@@ -20,7 +20,9 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
 
-Needed = Literal["parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology"]
+Needed = Literal[
+    "parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology", "scenes"
+]
 """What a signal is computed from; constituents are given, or built from the dependencies."""
 
 

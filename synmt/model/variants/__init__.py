@@ -9,6 +9,7 @@
 | `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
 | `distance_mask.py`           | Ahmad et al., 2021              | mask, bias             | distance, word             |
 | `kinship_mask.py`            | McDonald & Chiang, 2021         | bias                   | kinship                    |
+| `scene_mask.py`              | Slobodkin et al., 2022          | mask                   | scenes                     |
 | `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
 | `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
