@@ -15,6 +15,7 @@
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
 | `depth_relative.py`          | Omote et al., 2019              | bias, relative         | depth                      |
 | `graph_relations.py`         | Mohammadshahi & Henderson, 2020 | bias, relative         | arcs with relations        |
+| `path_relations.py`          | Cai & Lam, 2020                 | bias                   | paths of relations         |
 | `structural_positions.py`    | Wang et al., 2019               | bias, relative         | signed steps               |
 | `structural_depth.py`        | Wang et al., 2019               | the embedding          | depth                      |
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |
