@@ -13,12 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
-import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +24,12 @@ from results_plan import Plan, Planned
 
 from synmt.errors import SynmtError
 from synmt.files import write_json
+from synmt.parallel.processes import in_processes
 from synmt.recipe.load import parse_yaml_value
 from synmt.run import Run
+from synmt.training.grid import train_run
 from synmt.training.grid_runs import FailedRun, GridRun
+from synmt.training.pipeline import prepare
 
 
 def main() -> int:
@@ -37,7 +37,10 @@ def main() -> int:
     options = _options()
     plan = Plan.load(options.plan)
     failed = 0
-    for planned, outcome in _outcomes(plan, list(_missing(plan, options)), options):
+    settings, missing = (plan, options.runs, options.data), list(_missing(plan, options))
+    items = _prepared(missing, options.data)
+    outcomes = in_processes(_train_and_measure, settings, items, min(options.jobs, len(missing)), where=options.runs)
+    for planned, outcome in outcomes if missing else ():
         if isinstance(outcome, FailedRun):
             failed += 1
             print(f"{planned.recipe.name} failed: {outcome.reason}", flush=True)
@@ -79,50 +82,23 @@ def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
             yield planned
 
 
-def _outcomes(
-    plan: Plan, missing: Sequence[Planned], options: argparse.Namespace
-) -> Iterator[tuple[Planned, dict[str, Any] | FailedRun]]:
-    """Prepare the data of each run here, train and measure it in a process of its own."""
-    os.environ.setdefault("SYNMT_THREADS", "1")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    running: dict[Future[dict[str, Any] | FailedRun], Planned] = {}
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        for planned in missing:
-            if isinstance(failure := _prepare(planned, options.data), FailedRun):
-                yield planned, failure
-                continue
-            running[pool.submit(_train_and_measure, plan, planned, options.runs, options.data)] = planned
-            # not all at once: the next run is prepared while others train
-            while len(running) > options.jobs:
-                yield from _finished(running)
-        while running:
-            yield from _finished(running)
+def _prepared(missing: Sequence[Planned], data: Path) -> Iterator[Planned]:
+    """Prepare the data of each run before it is handed on, so that two processes never prepare the same."""
+    for planned in missing:
+        # an error comes again when the run is trained, and is reported there
+        with suppress(SynmtError):
+            for _ in prepare(planned.recipe, data=data):
+                pass
+        yield planned
 
 
-def _finished(running: dict[Future[Any], Planned]) -> Iterator[tuple[Planned, Any]]:
-    done, _ = wait(running, return_when=FIRST_COMPLETED)
-    for future in done:
-        yield running.pop(future), future.result()
-
-
-def _prepare(planned: Planned, data: Path) -> FailedRun | None:
-    from synmt.training.pipeline import prepare
-
-    try:
-        for _ in prepare(planned.recipe, data=data):
-            pass
-    except SynmtError as error:
-        return FailedRun(planned.result, str(error))
-    return None
-
-
-def _train_and_measure(plan: Plan, planned: Planned, runs: Path, data: Path) -> dict[str, Any] | FailedRun:
-    from synmt.training.grid import train_run
-
-    logging.basicConfig(level=logging.WARNING)
+def _train_and_measure(
+    settings: tuple[Plan, Path, Path], planned: Planned
+) -> tuple[Planned, dict[str, Any] | FailedRun]:
+    plan, runs, data = settings
     folder = runs / planned.recipe.name
     end = train_run(GridRun(planned.system, planned.recipe, folder), data)
-    return end if isinstance(end, FailedRun) else measure(plan, planned, folder)
+    return planned, end if isinstance(end, FailedRun) else measure(plan, planned, folder)
 
 
 def _summary(result: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say which systems gain where the sentences are hard."""
     for test in results.plan.groups:
-        if test == "test":
+        if test == results.plan.test:
             continue
         harder = [line for line in results.bleu(test) if line.difference and not is_control(results, line.system)]
         better = sorted((line for line in harder if _is_real(line) and _gain(line) > 0), key=_gain, reverse=True)

@@ -14,7 +14,7 @@ _CONTROL, _SYSTEM, _NOT_REAL = "#b35806", "#2166ac", 0.45
 
 
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
-    """Draw a panel for each comparison, the largest gain on top; controls have a colour of their own."""
+    """Draw a panel for each comparison, the largest gain on top; controls have another colour."""
     most = max(sum(line.difference is not None for line in lines) for _, lines in found)
     figure = Figure(figsize=(5.6 * len(found), 1.2 + 0.2 * most), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False)[0]

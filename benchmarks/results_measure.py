@@ -31,7 +31,7 @@ from synmt.run import Run
 
 
 def measure(plan: Plan, planned: Planned, folder: Path) -> dict[str, Any]:
-    """Collect the results of a finished run, and remove its checkpoints."""
+    """Collect the results of a finished run."""
     run = Run(folder)
     cost = run_cost(run)
     result = {

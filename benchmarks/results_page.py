@@ -26,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/ and docs/; default: this one")
     root = parser.parse_args().root
-    found = [(Results(plan), Results(plan).bleu("test")) for plan in plans(root / "results")]
+    found = [(Results(plan), Results(plan).bleu(plan.test)) for plan in plans(root / "results")]
     if not found:
         sys.exit("results/ has no results: run `make results`")
     _replace(root / "docs/results.md", _comparison(found))
@@ -39,7 +39,7 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     yield from answer(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
-        if "attractors" in results.plan.groups.get("test", ()):
+        if "attractors" in results.plan.groups.get(results.plan.test, ()):
             yield from ("", *attractor_table(results))
 
 

@@ -32,7 +32,7 @@ _OF_THE_MACHINE = {
     "parser": ("model", "workers", "device", "batch_words"),
     "target_parser": ("model", "workers", "device", "batch_words"),
 }
-"""Keys that change nothing of what is measured; the identity of the parser stands in the result."""
+"""Keys that change nothing of what is measured; the result names the parser."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Plan:
     path: Path
     corpus: str
     title: str
+    test: str
     seeds: Sequence[int]
     systems: Mapping[str, str | Mapping[str, Any]]
     set: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """The folder of the results, beside the plan."""
+        """The folder of the results, next to the plan."""
         return self.path.with_suffix("")
 
     def runs(self, changes: Mapping[str, Any]) -> Iterator[Planned]:

@@ -40,9 +40,9 @@ def signed(value: float) -> str:
 
 def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Write scores, differences and costs of all systems, the first baseline first."""
-    tests = [name for name in next(iter(results.runs.values()))[0]["tests"] if name != "test"]
+    tests = [name for name in next(iter(results.runs.values()))[0]["tests"] if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu(test)} for test in tests}
-    exact = {line.system: line for line in results.exact("test")}
+    exact = {line.system: line for line in results.exact(results.plan.test)}
     contrast = all("contrast" in run for runs in results.runs.values() for run in runs)
     columns = ["system", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
@@ -72,8 +72,10 @@ def _contrast(runs: Sequence[dict[str, Any]]) -> float:
 def _costs(results: Results, system: str) -> list[str]:
     """Write weights, processor time of training and translation over the baseline's, and steps to its best loss."""
     runs, base = results.runs[system], results.runs.get(results.baseline(system), [])
-    ratio = _mean(base, "training"), _mean(base, "translation")
-    own = _mean(runs, "training"), _mean(runs, "translation")
+    own, ratio = (
+        (_mean([run["training"]["processor_seconds"] for run in members]), _mean(_per_sentence(members, results)))
+        for members in (runs, base)
+    )
     cells = [f"{runs[0]['weights']:,}"]
     cells += [f"{one / other:.2f}" if other else "" for one, other in zip(own, ratio, strict=True)]
     best = min((loss for run in base for _, loss in run["validation"]), default=0.0)
@@ -81,18 +83,17 @@ def _costs(results: Results, system: str) -> list[str]:
     return [*cells, f"{sum(reached) / len(reached):,.0f}" if all(reached) else "–"]  # type: ignore[arg-type]
 
 
-def _mean(runs: Sequence[dict[str, Any]], what: str) -> float:
-    """Average processor seconds of training, or of a translated sentence."""
-    if what == "training":
-        seconds = [run["training"]["processor_seconds"] for run in runs]
-    else:
-        costs = [run["tests"]["test"]["cost"] for run in runs]
-        seconds = [cost["processor_seconds"] / cost["sentences"] for cost in costs]
+def _per_sentence(runs: Sequence[dict[str, Any]], results: Results) -> list[float]:
+    costs = [run["tests"][results.plan.test]["cost"] for run in runs]
+    return [cost["processor_seconds"] / cost["sentences"] for cost in costs]
+
+
+def _mean(seconds: Sequence[float]) -> float:
     return sum(seconds) / len(seconds) if seconds else 0.0
 
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    run = next(iter(results.runs.values()))[0]
+    test = next(iter(results.runs.values()))[0]["tests"][results.plan.test]
     compared = sum(line.difference is not None for line in lines)
     bases = " and ".join(dict.fromkeys(results.baseline(line.system) for line in lines))
     luck = (
@@ -101,7 +102,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         else " only, since no system has two seeds yet"
     )
     yield (
-        f"`BLEU|{run['tests']['test']['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} "
+        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} "
         f"after Holm's correction for {compared} comparisons. Intervals cover the choice of sentences{luck}. "
         "±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
         "other work ran on the machine; neither has the time of parsing if the trees were in the cache. Steps: the "
@@ -111,9 +112,10 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def attractor_table(results: Results) -> Iterator[str]:
     """Write exact match by attractors."""
-    values = sorted(set(results.labels["test"]["attractors"]))
-    short = results.group("test", "split", ["seen", "combination", "attractors"])
-    groups = [results.exact("test", results.group("test", "attractors", [value]) & short) for value in values]
+    test = results.plan.test
+    values = sorted(set(results.labels[test]["attractors"]))
+    short = results.group(test, "split", ["seen", "combination", "attractors"])
+    groups = [results.exact(test, results.group(test, "attractors", [value]) & short) for value in values]
     rows = [[lines[0].system, *(_exact_cell(line) for line in lines)] for lines in zip(*groups, strict=True)]
     yield "Exact match in percent by the number of attractors, without long sentences; in brackets the difference to"
     yield "the baseline where it is real, corrected within each column:"

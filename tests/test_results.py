@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import TRAINING, write_corpus, write_recipe
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -19,6 +20,8 @@ from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name  # noqa: E402
 from results_statistics import compare, pooled_variance  # noqa: E402
 
+import results  # noqa: E402
+from synmt.evaluation.metrics import make_metric  # noqa: E402
 from synmt.recipe.load import load_recipe  # noqa: E402
 
 PLANS = sorted((ROOT / "results").glob("*.yaml"))
@@ -128,7 +131,7 @@ def root(tmp_path):
     (tmp_path / "docs/systems").mkdir(parents=True)
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
     (tmp_path / "docs/systems/pascal.md").write_text("# PASCAL\n\nA page.\n")
-    plan = "corpus: multi30k\ntitle: Captions\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
+    plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
     for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7)):
@@ -160,3 +163,52 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "| plain | 2 |" in page
     assert "does-syntax-help.png" in first
     assert write_pages(root) == first
+
+
+@pytest.fixture
+def tiny_plan(tmp_path, monkeypatch):
+    """Write the plan of a plain system and of one that reads gold trees, on a tiny corpus."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    text = write_corpus(tmp_path / "text")
+    short = {**TRAINING, "max_steps": 3, "validate_every": 3, "validation_beam_size": 0}
+    decoding = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
+    evaluation = {"metrics": ["bleu"]}
+    write_recipe(tmp_path / "base.yaml", text, training=short, decoding=decoding, evaluation=evaluation, syntax={})
+    write_recipe(tmp_path / "trees.yaml", text, training=short, decoding=decoding, evaluation=evaluation)
+    plan = "corpus: tiny\ntitle: Tiny\ntest: test\nseeds: [1]\nbaselines: {transformer: plain}\nsystems:\n"
+    (tmp_path / "tiny.yaml").write_text(f"{plan}  plain: base.yaml\n  'reads, trees': trees.yaml\n")
+    return tmp_path
+
+
+@pytest.mark.journey
+@pytest.mark.usefixtures("offline")
+def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", *arguments])
+        ended = results.main()
+        return ended, capsys.readouterr().out
+
+    assert run("--list") == (0, "tiny-plain-seed1\ntiny-reads-trees-seed1\n")
+    ended, out = run("--systems", "plain")
+    assert ended == 0
+    assert out.startswith("tiny-plain-seed1: test ")
+    stored = json.loads((tiny_plan / "tiny/plain-seed1.json").read_text())
+    scores = json.loads((tiny_plan / "runs/results/tiny-plain-seed1/tests/test/scores.json").read_text())
+    assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(scores["bleu"]["score"], abs=1e-4)
+    counts = unpacked(stored["tests"]["test"]["statistics"])
+    assert make_metric("bleu").aggregate(counts.sum(0)) == pytest.approx(scores["bleu"]["score"])
+    assert stored["training"]["processor_seconds"] > 0
+    assert [step for step, _ in stored["validation"]] == [3]
+    assert run("--list") == (0, "tiny-reads-trees-seed1\n")
+    # the trees of the test set are away: the run fails, says so, and is tried again
+    trees = tiny_plan / "text/test.en.conllu"
+    trees.rename(trees.with_suffix(".away"))
+    ended, out = run("parser.control=gold")
+    assert ended == 1
+    assert "tiny-reads-trees-seed1 failed: " in out
+    trees.with_suffix(".away").rename(trees)
+    assert run()[0] == 0
+    assert run() == (0, "")
+    with pytest.raises(SystemExit, match="belongs to another recipe"):
+        run("training.max_steps=4")

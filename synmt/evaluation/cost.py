@@ -1,4 +1,4 @@
-"""What runs cost: size, time, energy and memory of training, of parsing and of translation, beside their quality.
+"""What runs cost: size, time, energy and memory of training, of parsing and of translation.
 
 Training and translation are read from the run folder. Where a run made before synmt kept them has none, the cells of
 the table are empty.

@@ -242,6 +242,6 @@ def _gpu_counter(device: torch.device) -> Callable[[], float] | None:
         handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
         pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
     except Exception:
-        # NVML raises errors of its own, and older GPUs do not count
+        # NVML has its own errors, and older GPUs do not count
         return None
     return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3
