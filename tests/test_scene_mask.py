@@ -7,7 +7,7 @@ import pytest
 import torch
 from attending import assert_same_with_gradients, random_terms, read, slow_attend, with_eos
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
-from tiny import synmt, write_recipe
+from tiny import synmt, write_lines, write_recipe
 
 from synmt.data.corpus import PreparedCorpus, Tree
 from synmt.model.attention import attend
@@ -174,7 +174,7 @@ def test_a_run_reads_scenes_in_training_and_in_translation(scened):
 
 def refusal(place, **sections):
     """Prepare with a recipe that is refused: the message, in one line."""
-    write_recipe(place / "s.yaml", place / "corpus", **RECIPE, **sections)
+    write_recipe(place / "s.yaml", place / "corpus", **{**RECIPE, **sections})
     done = synmt("prepare", "s.yaml", cwd=place)
     assert done.returncode == 2
     return " ".join(done.stderr.decode().split())
@@ -189,3 +189,18 @@ def test_trees_without_scenes_are_named(place):
 def test_a_parser_is_refused_since_none_makes_scenes(place):
     message = refusal(place, parser={"workers": 1, "device": "cpu"})
     assert "a variant reads scenes, and no parser makes them" in message
+
+
+@pytest.mark.parametrize("parser", [{"control": "random"}, {"control": "gold", "rewire": 0.5}])
+def test_controls_are_refused_since_they_change_no_scene(place, parser):
+    message = refusal(place, parser={**parser, "workers": 1, "device": "cpu"})
+    assert "change trees of the source, but nothing in this recipe reads them" in message
+
+
+def test_brackets_are_refused_since_they_have_no_scenes(place):
+    for split in ("train", "valid", "test"):
+        lines = (place / f"corpus/{split}.en").read_text(encoding="utf-8").splitlines()
+        write_lines(place / f"corpus/{split}.en.brackets", [f"(S {line})" for line in lines])
+    variants = [*RECIPE["syntax"]["variants"], {"name": "distance_transformer", "layers": [1], "heads": 1}]
+    message = refusal(place, syntax={"variants": variants}, parser={"constituents": "given", "workers": 1})
+    assert "train.en.brackets: a variant reads scenes, and these trees have none" in message

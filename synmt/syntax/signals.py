@@ -149,8 +149,9 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
 
 
 def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
-    """Tell whether some signal is computed from dependencies; `given` constituents are not."""
-    return any(signal.needs != "constituents" or not given for signal in signals)
+    """Tell whether some signal is computed from dependencies; scenes and `given` constituents are not."""
+    others = ("scenes", "constituents") if given else ("scenes",)
+    return any(signal.needs not in others for signal in signals)
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)

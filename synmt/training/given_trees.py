@@ -8,7 +8,7 @@ from pathlib import Path
 
 from synmt.errors import UsageError
 from synmt.parsing.models import check_features
-from synmt.syntax.conllu import read_conllu
+from synmt.syntax.conllu import is_brackets, read_conllu
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.scenes import without_scenes
 
@@ -27,6 +27,8 @@ def check_given(path: Path, *, arcs: Collection[str], features: Collection[str])
     columns = [name for name in FEATURES if name in features]
     if not columns and SCENES not in features:
         return
+    if is_brackets(path):
+        raise without_scenes(str(path))
     found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
     if columns:
         check_features(columns, [name for name in FEATURES if name in found], str(path))

@@ -120,7 +120,8 @@ def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -
             do="Leave it out, or add a variant that reads constituents",
         )
     read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
-    if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
+    read = requirements.parses and (requirements.dependencies or requirements.constituents)
+    if (parser.control in ("none", "gold") and not parser.rewire) or read or read_by_task:
         return
     raise UsageError(
         f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
