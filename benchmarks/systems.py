@@ -13,7 +13,7 @@ from synmt.model.build import build, variant_class
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import SCENES, Arcs, Parse
 from synmt.syntax.relations import UNIVERSAL
 from synmt.syntax.trees import random_tree
 
@@ -38,6 +38,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "relative": [{"name": "relative", "side": side} for side in BOTH],
     "depth-relative": [{"name": "depth_relative"}],
     "graph-relations": [{"name": "graph_relations"}],
+    "path-relations": [{"name": "path_relations", "label_dim": 25, "hidden_dim": 64}],
     "structural-positions": [{"name": "structural_positions"}],
     "structural-depth": [{"name": "structural_depth"}],
     "dbsa-encoder": [{"name": "dbsa"}],
@@ -59,6 +60,7 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "uldd": [{"name": "dependency_distribution", "kind": "uldd"}],
     "uudd": [{"name": "dependency_distribution", "kind": "uudd"}],
     "udiscal": [{"name": "deps_san", "combine": "weights", "heads": 1}],
+    "scene-mask": [{"name": "scene_mask"}],
     "distance-transformer": [{"name": "distance_transformer"}],
     "tree-regularization": [{"name": "tree_regularization", "side": "target", "loss_weight": 0.1}],
     "tree-lstm-transformer": [{"name": "tree_lstm"}],
@@ -151,9 +153,9 @@ def _draw_tree(pieces: int, random: np.random.Generator) -> Tree:
     word_of = np.sort(np.append(np.arange(words), random.integers(words, size=pieces - words)))
     parents = random_tree(words, random)
     relations = [UNIVERSAL[number] for number in random.integers(len(UNIVERSAL), size=words)]
-    return Tree(
-        Parse([""] * words, np.zeros((words, 2), int), parents, relations, arcs=_draw_arcs(words, random)), word_of
-    )
+    arcs, scenes = _draw_arcs(words, random), {SCENES: list(map(str, random.integers(1 + words // 8, size=words)))}
+    parse = Parse([""] * words, np.zeros((words, 2), int), parents, relations, arcs=arcs, features=scenes)
+    return Tree(parse, word_of)
 
 
 def _draw_arcs(words: int, random: np.random.Generator, each: int = 6) -> Arcs:

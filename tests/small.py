@@ -21,7 +21,7 @@ from synmt.model.variant import Place, Variant
 from synmt.model.variant_options import option_defaults
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import SCENES, Arcs, Parse
 
 PIECES = 40
 RELATIONS = ("root", "nsubj", "nsubj:pass", "obj", "det", "case", "odd")
@@ -131,7 +131,10 @@ def random_tree(words: int, random: np.random.Generator) -> Parse:
     drawn = random.choice(RELATIONS[1:], words).tolist()
     relations = ["root" if parent == word else drawn[word] for word, parent in enumerate(parents)]
     arcs = random_arcs(words, random)
-    return Parse([f"w{word}" for word in range(words)], np.zeros((words, 2), int), parents, relations, arcs=arcs)
+    # siblings share a scene, and the root is in none
+    scenes = {SCENES: ["_" if parent == word else str(parent) for word, parent in enumerate(parents)]}
+    texts, spans = [f"w{word}" for word in range(words)], np.zeros((words, 2), int)
+    return Parse(texts, spans, parents, relations, arcs=arcs, features=scenes)
 
 
 def random_arcs(words: int, random: np.random.Generator, each: int = 3) -> Arcs:

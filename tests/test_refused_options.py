@@ -56,10 +56,20 @@ REFUSED = {
         ({"labels": False}, "Did you mean 'labelled'?"),
         ({"side": "target"}, "graph_relations cannot be used on the target side. side: source"),
     ],
+    "path_relations": [
+        ({"longest": 0}, "longest: input should be greater than or equal to 1, not 0"),
+        ({"longest": 9}, "longest: input should be less than or equal to 8, not 9"),
+        ({"dropout": 1}, "dropout: input should be less than 1"),
+        ({"side": "target"}, "path_relations cannot be used on the target side. side: source"),
+    ],
     "structural_positions": [
         ({"reach": 0}, "reach: input should be greater than 0, not 0"),
         ({"values": "no"}, "values: input should be a valid boolean"),
         ({"side": "target"}, "structural_positions cannot be used on the target side. side: source"),
+    ],
+    "scene_mask": [
+        ({}, "there is no layer 4"),
+        ({"layers": [1], "side": "target"}, "scene_mask cannot be used on the target side. side: source"),
     ],
     "structural_depth": [
         ({"heads": 2}, "owns no heads"),

@@ -18,7 +18,7 @@ from synmt.recipe.data import ParserRecipe
 from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, Control, certain_arcs
 from synmt.syntax.feature_signals import needed_features
-from synmt.syntax.parse import FEATURES, Parse
+from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import Signal, needs_dependencies
 
 
@@ -42,7 +42,7 @@ class Batch:
     target_input: (B, T), beginning with BOS.
     target_output: (B, T), what each input position has to predict, ending in EOS; padding after it.
     target_positions: (N,), where target_output, flattened, is not padding; finding them on a GPU would wait for it.
-    source_signals, target_signals: by name, padded along every axis of length T.
+    source_signals, target_signals: by name, padded along every axis of length T; tables of rows as they are.
     lines: the original line of each sentence, counted from 0.
     """
 
@@ -82,6 +82,11 @@ class Reading:
     def of_parser(self) -> tuple[str, ...]:
         """List the features of words that the parser has to give."""
         return tuple(name for name in needed_features(self.signals) if name in FEATURES)
+
+    @property
+    def scenes(self) -> bool:
+        """Tell whether a signal needs scenes, which come with the text."""
+        return any(signal.needs == SCENES for signal in self.signals)
 
     def check(self, parse: Parse) -> None:
         """Raise SynmtError for a tree that lacks what the signals are computed from."""
@@ -139,10 +144,19 @@ def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -
     if not reading.signals:
         return {}
     trees = [_tree_of(example, side, reading) for example in examples]
-    return {
-        signal.name: _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
-        for signal in reading.signals
-    }
+    signals: dict[str, Tensor] = {}
+    for signal in reading.signals:
+        padded = _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
+        signals |= {signal.name: padded} if signal.rows is None else _with_table(signal, padded)
+    return signals
+
+
+def _with_table(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
+    assert signal.rows is not None
+    # of 60,000 numbers, torch finds the different ones in twice the time
+    values, index = np.unique(padded.numpy(), return_inverse=True)
+    table = torch.from_numpy(signal.rows(values))
+    return {signal.name: torch.from_numpy(index.reshape(padded.shape)), signal.table_name: table}
 
 
 def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:

@@ -16,7 +16,8 @@ from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.syntax.arcs import without_arcs
-from synmt.syntax.parse import flat_parse, without_whitespace
+from synmt.syntax.parse import SCENES, flat_parse, without_whitespace
+from synmt.syntax.scenes import no_parser_makes_scenes
 
 _logger = logging.getLogger(__name__)
 
@@ -30,7 +31,8 @@ class TreeProvider:
 
     def __init__(self, models: Sequence[LoadedModel], *, device: str, cached: bool) -> None:
         self._needs_arcs = any(model.needs_arcs for model in models)
-        self._features = tuple(dict.fromkeys(name for model in models for name in model.reading.of_parser))
+        names = dict.fromkeys(name for model in models for name in model.reading.of_parser)
+        self._features = (*names, *[SCENES] * any(model.reading.scenes for model in models))
         keys = [_parser_key(model.parser) for model in models]
         groups = {key: [model for model, own in zip(models, keys, strict=True) if own == key] for key in keys}
         parsers = {
@@ -75,6 +77,8 @@ class _LazyParser:
 
     @cached_property
     def parser(self) -> StanzaParser:
+        if any(model.reading.scenes for model in self._models):
+            raise no_parser_makes_scenes(do="Provide a tree with scenes for each line with `--parses FILE.conllu`")
         arcs = any(model.needs_arcs for model in self._models)
         parser = recorded_parser(self._models[0].parser, self._device, arcs=arcs)
         features = {name for model in self._models for name in model.reading.of_parser}

@@ -83,7 +83,7 @@ def place_variants(
         where, pieces = f"syntax.variants.{index}", tuple(punctuation.get(recipe.side, ()))
         try:
             kind, layers = variant_class(recipe.name, where), placed[recipe.side]
-            place_variant(kind, recipe, model, layers, where, pieces, features)
+            place_variant(kind, recipe, model, layers, index, pieces, features)
         except SynmtError as error:
             errors.append(error)
     if errors:

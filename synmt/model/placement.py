@@ -68,16 +68,17 @@ def place_variant(
     recipe: VariantRecipe,
     model: ModelRecipe,
     layers: Layers,
-    where: str,
+    entry: int,
     punctuation: tuple[int, ...],
     features: FeatureValues,
 ) -> None:
     """Add a variant to the layers of its side; raises UsageError where it does not fit.
 
-    where: the key of the variant in the recipe.
+    entry: which of the recipe's variants it is, from 0.
     punctuation: ids of the pieces of the side that are punctuation.
     features: values of the learned features of the source; empty as long as they are not known.
     """
+    where = f"syntax.variants.{entry}"
     options = check_options(kind, recipe, where)
     _check_architecture(kind, recipe.name, model.architecture, kind.annotation_for(**options), where)
     with _at(where):
@@ -86,7 +87,8 @@ def place_variant(
     for key in ("loss_weight", "loss_steps"):
         if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(**options):
             raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do=f"Leave out `{key}`")
-    for number in _layer_numbers(kind, recipe, len(layers), where):
+    numbers = _layer_numbers(kind, recipe, len(layers), where)
+    for number in numbers:
         layer = layers[number - 1]
         if not kind.edits_attention() and any(other.kind is kind for other in layer):
             raise UsageError(f"{recipe.name} is named twice: the second would undo the first", where=where)
@@ -102,6 +104,8 @@ def place_variant(
             first_head=taken,
             embedding_dim=model.embedding_dim,
             recurrent=model.architecture == "lstm",
+            entry=entry,
+            leads=number == min(numbers),
             punctuation=punctuation,
             features=dict(features),
         )

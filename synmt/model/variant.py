@@ -33,6 +33,7 @@ class Place:
     first_head: the first of them, counted from 0.
     embedding_dim: width of the embeddings; 0 means model_dim.
     recurrent: whether the model is an LSTM.
+    entry, leads: which of the recipe's variants it is, from 0, and whether this is the first of its layers.
     punctuation: ids of the pieces that are punctuation, in the vocabulary of this side.
     features: the values of each learned feature of words in the training text, most frequent first.
     """
@@ -45,6 +46,8 @@ class Place:
     first_head: int = 0
     embedding_dim: int = 0
     recurrent: bool = False
+    entry: int = 0
+    leads: bool = True
     punctuation: tuple[int, ...] = ()
     features: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -53,16 +56,19 @@ class Place:
 class Syntax:
     """What one forward pass over one side hands to the variants; None for a side without variants.
 
-    signals: name -> (B, T), (B, T, T) or (B, G, T, T); those of `learns` are there in training only.
+    signals: name -> (B, T), (B, T, T) or (B, G, T, T), or a table of a signal's rows, (N, …); those of `learns` are
+        there in training only.
     states: the inputs of a Transformer's layers so far, each (B, T, D), and at the end the output of the last layer.
     losses: weighted auxiliary losses of this pass by name, each a sum over the batch.
     ids: (B, T), the source pieces.
+    shared: what a variant computes once for all of its layers, by its `entry`.
     """
 
     signals: Mapping[str, Tensor]
     states: list[Tensor] = field(default_factory=list)
     losses: dict[str, Tensor] = field(default_factory=dict)
     ids: Tensor | None = None
+    shared: dict[int, Tensor] = field(default_factory=dict)
 
 
 class Variant(nn.Module):

@@ -10,6 +10,8 @@ A block looks like this:
 A comment `# constituency = (ROOT (S (NP The monkey) (VP eats)))`, as Stanza writes it, has the constituents. Where
 trees of given lines are read, a file whose name ends in `.brackets` has constituents only: the brackets of each line.
 
+MISC may name the scenes of a word: `Scenes=1,2` (see synmt/syntax/scenes.py).
+
 With arc probabilities, MISC begins with `Arcs=2:det:0.998,3:det:0.001|` (see synmt/syntax/arcs.py).
 
 An empty line gives a block that has comments only, so that each line has one block. `TokenRange` counts the characters
@@ -33,7 +35,7 @@ from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks
 from synmt.syntax.constituents import parse_brackets, without_dependencies
-from synmt.syntax.parse import FEATURES, Parse, without_breaks, without_whitespace
+from synmt.syntax.parse import FEATURES, SCENES, Parse, without_breaks, without_whitespace
 
 
 def read_conllu(path: str | Path) -> Iterator[tuple[str, Parse]]:
@@ -145,10 +147,12 @@ def format_rows(parse: Parse) -> str:
     """Format the rows of the words, and the empty line after them."""
     following = [*parse.spans[1:, 0].tolist(), -1][: len(parse)]
     tags = parse.tags or ["_"] * len(parse)
-    arcs = format_arcs(parse.arcs, len(parse))
+    scenes = parse.features.get(SCENES) or ["_"] * len(parse)
+    before = zip(format_arcs(parse.arcs, len(parse)), scenes, strict=True)
+    miscs = [arcs + f"Scenes={names}|" * (names != "_") for arcs, names in before]
     lemmas, fine, morphology = (parse.features.get(name) or ["_"] * len(parse) for name in FEATURES)
     analyses = list(zip(lemmas, tags, fine, morphology, strict=True))
-    columns = (parse.words, analyses, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, arcs)
+    columns = (parse.words, analyses, parse.parents.tolist(), parse.relations, parse.spans.tolist(), following, miscs)
     return "".join(_row(index, *row) for index, row in enumerate(zip(*columns, strict=True))) + "\n"
 
 
@@ -160,11 +164,11 @@ def _row(
     relation: str,
     span: list[int],
     following: int,
-    arcs: str,
+    misc: str,
 ) -> str:
     head = 0 if parent == index else parent + 1
     touching = "SpaceAfter=No|" if span[1] == following else ""
-    misc = f"{arcs}{touching}TokenRange={span[0]}:{span[1]}"
+    misc = f"{misc}{touching}TokenRange={span[0]}:{span[1]}"
     columns = "\t".join(map(without_breaks, analysis))
     return f"{index + 1}\t{without_breaks(word)}\t{columns}\t{head}\t{relation}\t_\t{misc}\n"
 

@@ -17,7 +17,8 @@ from synmt.files import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.constituents import constituents_of_tokens
 from synmt.syntax.merging import Token, token_tree
-from synmt.syntax.parse import FEATURES, Arcs
+from synmt.syntax.parse import FEATURES, SCENES, Arcs
+from synmt.syntax.scenes import join_scenes, scenes_in
 from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
@@ -33,7 +34,7 @@ class Block:
     text: the text of the sentence from its comments; None if they do not have it.
     arcs: the arc probabilities from MISC; None if no token has any.
     constituents: (N, 2), from the comment that Stanza writes too; None without one that fits the words or the tokens.
-    features: those of FEATURES that a token has.
+    features: those of FEATURES and SCENES that a token has.
     """
 
     where: str
@@ -136,7 +137,7 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
         relations=relations,
         tags=[rows[word].tag for word in leading],
         miscs=[row.misc for _, row in named],
-        features=_features([rows[word] for word in leading]),
+        features=_features([rows[word] for word in leading]) | _scenes(rows, named),
         arcs=arcs,
         constituents=constituents_of_tokens(comments["constituency"], tokens) if "constituency" in comments else None,
     )
@@ -145,6 +146,13 @@ def _block(where: str, first: int, comments: dict[str, str], numbered: list[tupl
 def _features(rows: list[_Row]) -> dict[str, list[str]]:
     columns = zip(FEATURES, zip(*(row.features for row in rows), strict=True), strict=False)
     return {name: list(values) for name, values in columns if set(values) != {"_"}}
+
+
+def _scenes(rows: list[_Row], named: list[tuple[Token, _Row]]) -> dict[str, list[str]]:
+    """Find the scenes of every token: its own and those of all its words."""
+    miscs = ((own.misc, *(rows[word].misc for word in token)) for token, own in named)
+    values = [join_scenes(map(scenes_in, each)) for each in miscs]
+    return {SCENES: values} if set(values) - {"_"} else {}
 
 
 def _text(where: str, comments: dict[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.syntax.parse import FEATURES, Parse
+from synmt.syntax.parse import FEATURES, SCENES, Parse
 from synmt.syntax.signals import Signal, relation_signal, word_firsts
 
 FeatureName = Literal["relation", "tag", "fine_tag", "lemma", "morphology", "subword", "case"]
@@ -25,7 +25,7 @@ LearnedName = Literal["fine_tag", "lemma", "morphology"]
 FeatureValues = Mapping[str, tuple[str, ...]]
 """The values of each learned feature in the training text, most frequent first."""
 
-STORED = ("case", *FEATURES)
+STORED = ("case", *FEATURES, SCENES)
 """Values that an annotation stores only for systems that read them."""
 
 UNIVERSAL_TAGS: tuple[str, ...] = (

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from synmt.arrays import IntArray
 from synmt.syntax.arcs import with_certain_arcs
 from synmt.syntax.constituents import ordered
-from synmt.syntax.parse import Arcs, Parse
+from synmt.syntax.parse import SCENES, Arcs, Parse
+from synmt.syntax.scenes import join_scenes
 from synmt.syntax.trees import depths
 
 Token = range
@@ -113,8 +114,14 @@ class _Merging:
             tags=[parse.tags[word] for word in remaining] if parse.tags else [],
             arcs=None if arcs is None else self._arcs(arcs, owned),
             constituents=self._constituents(owned),
-            features={name: [values[word] for word in remaining] for name, values in parse.features.items()},
+            features={name: self._values(name, values, remaining) for name, values in parse.features.items()},
         )
+
+    def _values(self, feature: str, values: list[str], remaining: list[int]) -> list[str]:
+        if feature != SCENES:
+            return [values[word] for word in remaining]
+        inside = self.merged_into
+        return [join_scenes(value for value, into in zip(values, inside, strict=True) if into == w) for w in remaining]
 
     def _constituents(self, owned: npt.NDArray[np.bool_]) -> IntArray | None:
         spans = self.parse.constituents

@@ -25,6 +25,9 @@ _BREAKING = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 FEATURES = ("lemma", "fine_tag", "morphology")
 """What a parser may say about a word besides its tag: columns 3, 5 and 6 of CoNLL-U."""
 
+SCENES = "scenes"
+"""The feature that names the scenes of a word, `1,2`; given trees have it in MISC, and no parser makes it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
@@ -74,7 +77,7 @@ class Parse:
     tags: universal part of speech of each word, `_` if unknown.
     arcs: the probabilities of all arcs, if the parser gave them.
     constituents: (N, 2) spans of words (see `synmt/syntax/constituents.py`), if they were given.
-    features: those of FEATURES that are known, each with a value for every word, `_` if it has none.
+    features: those of FEATURES and SCENES that are known, each with a value for every word, `_` if it has none.
     """
 
     words: list[str]

@@ -20,7 +20,9 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
 
-Needed = Literal["parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology"]
+Needed = Literal[
+    "parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology", "scenes"
+]
 """What a signal is computed from; constituents are given, or built from the dependencies."""
 
 
@@ -32,12 +34,20 @@ class Signal:
     needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
     pad: its value after the end of a sentence.
+    rows: for values that stand for rows of a table, N different values -> (N, …). A batch has the table under
+        `table_name`, and in place of each value the index of its row.
     """
 
     name: str
     needs: Needed
     compute: Callable[[Parse, IntArray], Array]
     pad: float
+    rows: Callable[[IntArray], Array] | None = None
+
+    @property
+    def table_name(self) -> str:
+        """Name the table of its rows in a batch."""
+        return f"{self.name}.table"
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:
@@ -139,8 +149,9 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
 
 
 def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
-    """Tell whether some signal is computed from dependencies; `given` constituents are not."""
-    return any(signal.needs != "constituents" or not given for signal in signals)
+    """Tell whether some signal is computed from dependencies; scenes and `given` constituents are not."""
+    others = ("scenes", "constituents") if given else ("scenes",)
+    return any(signal.needs not in others for signal in signals)
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,19 @@ from synmt.errors import SynmtError, UsageError
 from synmt.files import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
-from synmt.parsing.models import check_features, folder_of, missing
+from synmt.parsing.models import folder_of, missing
 from synmt.parsing.official import fetching, is_complete
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.schema import Recipe
-from synmt.syntax.conllu import is_brackets, read_conllu
+from synmt.syntax.conllu import is_brackets
 from synmt.syntax.constituents import without_dependencies
 from synmt.syntax.feature_signals import needed_features
-from synmt.syntax.parse import FEATURES
+from synmt.syntax.parse import FEATURES, SCENES
+from synmt.syntax.scenes import no_parser_makes_scenes
 from synmt.syntax.signals import needs_dependencies
+from synmt.training.given_trees import check_given
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -
             do="Leave it out, or add a variant that reads constituents",
         )
     read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
-    if (parser.control in ("none", "gold") and not parser.rewire) or requirements.parses or read_by_task:
+    read = requirements.parses and (requirements.dependencies or requirements.constituents)
+    if (parser.control in ("none", "gold") and not parser.rewire) or read or read_by_task:
         return
     raise UsageError(
         f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
@@ -173,31 +175,10 @@ def all_given_trees(recipe: Recipe, corpus: Corpus, side: Side, requirements: Tr
     for path in found.values():
         if is_brackets(path) and requirements.dependencies:
             raise without_dependencies(f"what {', '.join(requirements.dependencies)} reads", str(path))
-        if requirements.arcs:
-            _check_arcs(path, requirements.arcs)
-    if requirements.of_parser:
-        for path in found.values():
-            check_features(requirements.of_parser, _features_in(path), str(path))
+        check_given(path, arcs=requirements.arcs, features=requirements.features)
+    if SCENES in requirements.features and not found:
+        raise no_parser_makes_scenes(f"{side}_parses")
     return found
-
-
-_FIRST = 1000
-"""Sentences of a file of trees in which every feature must occur."""
-
-
-def _features_in(path: Path) -> list[str]:
-    found = {name for _, parse in islice(read_conllu(path), _FIRST) for name in parse.features}
-    return [name for name in FEATURES if name in found]
-
-
-def _check_arcs(path: Path, variants: tuple[str, ...]) -> None:
-    first = next((parse for _, parse in read_conllu(path) if len(parse)), None)
-    if first is not None and first.arcs is None:
-        raise UsageError(
-            f"{', '.join(variants)} reads probabilities of arcs, and these trees have none",
-            where=str(path),
-            do="Parse the text again with `synmt parse --arcs`, or give every arc probability 1 by parser.control=gold",
-        )
 
 
 def missing_parser(recipe: Recipe, side: Side) -> SynmtError | None:

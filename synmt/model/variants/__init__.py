@@ -9,11 +9,13 @@
 | `deps_san.py`                | Peng et al., 2022               | factor (or bias), mask | distance                   |
 | `distance_mask.py`           | Ahmad et al., 2021              | mask, bias             | distance, word             |
 | `kinship_mask.py`            | McDonald & Chiang, 2021         | bias                   | kinship                    |
+| `scene_mask.py`              | Slobodkin et al., 2022          | mask                   | scenes                     |
 | `localness.py`               | Yang et al., 2018               | bias                   | nothing                    |
 | `context.py`                 | Yang et al., 2019               | q, k                   | nothing; the layers' input |
 | `relative.py`                | Shaw et al., 2018               | bias, relative         | nothing                    |
 | `depth_relative.py`          | Omote et al., 2019              | bias, relative         | depth                      |
 | `graph_relations.py`         | Mohammadshahi & Henderson, 2020 | bias, relative         | arcs with relations        |
+| `path_relations.py`          | Cai & Lam, 2020                 | bias                   | paths of relations         |
 | `structural_positions.py`    | Wang et al., 2019               | bias, relative         | signed steps               |
 | `structural_depth.py`        | Wang et al., 2019               | the embedding          | depth                      |
 | `dbsa.py`                    | Deguchi et al., 2019            | q, bias                | learns parent_chain        |

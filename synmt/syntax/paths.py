@@ -1,0 +1,71 @@
+"""The signal of label paths: what lies in the tree on the way from one word to another (Cai & Lam, 2020).
+
+A path is a row of up to LONGEST symbols, followed by zeros. The arc from a child to its parent has the number of its
+relation, as in `relation_signal`; the arc from a parent to its child has that plus the number of relations. Three more
+symbols are paths by themselves: from a word to itself, to a word that is too far away, and from or to a special.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from synmt.arrays import IntArray
+from synmt.syntax.parse import Parse
+from synmt.syntax.relations import KNOWN
+from synmt.syntax.signals import Signal, relation_signal
+from synmt.syntax.trees import ancestors, tree_distances
+
+LONGEST = 8
+"""Most arcs of a path: a symbol is a byte, and a path with all its symbols is one number of eight bytes."""
+
+_LABELS = len(KNOWN) + 1
+_ITSELF, _FAR, _SPECIAL = (2 * _LABELS + 1 + number for number in range(3))
+SYMBOLS = _SPECIAL + 1
+"""How many symbols there are, the zero after a path included."""
+
+
+def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
+    """Write the path from the word of each key to the word of each query as one number: (T, T), queries first.
+
+    longest: paths of more arcs are too far.
+    """
+    # the last row and column are for specials, whose index is -1
+    numbers = np.full((len(parse) + 1,) * 2, _SPECIAL, dtype=np.int64)  # (W + 1, W + 1)
+    numbers[:-1, :-1] = _paths_of_words(parse, longest).view("<i8")[..., 0]
+    return numbers.take(word_of, axis=0).take(word_of, axis=1)  # (T, T)
+
+
+def read_paths(numbers: IntArray) -> IntArray:
+    """Read the symbols of paths that are numbers: (N,) -> (N, 8)."""
+    return numbers.astype("<i8").view(np.uint8).reshape(-1, LONGEST).astype(np.int64)
+
+
+def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
+    """Write the symbols of the path from each word (columns) to each word (rows): (W, W, 8)."""
+    words = np.arange(len(parse))
+    labels = relation_signal().compute(parse, words)  # (W,)
+    lengths = tree_distances(parse.parents)  # (W, W)
+    depths = ancestors(parse.parents).sum(1)  # (W,)
+    rising = (lengths + depths - depths[:, None]) // 2  # (W, W) arcs from the column to what is above both words
+    paths = np.zeros((*lengths.shape, LONGEST), dtype=np.uint8)  # (W, W, 8)
+    above = words  # (W,) the ancestor that is so many steps above each word
+    for step in range(longest):
+        rows, columns = np.nonzero(step < rising)
+        paths[rows, columns, step] = labels[above[columns]]
+        # the way down ends in the row's word, so its last arc is the lowest
+        rows, columns = np.nonzero((step < lengths - rising) & (lengths <= longest))
+        paths[rows, columns, lengths[rows, columns] - 1 - step] = labels[above[rows]] + _LABELS
+        above = parse.parents[above]
+    for pairs, symbol in ((lengths > longest, _FAR), (lengths == 0, _ITSELF)):
+        paths[pairs] = symbol * (np.arange(LONGEST) == 0)
+    return paths
+
+
+@cache
+def path_signal(longest: int) -> Signal:
+    """Make the signal of label paths; a batch has a table with each different path once."""
+    compute = partial(label_paths, longest=longest)
+    return Signal(f"paths.{longest}", needs="relations", compute=compute, pad=_SPECIAL, rows=read_paths)
