@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -155,3 +156,14 @@ def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
         torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)
     backwards = model(batch_for(model, examples[::-1])).states.flip(0)
     torch.testing.assert_close(together, backwards, rtol=tolerance, atol=tolerance)
+
+
+def assert_step_by_step_as_all_at_once(model: Seq2Seq, rtol: float = 1e-5) -> None:
+    """Compare the states of a decoder that gets one piece after the other with those of teacher forcing."""
+    # the seed makes the two targets short, and not equally long
+    _, batch = random_batch(model, [4, 7], seed=9)
+    at_once = model(replace(batch, target_signals={})).states
+    memory, _ = model.remember(batch.source, batch.source_signals)
+    state, syntax = model.start(memory), model.syntax("target", {})
+    steps = [model.step(state, pieces[:, None], syntax) for pieces in batch.target_input.T]
+    torch.testing.assert_close(torch.cat(steps, 1), at_once, rtol=rtol, atol=1e-5)
