@@ -86,10 +86,10 @@ def slow_attend(
             rows.append(torch.zeros(size, dtype=terms.v.dtype))
             continue
         seen = mask[b, 0, t].nonzero().flatten().tolist()
-        powers = [torch.exp(score(b, h, t, j)) for j in seen]
-        values = [value(b, h, t, j) if value else terms.v[b, h, j] for j in seen]
-        total = sum(p * v for p, v in zip(powers, values, strict=True))
-        rows.append(total / sum(powers) if normalized else total)
+        powers = torch.stack([score(b, h, t, j) for j in seen]).exp()
+        values = torch.stack([value(b, h, t, j) for j in seen]) if value else terms.v[b, h, seen]
+        total = (powers[:, None] * values).sum(0)
+        rows.append(total / powers.sum() if normalized else total)
     return torch.stack(rows).view(batch, heads, queries, size)
 
 

@@ -56,7 +56,7 @@ def assert_equal_steps(model, steps=13):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("embeddings", ["shared", "tied", "separate"])
 def test_the_fast_step_computes_what_the_models_step_does(norm, embeddings):
-    assert_equal_steps(small_model(norm=norm, embeddings=embeddings).eval())
+    assert_equal_steps(small_model(norm=norm, embeddings=embeddings).eval(), steps=8)
 
 
 @pytest.mark.parametrize("shape", [{"decoder_layers": 1}, {"heads": 2, "feedforward_dim": 24}, {"decoder_layers": 3}])
@@ -135,7 +135,7 @@ def test_on_a_gpu_a_search_waits_for_the_device_once_in_eight_steps(kind, monkey
         # it never ends before the limit
         model.output_weight[3] = -model.output_weight.mean(0) * 100
     _, batch = random_batch(model, LENGTHS)
-    steps = 24
+    steps = 16
     limits = torch.full((len(LENGTHS),), steps)
     with _Counting() as counting:
         search([Member(model, batch.source, {}, fast_decoder(model))], SearchOptions(**kind), limits=limits)

@@ -2,7 +2,9 @@
 
 import copy
 import inspect
+import math
 import re
+from itertools import chain
 from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -12,6 +14,7 @@ import torch.nn.functional as F
 from attending import assert_alone_as_in_a_batch, assert_step_by_step_as_all_at_once
 from small import PIECES, PUNCTUATION, random_batch, random_example, sized_recipe, small_model
 
+from synmt.arrays import SIDES
 from synmt.data.batch import Batch
 from synmt.errors import UsageError
 from synmt.model.attention import attend, attend_written_out, softmax
@@ -95,13 +98,16 @@ EDITS_ATTENTION = [case for case in CASES if variant_class(case.values[0]["name"
 
 
 def made(recipe, layers=2, **options):
-    model = small_model(variant_of(recipe), **sizes(recipe, layers), **options).eval()
-    # parameters that begin at zero would hide what the variant does
+    return shaken(small_model(variant_of(recipe), **sizes(recipe, layers), **options))
+
+
+def shaken(model):
+    """Draw all parameters of variants: those that begin at zero would hide what the variant does."""
     torch.manual_seed(5)
-    for variant in model.variants[recipe["side"]]:
+    for variant in chain(*model.variants.values()):
         for parameter in variant.parameters():
             torch.nn.init.normal_(parameter, std=0.5)
-    return model
+    return model.eval()
 
 
 _SHARED = {}
@@ -258,13 +264,24 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
+# an LSTM refuses to be compiled
+COMPILED = [case for case in DEFAULTS if case.values[0].get("architecture") != "lstm"]
+GROUPS = [COMPILED[first::4] for first in range(4)]
+
+
+def made_together(recipes):
+    """Build a Transformer of one layer in which each of several variants has its heads."""
+    heads = {side: max(1, sum(one.get("heads", 0) for one in recipes if one["side"] == side)) for side in SIDES}
+    variants = [variant_of({**one, "layers": [1]} if "layers" in one else one) for one in recipes]
+    sizes = {"heads": heads["target"], "encoder_heads": [heads["source"]], "model_dim": 2 * math.lcm(*heads.values())}
+    return shaken(small_model(*variants, encoder_layers=1, decoder_layers=1, **sizes))
+
+
+# several variants in a model: most of the time goes to what all models have
 @pytest.mark.journey
-@pytest.mark.parametrize("recipe", DEFAULTS)
-def test_compiles_as_one_graph(recipe):
-    if sizes(recipe).get("architecture") == "lstm":
-        pytest.skip("the recipe refuses to compile an LSTM")
-    # the time of a compilation grows with the number of layers
-    model = made({**recipe, "layers": [1]} if "layers" in recipe else recipe, layers=1)
+@pytest.mark.parametrize("cases", [pytest.param(group, id=" ".join(case.id for case in group)) for group in GROUPS])
+def test_it_compiles_with_others_as_one_graph(cases):
+    model = made_together([case.values[0] for case in cases])
     _, batch = random_batch(model, [4, 2])
     # what was compiled for the models before counts against the limit of this one
     torch.compiler.reset()
