@@ -1,6 +1,7 @@
 # make quickstart   set up, then parse, prepare, train, translate, score and analyse what ships with the project
 # make test         set up, then check style and types and run all tests
 # make unit         set up, then run the unit tests only
+# make results      set up, then train and compare all systems: days on two cores; goes on where it stopped
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 TORCH ?= torch==2.13.0
 CPU_BUILDS := https://download.pytorch.org/whl/cpu
 
-.PHONY: quickstart test unit clean
+.PHONY: quickstart test unit results clean
 
 quickstart: $(VENV)/.plot
 	@$(BIN)/python -m synmt train quickstart
@@ -28,6 +29,13 @@ test: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m unit
+
+JOBS ?= 1
+SET ?=
+
+results: $(VENV)/.plot
+	@for plan in results/*.yaml; do $(BIN)/python benchmarks/results.py $$plan --jobs $(JOBS) $(SET) || exit 1; done
+	@$(BIN)/python benchmarks/results_page.py
 
 $(VENV)/.torch:
 	@echo "Setting up $(VENV) ..."

@@ -52,7 +52,7 @@ from synmt.data.stream import prefetch
 from synmt.model.device import autocast
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
-from synmt.training.records import peak_memory
+from synmt.training.meter import peak_memory
 
 PEERS = {
     "marian": ("plain", "transformers", marian_model, marian_loss),

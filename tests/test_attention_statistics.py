@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pages import luminance
 from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
-from small_run import LSTM, PASCAL, TEXT, make_run
+from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.agreement_plot import COLOURS
 from synmt.analysis.attention.heads import LSTM_ATTENTION, Head, heads_of
@@ -27,6 +27,7 @@ from synmt.analysis.attention.statistics import (
 )
 from synmt.analysis.attention.summary import AttentionContext, best_offset, summarize
 from synmt.analysis.forward_passes import ParsedText
+from synmt.data.vocabulary import word_of
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.syntax.parse import flat_parse
@@ -300,6 +301,29 @@ def test_factors_and_biases_are_shown_for_the_heads_that_have_them(translator):
     assert highest == pytest.approx([1 / math.sqrt(2 * math.pi)] * 2, rel=1e-5)
 
 
+def test_each_map_of_labelled_distributions_sums_the_parsers_arcs_of_one_group(tmp_path):
+    variant = {"name": "dependency_distribution", "heads": 16}
+    translator = Translator.load(make_run(tmp_path / "ldd", variant, model={**SIZE, "encoder_heads": [16, 4]}))
+    line = TEXT[1]
+    shown = read(translator, "source", "factor", number=2)
+    assert [head.title for head in shown.panels][5:8] == ["1.6 nsubj", "1.7 cc", "1.8 conj cc:preconj"]
+    [parse] = translator.trees([line], None)
+    owners = word_of(translator.source.encode(line).spans, parse.spans)
+    columns = (parse.arcs.words, parse.arcs.parents, parse.arcs.relations, parse.arcs.probabilities)
+    for head, panel in shown.panels.items():
+        expected = np.zeros((len(owners), len(owners)))
+        for child, parent, relation, probability in zip(*columns, strict=True):
+            name = parse.arcs.names[relation]
+            if ("conj" if name == "cc:preconj" else name.partition(":")[0]) in head.about.split():
+                expected[np.ix_(owners == child, owners == parent)] += probability
+        np.testing.assert_allclose(panel[:-1, :-1], expected, atol=1e-6)
+        assert (panel[-1] == 1).all()
+        assert not panel[:-1, -1].any()
+    _, subject = list(shown.panels.items())[5]
+    dog, sees = (list(parse.words).index(word) for word in ("dog", "sees"))
+    assert subject[:-1, :-1][owners == dog][:, owners == sees].min() > 0.9
+
+
 def test_a_head_without_an_edit_is_refused_with_the_heads_that_have_one(translator):
     with pytest.raises(UsageError) as caught:
         read(translator, "source", "factor", head="2.1")
@@ -380,6 +404,12 @@ def test_a_grid_has_labels_at_its_edges_and_one_small_head_shows_numbers():
     assert [len(axes.get_yticks()) for axes in panels] == [20, 0, 0]
     assert [len(axes.get_xticks()) for axes in panels] == [20, 20, 20]
     assert [axes.get_title() for axes in panels] == ["1.1", "1.2", "1.3"]
+    *panels, _ = draw_maps(shown_map(5, 16), system="system").axes
+    assert [len(axes.get_yticks()) for axes in panels] == [5, 0, 0, 0] * 4
+    assert [len(axes.get_xticks()) for axes in panels] == [0] * 12 + [5] * 4
+    corners = [axes.get_position() for axes in panels]
+    assert [corner.x0 for corner in corners] == [corner.x0 for corner in corners[:4]] * 4
+    assert all(above.y0 > below.y1 for above, below in zip(corners[:-4], corners[4:], strict=True))
     one = draw_maps(shown_map(4, 1), system="system")
     assert [text.get_text() for text in one.axes[0].texts][:2] == ["0.00", "0.07"]
     assert not draw_maps(shown_map(20, 1), system="system").axes[0].texts

@@ -116,8 +116,23 @@ def test_an_lstm_reports_its_attention_to_the_source_and_logs_it(project):
     found = report(project, "lstm")
     assert [head["name"] for head in found["heads"]] == ["attention"]
     assert found["heads"][0]["weight_on_no_word"] == 0
-    assert "an LSTM has no self-attention: this is its attention to the source" in output(project, "lstm")[1]
+    said = output(project, "lstm")[1]
+    assert "an LSTM has no self-attention: this is its attention to the source; see the probable parents in its" in said
     assert "this is its attention" not in output(project, "lstm", "--what", "cross")[1]
+
+
+def test_latent_trees_are_compared_with_the_parsers_trees(project):
+    shown, said = output(project, "lstm", "--what", "parents", "--html", "parents.html")
+    assert shown.startswith("lstm: probable parents in the annotations of the source; test set test, source, parsed by")
+    assert [line[:26] for line in shown.splitlines() if line.startswith("latent")] == ["latent trees (latent_tree)"]
+    assert "no word: weight on task tags" in shown
+    assert "compared with: source parsed by Stanza (compact, en)" in said
+    page = (project / "parents.html").read_text(encoding="utf-8")
+    assert "Rows: pieces; columns: their probable parents, on the diagonal the root" in page
+    found = report(project, "lstm", "--what", "parents")
+    assert (found["attention"], found["words"], found["map"]["what"]) == ("parents", 20, "parents")
+    [row] = found["map"]["heads"].values()
+    np.testing.assert_allclose(np.array(row).sum(1), 1, atol=1e-5)
 
 
 def test_plots_and_pages_are_written(project):
@@ -140,7 +155,11 @@ def test_plots_and_pages_are_written(project):
     ("name", "arguments", "said"),
     [
         ("pascal", "--side sources", "there is no side 'sources'. Sides: source, target. Did you mean 'source'?"),
-        ("pascal", "--what factors", "heat maps do not show 'factors'. They show weights, factor, bias, cross. Did"),
+        (
+            "pascal",
+            "--what factors",
+            "heat maps do not show 'factors'. They show weights, factor, bias, cross, parents.",
+        ),
         ("pascal", "--head 9.1", "the source has no layer 9. Layers 1 to 2"),
         ("pascal", "--head best", "'best' is not a head"),
         ("pascal", "--sentence 5", "--sentence 5: the test set has no such sentence. Sentences 1 to 4"),
@@ -148,6 +167,9 @@ def test_plots_and_pages_are_written(project):
         ("pascal", "--what bias", "no head of the source has a bias to show"),
         ("pascal", "--plot x.gif", "x.gif: unsupported picture format"),
         ("lstm", "--what bias", "an LSTM has no self-attention, and so no bias"),
+        ("lstm", "--what parents --side target", "--what parents: only the source has annotations"),
+        ("lstm", "--what parents --head 1.1", "--head: annotations of the source have no heads"),
+        ("pascal", "--what parents", "the source of this model has no annotations with probable parents"),
         ("lstm", "--head 1.1", "an LSTM has a single attention to the source, without heads"),
         ("lost", "", "its run does not say which parser makes them"),
     ],

@@ -58,12 +58,18 @@ def test_a_supervised_head_is_listed_above_the_baselines(project):
 
 
 def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
-    found = report(project, "lisa")
+    found = json.loads(output(project, "lisa", "--json", "--html", "trees.html")[0])
     assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
     assert (found["test"], found["parser"]) == ("test", "Stanza (compact, en)")
     # without the three full stops, which the parser splits off
     assert (found["sentences"], found["words"]) == (3, 23)
     assert "det" in found["rows"][0]["relations"]
+    assert found["gold_children"]["NOUN"]["DET"] == 8
+    # a chain of W words has W - 1 arcs
+    assert [sum(sum(tags.values()) for tags in row["children"].values()) for row in found["rows"][1:]] == [20, 20]
+    page = (project / "trees.html").read_text(encoding="utf-8")
+    assert '<th scope="col">parent → child</th><th scope="col">gold</th>' in page
+    assert '<th scope="row">NOUN → DET</th>' in page
 
 
 def test_a_model_that_reads_trees_is_compared_with_the_same_trees(project):

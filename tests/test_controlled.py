@@ -25,6 +25,7 @@ from synmt.corpora.controlled.meaning import (
 )
 from synmt.errors import SynmtError
 from synmt.syntax.conllu import read_conllu
+from synmt.syntax.trees import depths
 
 pytestmark = pytest.mark.journey
 
@@ -402,15 +403,27 @@ def test_no_sentence_comes_twice_in_the_whole_corpus(corpus):
 def test_a_sentence_that_is_drawn_again_is_left_out(monkeypatch):
     draw, last = controlled._example, []
 
-    def draw_each_twice(random, cell):
+    def draw_each_twice(random, cell, fits):
         if last:
             return last.pop()
-        last.append(draw(random, cell))
+        last.append(draw(random, cell, fits))
         return last[0]
 
     monkeypatch.setattr(controlled, "_example", draw_each_twice)
     sources = [each.source for each in every(controlled.generate(train=20, valid=5, test=8))]
     assert len(set(sources)) == len(sources) == 33
+
+
+def test_the_hard_test_set_is_longer_and_deeper_than_training(corpus):
+    hard = controlled.generate_hard(size=12)["hard"]
+    assert Counter(one.split for one in hard) == {"longer": 6, "deeper": 6}
+    trained = [max(depths(one.parse.parents.tolist())) for one in corpus["train"]]
+    assert sum(depth > 8 for depth in trained) <= 0.002 * len(trained)
+    for one in hard:
+        assert 31 <= len(one.parse) <= 45
+        assert one.attractors in (0, 1)
+        assert (max(depths(one.parse.parents.tolist())) > 8) == (one.split == "deeper")
+        assert not any(map(controlled.is_held_out, one.combinations))
 
 
 def test_training_and_validation_have_nothing_that_the_test_set_keeps_for_itself(corpus):

@@ -55,7 +55,7 @@ def test_a_training_step_enters_few_files(pascal):
         trainer._meter.record(1)
 
     entered = files_entered(step)
-    assert {"model/variants/pascal.py", "training/trainer.py", "training/records.py"} <= entered
+    assert {"model/variants/pascal.py", "training/trainer.py", "training/meter.py"} <= entered
     assert len(entered) <= 12, sorted(entered)
 
 

@@ -1,7 +1,7 @@
 """Tests of significance against enumeration, scipy and sacreBLEU. The paired bootstrap itself is in test_metrics.py."""
 
 from dataclasses import astuple
-from itertools import product
+from itertools import combinations, product
 from statistics import mean as mean_of
 
 import numpy as np
@@ -18,6 +18,7 @@ from synmt.evaluation.seeds import resample_seeds, seeded_bootstrap, spread
 from synmt.evaluation.significance import (
     approximate_randomization,
     bootstrap_scores,
+    holm,
     kolmogorov_smirnov,
     paired_bootstrap,
     paired_t_test,
@@ -232,3 +233,19 @@ def test_tests_that_do_not_exist_or_lack_seeds_are_refused():
         with pytest.raises(UsageError, match="two or more seeds of the first system and of another"):
             check_tests(["seeds"], seeds)
     assert check_tests(["seeds", "ks"], [2, 1, 2]) == ("seeds", "ks")
+
+
+def test_holm_adjusts_as_worked_out_by_hand():
+    # in order: 4 · 0.005, 3 · 0.01, 2 · 0.03, and 1 · 0.04, which may not be below the one before
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert (holm([]), holm([0.2]), holm([0.9, 0.6])) == ([], [0.2], [1.0, 1.0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_holm_is_the_closed_test_of_bonferroni(seed):
+    p_values = np.random.default_rng(seed).beta(0.5, 3, size=6).round(2).tolist()
+    subsets = [chosen for size in range(1, 7) for chosen in combinations(range(6), size)]
+    for index, adjusted in enumerate(holm(p_values)):
+        # a hypothesis falls only with every set of hypotheses that contains it
+        having = [min(1.0, len(chosen) * min(p_values[one] for one in chosen)) for chosen in subsets if index in chosen]
+        assert adjusted == pytest.approx(max(having))

@@ -19,8 +19,9 @@ from synmt.model.build import build
 from synmt.model.weights import average_weights, load_weights, save_weights
 from synmt.run import Run, find_run
 from synmt.training.checkpoint import regular_checkpoints
+from synmt.training.meter import peak_memory
 from synmt.training.optimizer import learning_rate
-from synmt.training.records import EndRecord, StepRecord, ValidationRecord, peak_memory
+from synmt.training.records import EndRecord, StepRecord, ValidationRecord
 from synmt.training.trainer import Trainer
 
 pytestmark = pytest.mark.journey

@@ -193,7 +193,7 @@ def test_alignments_read_the_pieces_only():
 
 
 def test_what_edits_the_states_comes_before_the_phrases():
-    with pytest.raises(UsageError, match="latent_tree reads the source after tree_lstm, which puts phrases behind it"):
+    with pytest.raises(UsageError, match="latent_tree reads the source after tree_lstm, which appends phrases"):
         small_model({"name": "tree_lstm"}, {"name": "latent_tree", "sets": 1}, **LSTM)
     model = small_model({"name": "latent_tree", "sets": 1}, {"name": "tree_lstm"}, **LSTM)
     _, batch = random_batch(model, [3, 5])

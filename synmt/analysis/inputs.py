@@ -173,9 +173,9 @@ def scoring_options(outputs: Outputs, tokenize: str | None, lowercase: bool | No
     return outputs.scoring.updated(tokenize=tokenize, lowercase=lowercase)
 
 
-def score_outputs(metric: Metric, outputs: Outputs, run: Path | None) -> Score:
-    """Score translations; the statistics of each sentence are cached in the folder of their run."""
+def score_outputs(metric: Metric, outputs: Outputs) -> Score:
+    """Score translations; the statistics of each sentence are cached in the folder of their run, if they have one."""
     from synmt.evaluation.cache import cached_score
 
-    folder = run / "tests" / outputs.test / "segments" if run else None
+    folder = outputs.run / "tests" / outputs.test / "segments" if outputs.run else None
     return cached_score(metric, outputs.hypothesis, outputs.reference, sources=outputs.source or None, folder=folder)

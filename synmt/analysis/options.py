@@ -93,7 +93,7 @@ class AttentionOptions(RunOptions):
     head: an attention head LAYER.HEAD, counted from 1; None for all.
     side: source or target, whose self-attention is read.
     sentence: line of the test set for the heat maps, from 1.
-    what: content of the heat maps: weights, factor, bias or cross.
+    what: content of the heat maps: weights, factor, bias, cross or parents.
     """
 
     head: str | None = None

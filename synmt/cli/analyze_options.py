@@ -90,8 +90,9 @@ Sentence = Annotated[int, _weights("Line of the test set for the heat maps.", me
 Show = Annotated[
     str,
     _weights(
-        "Content of heat maps: attention weights, a variant's factor or bias, or attention to the source.",
-        metavar="weights|factor|bias|cross",
+        "Content of heat maps: attention weights, a variant's factor or bias, attention to the source, or probable "
+        "parents in latent trees.",
+        metavar="weights|factor|bias|cross|parents",
     ),
 ]
 Compare = Annotated[

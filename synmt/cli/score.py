@@ -16,7 +16,7 @@ from synmt.errors import UsageError
 
 _FOR_TRANSLATIONS = (
     *("systems", "reference", "test", "metrics", "on", "tokenize", "lowercase", "comet_model", "beer", "sentences"),
-    *("group_seeds", "tests"),
+    *("cost", "group_seeds", "tests"),
 )
 _FOR_MODELS = ("target", "contrast", "checkpoint", "parses", "batch_size", "device", "cluster")
 
@@ -34,6 +34,7 @@ def score(
     comet_model: options.CometModel = None,
     beer: options.Beer = None,
     sentences: options.Sentences = None,
+    cost: options.Cost = False,
     group_seeds: options.GroupSeeds = False,
     tests: options.Tests = None,
     samples: options.Samples = None,
@@ -69,35 +70,43 @@ def score(
         _score_pairs(cluster, as_json=as_json, model=models[0], source=source, target=target, **how)
     else:
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
+        shown = {"sentences": sentences, "cost": cost, "as_json": as_json}
+        tests_of = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
         _score_translations(
-            sentences,
-            as_json=as_json,
+            **shown,
             scoring={"test_set": test, "group_seeds": group_seeds, "on": on, **scoring},
             systems=systems,
             references=reference,
             sources=source,
             metrics=_split(metrics),
-            tests=None if tests is None else _split(tests),
-            samples=samples,
-            seed=seed,
+            **tests_of,
         )
 
 
-def _score_translations(sentences: Path | None, *, as_json: bool, scoring: dict[str, Any], **texts: Any) -> None:
+def _score_translations(
+    *, sentences: Path | None, cost: bool, as_json: bool, scoring: dict[str, Any], **texts: Any
+) -> None:
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
+    from dataclasses import asdict
+
     from synmt.evaluation import report
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
+    from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of
 
     if sentences:
         report.check_sentence_file(sentences)
     comparison = compare_systems(options=ScoreOptions(**scoring), **texts)
+    costs = costs_of(comparison.inputs.systems) if cost else []
     if sentences:
         with console.written("scores of sentences", sentences):
             report.write_sentence_scores(sentences, comparison)
     if as_json:
-        _print_json(report.to_json(comparison))
+        by_system = {name: [asdict(one) for one in seeds] for name, seeds in costs}
+        _print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
     else:
         console.print_tables(report.tables(comparison), report.remarks(comparison))
+        if costs:
+            console.print_tables([cost_rows(costs)], cost_remarks(costs))
 
 
 def _score_contrasts(*, as_json: bool, **options: Any) -> None:

@@ -82,6 +82,14 @@ Sentences = Annotated[
         "Write the scores of every segment, a row for each; .jsonl has the texts too.", metavar="FILE.tsv|FILE.jsonl"
     ),
 ]
+Cost = Annotated[
+    bool,
+    _texts(
+        "Also show what the runs cost: weights, time and memory of training, speed of parsing and translation, and "
+        "steps to the lowest loss of the first run.",
+        "--cost",
+    ),
+]
 GroupSeeds = Annotated[
     bool,
     _tests(

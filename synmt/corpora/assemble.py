@@ -64,7 +64,9 @@ def _remote_files(plans: list[Plan], languages: Pair) -> list[RemoteFile]:
 
 def missing_texts(name: str, languages: Pair, folders: list[Path], splits: Collection[str]) -> list[tuple[str, str]]:
     """List split and language of every file of some splits that no folder has."""
-    wanted = ((split, language) for split in KNOWN_CORPORA[name].splits if split in splits for language in languages)
+    wanted = (
+        (split, language) for split in KNOWN_CORPORA[name].all_splits if split in splits for language in languages
+    )
     return [file for file in wanted if in_any(folders, ".".join(file)) is None]
 
 

@@ -175,7 +175,7 @@ class _Finder:
 def _own_split(name: str, split: str) -> str:
     """Choose the split of a known corpus: train, valid, one by its own name, or its only test set under a new name."""
     known = KNOWN_CORPORA[name]
-    if split in known.splits:
+    if split in known.all_splits:
         return split
     if split == "valid":
         return known.valid

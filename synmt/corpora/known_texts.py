@@ -40,7 +40,7 @@ def known_folders(name: str, source: str) -> list[Path]:
     given = os.environ.get("SYNMT_DATA")
     folders = [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
     if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
-        return [_controlled_folder()]
+        return [_controlled_folder("hard"), _controlled_folder()]
     return folders
 
 
@@ -75,19 +75,22 @@ def finding_known(
     if name != "controlled":
         yield from building_known(name, (source, target), folders, splits)
     elif missing:
-        _generate_controlled(folders[-1])
+        _generate_controlled({split for split, _ in missing})
     return {split: files_in(folders, split, source, target) for split in splits}
 
 
-def _controlled_folder() -> Path:
-    """Name the folder of the generated corpus; a changed generator gets a new one."""
+def _controlled_folder(part: str = "") -> Path:
+    """Name the folder of the generated corpus, or of its hard test set; a changed generator gets a new one."""
     package = Path(__file__).parent / "controlled"
     made_by = fingerprint(*(sha256(path) for path in sorted(package.glob("*.py"))))
-    return cache_folder() / "corpora" / f"controlled-{made_by}"
+    return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))
 
 
-def _generate_controlled(folder: Path) -> None:
+def _generate_controlled(splits: Collection[str]) -> None:
     from synmt.corpora.controlled import corpus as controlled
 
-    with write_folder_atomically(folder) as unfinished:
-        controlled.write_corpus(unfinished, controlled.generate())
+    makers = {"hard": controlled.generate_hard} if "hard" in splits else {}
+    makers |= {"": controlled.generate} if set(splits) - {"hard"} else {}
+    for part, generate in makers.items():
+        with write_folder_atomically(_controlled_folder(part)) as unfinished:
+            controlled.write_corpus(unfinished, generate())

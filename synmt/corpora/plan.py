@@ -30,6 +30,7 @@ class KnownCorpus:
     origin: what the splits are and where they come from, for messages and lists.
     plans: how the splits are built; empty if synmt cannot build them.
     valid, test: the file names of these splits; the other one is `train`.
+    more_tests: test sets that a recipe gets only if it names them, as `corpus: {test: {hard: controlled}}` does.
     paper: the paper that states the number of sentences.
     counts: that number for each split.
     remarks: for each split why the number differs, if that is known.
@@ -41,6 +42,7 @@ class KnownCorpus:
     plans: tuple[Plan, ...] = ()
     valid: str = "valid"
     test: tuple[str, ...] = ("test",)
+    more_tests: tuple[str, ...] = ()
     paper: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     remarks: Mapping[str, str] = field(default_factory=dict)
@@ -48,8 +50,13 @@ class KnownCorpus:
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """Name all splits: train, valid and every test set."""
+        """Name the splits of a recipe that names only the corpus: train, valid and its test sets."""
         return ("train", self.valid, *self.test)
+
+    @property
+    def all_splits(self) -> tuple[str, ...]:
+        """Name all splits."""
+        return (*self.splits, *self.more_tests)
 
 
 def texts_in(archive: str | tuple[str, ...], name: str, languages: str, *, form: str = "txt", outer: str = "") -> Texts:

@@ -25,6 +25,7 @@ class Outputs:
     other_tests: the run's other test sets.
     scoring: the metric options of the run's recipe.
     tokens: source, reference and hypothesis as words, if the run cuts text.
+    run: the run folder; None for files.
     """
 
     system: str
@@ -36,6 +37,7 @@ class Outputs:
     other_tests: tuple[str, ...] = ()
     scoring: MetricOptions = field(default_factory=MetricOptions)
     tokens: tuple[list[str], list[str], list[str]] | None = None
+    run: Path | None = None
 
     def as_read(self) -> Outputs:
         """Return the same translations as the words that the model reads and writes."""
@@ -95,9 +97,9 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
                 where=display_name(baseline.name),
                 do="Line n of both must translate the same sentence",
             )
-        return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis)
+        return replace(outputs, system=display_name(baseline.name), hypothesis=hypothesis, tokens=None, run=None)
     if not baseline.exists():
-        raise SynmtError("no such file or run folder", where=str(baseline), do="Give another `--baseline`")
+        raise SynmtError("no such file or run folder", where=str(baseline), do="Give another run or file")
     if not outputs.test:
         raise UsageError(
             "translations in a file cannot be compared with a run",
@@ -140,6 +142,7 @@ def _read(run: Run, test: str) -> Outputs:
         tuple(name for name in tests_of(run.folder) if name != test),
         scoring,
         _read_texts(tokens_folder(folder)) if tokens_folder(folder).is_dir() else None,
+        run.folder,
     )
     return outputs.as_read() if scoring.on_tokens else outputs
 

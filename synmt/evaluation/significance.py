@@ -66,6 +66,21 @@ def compare(observed: float, differences: DoubleArray) -> Comparison:
     return Comparison(observed, float(low), float(high), (int(extreme) + 1) / (len(differences) + 1))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust the p-values of several comparisons, in the order given (Holm, 1979).
+
+        adjusted(k) = max_{i ≤ k} min(1, (m - i + 1) · p(i))    for the m p-values in increasing order
+
+    Rejecting those below 0.05 rejects any true hypothesis with a probability of at most 5 %, however the comparisons
+    depend on each other.
+    """
+    adjusted, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
 def bootstrap_differences(
     base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int, seed: int
 ) -> DoubleArray:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import glob
 import logging
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
+from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
 from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
-from synmt.evaluation.seeds import check_one_system, group_by_seed
+from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names
 from synmt.files import read_lines
 
 _logger = logging.getLogger(__name__)
@@ -39,6 +37,11 @@ class Text:
     name: str
     lines: list[str]
     statistics_folder: Path | None = None
+
+    @property
+    def run(self) -> Path | None:
+        """The folder of the run that made the translations; None for a file."""
+        return self.statistics_folder.parents[2] if self.statistics_folder else None
 
 
 @dataclass(frozen=True)
@@ -90,15 +93,9 @@ def read_systems(
 
     The log names the paths that a pattern matches, or that were grouped by their seeds.
     """
-    _check_existence(paths)
-    groups = [(str(path), _match(path)) for path in paths]
-    if group_seeds:
-        groups = group_by_seed([path for _, members in groups for path in members])
-    for name, members in groups:
-        if [name] != [str(path) for path in members]:
-            names = ", ".join(_printable(path.name) for path in members)
-            _logger.info(f"{_printable(name)}: {len(members)} seed{'s' * (len(members) > 1)}: {names}")
-        check_one_system([path for path in members if path.is_dir()])
+    # missing systems are reported before a missing reference
+    check_existence(paths)
+    groups = group_paths(paths, group_seeds=group_seeds)
     locations = list(_locate([path for _, members in groups for path in members], test))
     runs = [(path, run) for path, run in locations if run]
     if test and not runs:
@@ -114,8 +111,9 @@ def read_systems(
     hypotheses = [folder(path, run) / "hypothesis.txt" if run else path for path, run in locations]
     first, *texts = read_aligned([reference, *hypotheses, *([source] if source else [])])
     read = iter([_make_text(*location, lines) for location, lines in zip(locations, texts, strict=False)])
-    systems = _name_systems([(name, [next(read) for _ in members]) for name, members in groups])
-    return ScoringInputs(systems, Text(_printable(reference), first), texts[-1] if source else None, options)
+    names = short_names([name for name, _ in groups])
+    systems = [System(name, [next(read) for _ in members]) for name, (_, members) in zip(names, groups, strict=True)]
+    return ScoringInputs(systems, Text(printable(reference), first), texts[-1] if source else None, options)
 
 
 def systems_from_lines(
@@ -153,31 +151,6 @@ def warn_about_texts(inputs: ScoringInputs, metrics: Sequence[str], tokenize: st
             _logger.warning(f"{text.name}: {empty:,} of {len(text.lines):,} translations are empty")
 
 
-def _match(path: Path) -> list[Path]:
-    """List the paths that match a pattern; a path that exists is not a pattern."""
-    if not glob.has_magic(str(path)) or path.exists():
-        return [path]
-    matches = sorted(Path(name) for name in glob.glob(str(path)))
-    if not matches:
-        raise SynmtError("no file and no run folder matches the pattern", where=str(path))
-    return matches
-
-
-def _check_existence(paths: Sequence[Path]) -> None:
-    """Report missing systems first, before a missing reference."""
-    missing = [
-        SynmtError(
-            "no such file or run folder",
-            where=_printable(path),
-            do=did_you_mean(_printable(path.name), map(_printable, sorted(path.parent.glob("*")))),
-        )
-        for path in paths
-        if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()
-    ]
-    if missing:
-        raise all_in_one(missing)
-
-
 def _locate(paths: Sequence[Path], test: str | None) -> Iterator[_Location]:
     """Find the outputs of each run; all runs use the test set of the first run."""
     for path in paths:
@@ -201,7 +174,7 @@ def _scored_on(on: str | None, recipe: MetricOptions) -> MetricOptions:
 
 def _name_files_of_words(paths: Sequence[Path]) -> None:
     for path in paths:
-        _logger.info(f"scores are on tokens, so {_printable(path)} must have words with a space between two")
+        _logger.info(f"scores are on tokens, so {printable(path)} must have words with a space between two")
 
 
 def _texts_folder(run: Path, outputs: Outputs, *, tokens: bool) -> Path:
@@ -231,19 +204,4 @@ def _find_reference(runs: Sequence[tuple[Path, Outputs]], *, tokens: bool) -> Pa
 
 
 def _make_text(path: Path, run: Outputs | None, lines: list[str]) -> Text:
-    return Text(_printable(path), lines, _test_folder(path, run) / "segments" if run else None)
-
-
-def _name_systems(groups: Sequence[tuple[str, list[Text]]]) -> list[System]:
-    """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
-    short = [_printable(Path(name).name) for name, _ in groups]
-    ambiguous = len(set(short)) < len(short)
-    return [
-        System(_printable(name) if ambiguous else brief, texts)
-        for brief, (name, texts) in zip(short, groups, strict=True)
-    ]
-
-
-def _printable(path: Path | str) -> str:
-    # a file name may not be UTF-8, but the output is
-    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")
+    return Text(printable(path), lines, _test_folder(path, run) / "segments" if run else None)

@@ -80,7 +80,7 @@ class RotaryAttention(SelfAttention):
 
 
 class AlibiAttention(SelfAttention):
-    """Self-attention with a penalty on distance, which variants do not see as a bias of their own."""
+    """Self-attention with a penalty on distance, which variants do not see as a bias."""
 
     slopes: Tensor
 

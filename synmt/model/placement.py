@@ -139,7 +139,7 @@ def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[
     name = kind.recipe_name()
     for other in layer:
         if kind.annotates_memory() and other.kind.lengthens_memory:
-            what = f"{name} reads the source after {other.kind.recipe_name()}, which puts phrases behind it"
+            what = f"{name} reads the source after {other.kind.recipe_name()}, which appends phrases"
             raise UsageError(what, where=where, do=f"Name {name} first")
         if annotation != "none" and other.annotation != "none":
             what = f"{name} and {other.kind.recipe_name()} both annotate the source, and a decoder reads one annotation"

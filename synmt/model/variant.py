@@ -131,6 +131,10 @@ class Variant(nn.Module):
         """Edit what the decoder reads of the source: its states, or for an LSTM's decoder their annotations."""
         return memory
 
+    def about_head(self, number: int) -> str:
+        """Say what one of its heads reads, counted from 1; empty if all its heads read the same."""
+        return ""
+
     def supervise(self, syntax: Syntax, loss: Tensor) -> None:
         """Add an auxiliary loss, the sum over the batch: it is weighted here and normalised like the main loss."""
         name = f"{type(self).__name__.lower()}.{self.place.side}.{self.place.layer}"

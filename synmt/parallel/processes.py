@@ -27,7 +27,7 @@ _task: Callable[[Any], Any] | None = None
 
 
 def process_count(items: int) -> int:
-    """Tell how many processes should work on so many items: one for each core."""
+    """Compute how many processes should work on a number of items: one for each core, at most."""
     return max(1, min(chosen_cores(), items))
 
 

@@ -16,7 +16,7 @@ from synmt.syntax.parse import Parse
 from synmt.syntax.signals import Signal
 
 CUT = 2000
-"""The height of a boundary beside a special, above that of all trees (Hou et al., 2022, released code)."""
+"""The height of a boundary next to a special, above that of all trees (Hou et al., 2022, released code)."""
 OUTSIDE, INSIDE, SPLIT, GOLD = -1, 1, 2, 3
 
 
@@ -33,7 +33,7 @@ def owners(word_of: IntArray) -> IntArray:
 def boundaries(parse: Parse, word_of: IntArray) -> IntArray:
     """Measure the boundary after each piece: the height of the lowest node over it and the next one: (T,).
 
-    Inside a word it is 1; beside a special, and after the last piece, it is `CUT`.
+    Inside a word it is 1; next to a special, and after the last piece, it is `CUT`.
     """
     owner = owners(word_of)  # (T,)
     left, right = owner[:-1], owner[1:]  # (T - 1,), (T - 1,)

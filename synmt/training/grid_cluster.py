@@ -1,6 +1,6 @@
 """The runs of a grid side by side on a cluster.
 
-The driver prepares the data and sets up each run folder; a worker gets both, trains in a folder of its own, and sends
+The driver prepares the data and sets up each run folder; a worker gets both, trains in its own folder, and sends
 the run folder back. A run whose worker dies begins again on another one; on the same machine, or with a shared cache
 folder, it goes on from the last checkpoint there.
 """

@@ -47,7 +47,7 @@ class NextRun:
 
 @dataclass(frozen=True)
 class OnCluster:
-    """So many runs are trained by workers from now on, side by side."""
+    """From now on, workers train this number of runs side by side."""
 
     runs: int
 

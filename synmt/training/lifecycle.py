@@ -90,6 +90,8 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
                 out.write(cutter.truecaser.path.read_bytes())
     text = identities(prepared.cutters)
     run.write_info(parser=prepared.parser, **reads, **({"text": text} if text else {}))
+    if prepared.parse_costs:
+        run.write_info(parsing=dict(prepared.parse_costs))
 
 
 def _empty(run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
@@ -18,14 +19,14 @@ from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import count_lines
+from synmt.files import count_lines, write_json
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.rates import remember_rate
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.syntax.arcs import without_arcs
-from synmt.training.parse_source import ParseSource, find_parse_source, parser_with_trees
+from synmt.training.parse_source import ParseSource, find_parse_source, parse_cost, parser_with_trees
 from synmt.training.tree_requirements import (
     TreeRequirements,
     all_given_trees,
@@ -57,6 +58,7 @@ class Prepared:
     parser: the identity of the parser of the source, which also parses new text.
     cutters: what cut each side into words.
     raw: the corpus before it was cut; None if it was not.
+    parse_costs: words, seconds and processes when the training text of a side was parsed, if synmt did it.
     """
 
     corpus: Corpus
@@ -66,6 +68,7 @@ class Prepared:
     parser: Mapping[str, Any] | None = None
     cutters: Mapping[Side, Cutter] = field(default_factory=dict)
     raw: Corpus | None = None
+    parse_costs: Mapping[Side, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def prepare_data(
@@ -115,7 +118,8 @@ def prepare_data(
         trees[side] = yield from _annotated(recipe, corpus, folder, data, source)
     made_by: dict[Side, str] = {side: source.trees for side, source in sources.items()}
     identity = sources["source"].identity if "source" in sources else identity
-    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw)
+    costs = _parse_costs(sources, corpus, data)
+    prepared = Prepared(corpus, folder, trees, made_by, identity, cutters, raw, costs)
     yield prepared
     dropped = describe_dropped(recipe, corpus, folder)
     for text in (*relation_warnings(recipe, PreparedCorpus.open(folder), trees), *dropped):
@@ -194,10 +198,24 @@ def _parse(
                 _logger.info("parse: %s exists already", target)
             else:
                 remember_rate(parser, words, step.seconds, workers or parser.processes())
+                if words:
+                    cost = {"lines": step.lines, "words": words, "seconds": step.seconds}
+                    write_json(parse_cost(target), {**cost, "processes": workers or parser.processes()})
                 plural = "s" * (step.failures > 1)
                 failures = f", {step.failures:,} failure{plural} (see {target}.failures.jsonl)" if step.failures else ""
                 _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
     return target
+
+
+def _parse_costs(sources: Mapping[Side, ParseSource], corpus: Corpus, data: Path) -> dict[Side, Mapping[str, Any]]:
+    costs: dict[Side, Mapping[str, Any]] = {}
+    for side, source in sources.items():
+        if source.parser is not None:
+            text: Path = getattr(corpus.train, side)
+            parser = parser_with_trees(source.parser, corpus, [text], data)
+            if (path := parse_cost(trees_path(data, corpus, text, parser))).exists():
+                costs[side] = json.loads(path.read_text(encoding="utf-8"))
+    return costs
 
 
 def _with_task(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -52,13 +53,16 @@ def translate_tests(
         trees = given_trees(recipe, files, "source") if needs_trees else None
         text, words = _read_texts(files, translator)
         done: list[str] = []
+        began, processor_began = time.monotonic(), time.process_time()
         yield Progress(f"translate {name}", 0, len(words.source))
         parses = read_parses(trees, words.source, brackets=True) if trees else None
         for window in translator.translate_words(windows(words.source, translator.window), parses):
             done += [translation.text for translation in window]
             yield Progress(f"translate {name}", len(done), len(words.source))
+        cost = {"seconds": time.monotonic() - began, "processor_seconds": time.process_time() - processor_began}
         text = text._replace(hypothesis=[translator.cutters["target"].join(line) for line in done])
         _write_test(run.test_folder(name), recipe, files, text, words._replace(hypothesis=done))
+        write_json(run.test_folder(name) / "cost.json", {"sentences": len(done), **cost}, indent=1)
 
 
 class _Texts(NamedTuple):

@@ -28,8 +28,9 @@ from synmt.run import Run
 from synmt.training.checkpoint import TrainingState, drop_checkpoints, load_checkpoint, parse_state, save_checkpoint
 from synmt.training.distributed import Processes
 from synmt.training.loss import Objective
+from synmt.training.meter import Meter, Step, Update, perplexity
 from synmt.training.optimizer import gather_state, learning_rate, local_part, make_optimizer
-from synmt.training.records import EndRecord, LogRecord, Meter, Step, Update, ValidationRecord, perplexity
+from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
 
 class Trainer:

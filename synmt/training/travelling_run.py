@@ -79,7 +79,7 @@ def _paths(split: SplitFiles) -> list[Path]:
 
 
 def _name(path: Path) -> str:
-    """Name the copy of a file or folder, wherever it lies."""
+    """Name the copy of a file or folder, wherever that is."""
     return f"{fingerprint(str(path))}/{path.name}"
 
 
@@ -147,7 +147,7 @@ def _checkpoints(content: Content) -> dict[str, dict[str, bytes]]:
 
 
 def _others(run: Run, content: Content) -> Iterator[Path]:
-    """Find what lies in a run folder and is not part of its new content; a folder stands for all that is in it."""
+    """Find what is in a run folder but not in its new content; a folder includes all that is in it."""
     kept = {Path(name) for name in content}
     kept |= {parent for path in kept for parent in path.parents} | {Path("lock"), Path("run.json")}
     found: Sequence[Path] = sorted(run.folder.rglob("*"))

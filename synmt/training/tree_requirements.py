@@ -50,7 +50,7 @@ class TreeRequirements:
 
     @property
     def parses(self) -> bool:
-        """Tell whether the prepared training text needs trees beside it."""
+        """Tell whether the prepared training text needs trees."""
         return (self.to_run or self.to_learn) and not self.as_text
 
     @property

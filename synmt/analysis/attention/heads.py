@@ -1,4 +1,8 @@
-"""Attention heads of a model, by kind of attention, and their weights in a forward pass."""
+"""Attention heads of a model, by kind of attention, and their weights in a forward pass.
+
+Annotations of the source count as a kind of attention too: their weights say which pieces are probably the parent of a
+piece.
+"""
 
 from __future__ import annotations
 
@@ -9,38 +13,46 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from synmt.analysis.trees.sources import head_name, tree_sources
+from synmt.analysis.forward_passes import ForwardPass
+from synmt.analysis.trees.sources import TreeSource, annotation_sources, head_name, tree_sources
 from synmt.arrays import Side
 from synmt.errors import UsageError
 from synmt.model.capture import ActivationKind, Activations, self_attention
 from synmt.model.seq2seq import Seq2Seq
 
-AttentionKind = Literal["source", "target", "cross"]
-"""Self-attention of a side, or cross-attention from the target to the source."""
+AttentionKind = Literal["source", "target", "cross", "parents"]
+"""Self-attention of a side, cross-attention from the target to the source, or annotations: probable parents."""
 
 CAPTURED: dict[AttentionKind, tuple[ActivationKind, ...]] = {
     "source": ("attention", "terms"),
     "target": ("attention", "terms"),
     "cross": ("cross",),
+    "parents": (),
 }
 """The activations to capture for the heat maps of each kind of attention."""
 
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head, or the only attention of an LSTM (`LSTM_ATTENTION`).
+    """One attention head, the only attention of an LSTM (`LSTM_ATTENTION`), or annotations of the source.
 
-    layer, number: counted from 1; both are 0 for an LSTM.
+    layer, number: counted from 1; both are 0 for an LSTM and for annotations.
     variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
+    annotations: what the probable parents are read from; None for attention.
+    about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
     """
 
     layer: int
     number: int
     variant: str = ""
+    annotations: TreeSource | None = None
+    about: str = ""
 
     @property
     def name(self) -> str:
         """The name in tables, such as `head 1.2 (pascal)`."""
+        if self.annotations:
+            return self.annotations.name
         return "attention" if self.is_lstm else head_name(self.layer, self.number, self.variant)
 
     @property
@@ -49,9 +61,14 @@ class Head:
         return self.name.removeprefix("head ")
 
     @property
+    def title(self) -> str:
+        """The label for one of many heat maps: what the head reads takes the place of the variant."""
+        return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
+
+    @property
     def is_lstm(self) -> bool:
         """Whether this is the attention of an LSTM, which has no layers and heads."""
-        return self.layer == 0
+        return self == LSTM_ATTENTION
 
 
 LSTM_ATTENTION = Head(0, 0)
@@ -64,33 +81,58 @@ def has_heads(model: Seq2Seq) -> bool:
 
 def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> list[Head]:
     """List the heads of one kind of attention, by layer: head `LAYER.HEAD`, or all."""
+    if kind == "parents":
+        return _annotations(model, head)
     if not has_heads(model):
         if head not in (None, "all"):
             raise UsageError(
                 "an LSTM has a single attention to the source, without heads", where="--head", do="Leave out `--head`"
             )
         return [LSTM_ATTENTION]
-    side: Side = "target" if kind == "cross" else kind
-    owners = {} if kind == "cross" else dict(_owned(model, side))
+    side = side_of(kind)
+    owned = {} if kind == "cross" else {(one.layer, one.number): one for one in _owned(model, side)}
     sources = tree_sources(model, side, head or "all")
-    return [Head(one.layer, one.head, owners.get((one.layer, one.head), "")) for one in sources]
+    return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
 
 
-def _owned(model: Seq2Seq, side: Side) -> Iterator[tuple[tuple[int, int], str]]:
+def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
+    sources = annotation_sources(model)
+    if not sources:
+        raise UsageError(
+            "the source of this model has no annotations with probable parents",
+            where="--what parents",
+            allowed="Models with latent_tree or latent_graph have them",
+            do="Train one, for example `synmt train multi30k-sa`, or choose its run with `--run`",
+        )
+    if head not in (None, "all"):
+        raise UsageError("annotations of the source have no heads", where="--head", do="Leave out `--head`")
+    return [Head(0, 0, source.variant, source) for source in sources]
+
+
+def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
     for variant in model.variants[side]:
         place = variant.place
-        for head in range(place.first_head, place.first_head + place.heads):
-            yield (place.layer, head + 1), variant.recipe_name()
+        for own in range(1, place.heads + 1):
+            about = variant.about_head(own)
+            yield Head(place.layer, place.first_head + own, variant.recipe_name(), about=about)
 
 
-def weights_of(captured: Activations, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:
+def weights_of(forward: ForwardPass, kind: AttentionKind, heads: Sequence[Head]) -> Tensor:
     """Return the attention weights of S heads in a forward pass: (B, S, Tq, Tk)."""
+    captured = forward.captured
+    if kind == "parents":
+        return torch.stack([head.annotations.weights(forward) for head in heads if head.annotations], 1)
     if kind != "cross":
         return _stack({layer: weights for (side, layer), weights in captured.attention.items() if side == kind}, heads)
     if heads[0].is_lstm:
         [weights] = captured.cross.values()
         return weights
     return _stack(captured.cross, heads)
+
+
+def side_of(kind: AttentionKind) -> Side:
+    """Return the side whose pieces attend."""
+    return "target" if kind in ("target", "cross") else "source"
 
 
 def edits_of(

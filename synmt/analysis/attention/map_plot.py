@@ -34,10 +34,13 @@ _UNITS = {
     "cross": "weight, 0 to 1",
     "factor": "factor on the score",
     "bias": "bias added to the score, nats",
+    "parents": "probability, 0 to 1",
 }
 _SMALLEST, _GAP, _TOP, _BAR = 0.085, 0.3, 0.62, 1.1
 """Inches: smallest cell of a grid, space between panels, at the top, and for the colour bar."""
 _WIDEST_GRID, _WIDEST_HEAD = 30.0, 18.0
+_MOST_IN_A_ROW, _HEADS_IN_A_ROW = 8, 4
+"""Maximum number of heads of a single layer side by side, and heads in a row where there are more."""
 _LONGEST = 16
 """Maximum number of letters of a label."""
 
@@ -53,12 +56,24 @@ class _Sheet:
         return len(self.heat_map.panels) > 1
 
     @cached_property
-    def layers(self) -> list[int]:
-        return sorted({head.layer for head in self.heat_map.panels})
+    def places(self) -> dict[Head, tuple[int, int]]:
+        """The column and row of each panel: a row for each layer, several for the many heads of a single layer."""
+        heads = sorted(self.heat_map.panels, key=lambda head: (head.layer, head.number))
+        layers, numbers = (sorted(set(some)) for some in zip(*((one.layer, one.number) for one in heads), strict=True))
+        if len(layers) == 1 and len(heads) > _MOST_IN_A_ROW:
+            return {head: (place % _HEADS_IN_A_ROW, place // _HEADS_IN_A_ROW) for place, head in enumerate(heads)}
+        return {head: (numbers.index(head.number), layers.index(head.layer)) for head in heads}
 
     @cached_property
-    def numbers(self) -> list[int]:
-        return sorted({head.number for head in self.heat_map.panels})
+    def grid(self) -> tuple[int, int]:
+        """The number of columns and of rows."""
+        return max(column for column, _ in self.places.values()) + 1, max(row for _, row in self.places.values()) + 1
+
+    def is_at_edge(self, head: Head) -> tuple[bool, bool]:
+        """Tell whether no panel is to the left of this one, and whether none is below it."""
+        column, row = self.places[head]
+        others = self.places.values()
+        return not any(x < column and y == row for x, y in others), not any(x == column and y > row for x, y in others)
 
     @cached_property
     def cell(self) -> float:
@@ -87,7 +102,7 @@ class _Sheet:
     @property
     def size(self) -> tuple[float, float]:
         wide, high = self.panel
-        columns, rows = len(self.numbers), len(self.layers)
+        columns, rows = self.grid
         width = self.left + columns * wide + (columns - 1) * _GAP / 2 + _BAR
         height = _TOP + rows * high + (rows - 1) * _GAP + self.bottom
         return max(width, 3.4), max(height, 2.4)
@@ -95,7 +110,7 @@ class _Sheet:
     def place(self, head: Head) -> tuple[float, float, float, float]:
         """Compute the left, bottom, width and height of a panel, as fractions of the figure."""
         (wide, high), (width, height) = self.panel, self.size
-        column, row = self.numbers.index(head.number), self.layers.index(head.layer)
+        column, row = self.places[head]
         x = self.left + column * (wide + _GAP / 2)
         y = height - _TOP - high - row * (high + _GAP)
         return x / width, y / height, wide / width, high / height
@@ -178,31 +193,42 @@ def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
     heat_map = sheet.heat_map
     axes.set_xticks([])
     axes.set_yticks([])
-    if not any(other.layer == head.layer and other.number < head.number for other in heat_map.panels):
+    leftmost, lowest = sheet.is_at_edge(head)
+    if leftmost:
         axes.set_yticks(range(len(heat_map.rows)), spell(heat_map.rows), fontsize=sheet.font)
-    if not any(other.number == head.number and other.layer > head.layer for other in heat_map.panels):
+    if lowest:
         labels = spell(heat_map.columns)
         axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font)
     axes.tick_params(pad=1.5)
     if sheet.several:
-        axes.set_title(head.label, fontsize=7, pad=2.5)
+        axes.set_title(head.title, fontsize=7, pad=2.5)
 
 
 def _describe(figure: Figure, sheet: _Sheet, system: str) -> None:
     heat_map, (width, height) = sheet.heat_map, sheet.size
     first = next(iter(heat_map.panels))
-    only = f", {first.name}" if not first.is_lstm and not sheet.several else ""
-    what = "attention to the source" if heat_map.kind == "cross" else f"self-attention of the {heat_map.kind}"
+    only = f", {first.name}" + f", {first.about}" * bool(first.about)
+    only = "" if first.is_lstm or sheet.several else only
+    what, rows, columns = _names(heat_map)
     edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
     note = f"sentence {heat_map.sentence}, {heat_map.text}"
     figure.text(
         0.1 / width, 1 - 0.1 / height, f"{system}{only}: {edited}{what}\n{note}", fontsize=8, va="top", linespacing=1.35
     )
     middle = (sheet.left + (width - _BAR)) / 2
-    figure.text(middle / width, 0.08 / height, "piece attended to", fontsize=8, ha="center", va="bottom")
+    figure.text(middle / width, 0.08 / height, columns, fontsize=8, ha="center", va="bottom")
     upright = (sheet.bottom + height - _TOP) / 2
-    rows = "piece to be generated" if heat_map.kind == "cross" else "piece that attends"
     figure.text(0.1 / width, upright / height, rows, fontsize=8, va="center", rotation=90)
+
+
+def _names(heat_map: AttentionMap) -> tuple[str, str, str]:
+    """Name the figure, its rows and its columns."""
+    if heat_map.kind == "parents":
+        flat = all(head.annotations and head.annotations.flat for head in heat_map.panels)
+        return "annotations of the source", "piece", "probable parent" + "; on the diagonal: the root" * (not flat)
+    if heat_map.kind == "cross":
+        return "attention to the source", "piece to be generated", "piece attended to"
+    return f"self-attention of the {heat_map.kind}", "piece that attends", "piece attended to"
 
 
 def _colour_bar(figure: Figure, sheet: _Sheet, drawn: Any) -> None:

@@ -15,7 +15,7 @@ from synmt.decode.translator import Translator
 from synmt.errors import UsageError, did_you_mean
 from synmt.syntax.parse import without_whitespace
 
-MapContent = Literal["weights", "factor", "bias", "cross"]
+MapContent = Literal["weights", "factor", "bias", "cross", "parents"]
 """The values that heat maps show."""
 
 MAP_CONTENTS: tuple[str, ...] = get_args(MapContent)
@@ -98,8 +98,9 @@ def _axes(translator: Translator, kind: AttentionKind, source: str, target: str)
     bos, eos = translator.target.pieces([BOS]), translator.target.pieces([EOS])
     inputs = [*_pieces(translator.source, tagged(source, translator.task)), *translator.source.pieces([EOS])]
     outputs = _pieces(translator.target, target)
-    rows = {"source": inputs, "target": [*bos, *outputs], "cross": [*outputs, *eos]}[kind]
-    return rows, rows if kind == "target" else inputs
+    # EOS has no parent
+    rows = {"source": inputs, "target": [*bos, *outputs], "cross": [*outputs, *eos], "parents": inputs[:-1]}[kind]
+    return rows, inputs if kind == "cross" else rows
 
 
 def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
@@ -110,12 +111,15 @@ def _panels(
     translator: Translator, forward: ForwardPass, heads: Sequence[Head], kind: AttentionKind, content: MapContent
 ) -> dict[Head, DoubleArray]:
     if content == "factor" or content == "bias":
-        assert kind != "cross"
+        assert kind == "source" or kind == "target"
         edits = edits_of(forward.captured, kind, content, heads)
         if not edits:
             raise _no_edit(forward, heads, heads_of(translator.model, kind), kind, content)
         return {head: edit[0].double().cpu().numpy() for head, edit in edits.items()}
-    weights = weights_of(forward.captured, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
+    weights = weights_of(forward, kind, heads)[0].double().cpu().numpy()  # (S, Tq, Tk)
+    if kind == "parents":
+        pieces = len(forward.sentences[0].source)
+        weights = weights[:, :pieces, :pieces]
     # after the pieces, a memory may have other places
     return dict(zip(heads, weights[..., : forward.memory.pieces], strict=True))
 

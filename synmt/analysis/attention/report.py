@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from synmt.analysis import inputs
-from synmt.analysis.attention.heads import AttentionKind, Head, has_heads, heads_of
+from synmt.analysis.attention.heads import AttentionKind, Head, has_heads, heads_of, side_of
 from synmt.analysis.attention.map_plot import check_legible, draw_maps
 from synmt.analysis.attention.maps import AttentionMap, AttentionText, MapContent, check_content, read_map
 from synmt.analysis.attention.statistics import measure_heads
@@ -17,6 +17,7 @@ from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.options import AttentionOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport
+from synmt.analysis.trees.sources import annotation_sources
 from synmt.arrays import SIDES
 from synmt.decode.translator import Translator
 from synmt.errors import UsageError
@@ -67,22 +68,33 @@ class _Source:
 
 def _choose_attention(translator: Translator, side: str, what: str) -> tuple[AttentionKind, MapContent]:
     """Choose the kind of attention from `--side` and `--what`; an LSTM has only attention to the source."""
+    if what == "parents":
+        if side != "source":
+            raise UsageError("only the source has annotations", where="--what parents", do="Leave out `--side`")
+        return "parents", "parents"
     if has_heads(translator.model):
         return cast(AttentionKind, "cross" if what == "cross" else side), cast(MapContent, what)
     if what in ("factor", "bias"):
         raise UsageError(
             f"an LSTM has no self-attention, and so no {what}",
             where=f"--what {what}",
-            do="Leave out `--what` to see its attention to the source",
+            do="Leave out `--what` to see its attention to the source" + _parents_hint(translator, ", or see"),
         )
     if what != "cross":
-        _logger.info("an LSTM has no self-attention: this is its attention to the source")
+        hint = _parents_hint(translator, "; see")
+        _logger.info(f"an LSTM has no self-attention: this is its attention to the source{hint}")
     return "cross", "cross"
+
+
+def _parents_hint(translator: Translator, begin: str) -> str:
+    """Name the option that shows the annotations of a model that has them."""
+    found = bool(annotation_sources(translator.model))
+    return f"{begin} the probable parents in its annotations with `--what parents`" if found else ""
 
 
 def _text_of(outputs: Outputs, kind: AttentionKind) -> AttentionText:
     """Choose the lines of the test set: the source, the references, or the run's own translations."""
-    if kind == "source":
+    if side_of(kind) == "source":
         return AttentionText(kind, "source", outputs.source, None)
     if kind == "target":
         return AttentionText(kind, "reference", outputs.source, outputs.reference)
@@ -103,9 +115,10 @@ def _parse(source: _Source, model: str | None) -> tuple[ParsedText, str]:
     text, translator = source.text, source.translator
     if text.kind == "cross":
         return ParsedText("target", text.source, text.target, []), ""
-    parser = inputs.parser_of(translator, source.run.recipe(), text.kind, model)
+    side = side_of(text.kind)
+    parser = inputs.parser_of(translator, source.run.recipe(), side, model)
     _logger.info("compared with: %s parsed by %s", text.name, inputs.name_parser(parser))
-    parsed = inputs.parse_texts(translator, parser, text.kind, text.source, text.target, named=model is not None)
+    parsed = inputs.parse_texts(translator, parser, side, text.source, text.target, named=model is not None)
     note = "" if parsed.model_trees is None else inputs.as_read(translator.reading.control)
     return parsed, inputs.name_parser(parser) + note
 

@@ -6,8 +6,9 @@
     choice[i]   = argmax_j words[i, j]
 
 A row of weights is a piece that attends, a column a piece attended to: on the source all pieces and EOS, on the target
-BOS and the pieces so far. The entropy includes all of them. The choice is always a word, possibly the word itself;
-weight on BOS, EOS and task tags is reported separately, as weight on no word. Ties go to the first word.
+BOS and the pieces so far, in annotations all pieces. The entropy includes all of them. The choice is always a word,
+possibly the word itself; weight on BOS, EOS and task tags is reported separately, as weight on no word. Ties go to the
+first word.
 
 A word counts if it is not punctuation, is not the root, and its parent is visible: on the target, to its left. A head
 agrees if its choice is the parent. Pieces are merged into words as in Clark et al. (2019, section 4.1), and EOS is left
@@ -24,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import entr
 
-from synmt.analysis.attention.heads import AttentionKind, Head, weights_of
+from synmt.analysis.attention.heads import CAPTURED, AttentionKind, Head, side_of, weights_of
 from synmt.analysis.forward_passes import ParsedText, SentencePass, run_with_progress
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.analysis.trees.induced import piece_owners
@@ -79,19 +80,20 @@ def measure_heads(
     translator: Translator, heads: Sequence[Head], kind: AttentionKind, text: ParsedText
 ) -> AttentionStatistics:
     """Run the model over a text and measure its heads, with progress; cross-attention needs no trees."""
-    what: tuple[ActivationKind, ...] = ("cross",) if kind == "cross" else ("attention",)
+    what: tuple[ActivationKind, ...] = tuple(one for one in CAPTURED[kind] if one != "terms")
     found: dict[int, HeadStatistics] = {}
     too_long = 0
-    read = replace(text, target=None) if kind == "source" else text
+    read = replace(text, target=None) if side_of(kind) == "source" else text
     for forward in run_with_progress(translator, read, "reading attention", what=what):
-        weights = weights_of(forward.captured, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
+        weights = weights_of(forward, kind, heads).cpu().numpy()  # (B, S, Tq, Tk)
         for row, sentence in enumerate(forward.sentences):
             too_long += sentence.dropped > 0
             inner = weights[row].astype(np.float64)  # (S, Tq, Tk)
             if sentence.dropped:
                 continue
             if kind != "cross":
-                measured = _measure_self(translator, inner, text, sentence)
+                owners = position_owners(translator, text, sentence, has_ends=kind != "parents")
+                measured = _measure_self(inner, owners, text, sentence)
             else:
                 # an LSTM does not attend to EOS
                 measured = _measure_cross(inner, sentence, has_eos=not heads[0].is_lstm)
@@ -102,10 +104,9 @@ def measure_heads(
 
 
 def _measure_self(
-    translator: Translator, weights: DoubleArray, text: ParsedText, sentence: SentencePass
+    weights: DoubleArray, owners: IntArray, text: ParsedText, sentence: SentencePass
 ) -> HeadStatistics | None:
     gold = text.gold[sentence.index]
-    owners = position_owners(translator, text, sentence)  # (T + 1,)
     weights = weights[:, : len(owners), : len(owners)]  # without padding
     return measure_self_heads(weights, owners, gold, causal=text.side == "target") if len(gold) else None
 
@@ -115,9 +116,16 @@ def _measure_cross(weights: DoubleArray, sentence: SentencePass, *, has_eos: boo
     return measure_cross_heads(weights[:, :rows, :keys], has_eos=has_eos) if rows else None
 
 
-def position_owners(translator: Translator, text: ParsedText, sentence: SentencePass) -> IntArray:
-    """Find the word of each position of self-attention: (T + 1,), -1 for BOS, EOS and task tags."""
+def position_owners(
+    translator: Translator, text: ParsedText, sentence: SentencePass, *, has_ends: bool = True
+) -> IntArray:
+    """Find the word of each position of self-attention: (T + 1,), -1 for BOS, EOS and task tags.
+
+    has_ends: whether BOS or EOS have a position; without, the result is (T,).
+    """
     owners = piece_owners(translator, text, sentence)  # (T,)
+    if not has_ends:
+        return owners
     return np.append(-1, owners) if text.side == "target" else np.append(owners, -1)  # (T + 1,)
 
 

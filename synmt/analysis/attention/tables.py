@@ -45,7 +45,7 @@ def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Sectio
     heads = _head_table(summary, summary.rows)
     parts = [
         paragraph(f"{_title(summary)}."),
-        table(heads.columns, heads.rows, caption=f"All heads, by layer: {_counts(summary)}"),
+        table(heads.columns, heads.rows, caption=f"{_heads_caption(summary)}{_counts(summary)}"),
         *(paragraph(line, faint=True) for line in _legend(summary)),
     ]
     if summary.relations:
@@ -57,6 +57,10 @@ def summary_as_html(summary: AttentionSummary, heat_map: AttentionMap) -> Sectio
         parts += [paragraph(line, faint=True) for line in _relation_legend(summary)]
     parts.append(_map_figure(summary, heat_map))
     return Section(_attention_name(summary).capitalize(), "".join(parts))
+
+
+def _heads_caption(summary: AttentionSummary) -> str:
+    return "" if summary.context.kind == "parents" else "All heads, by layer: "
 
 
 def _agreement_figure(summary: AttentionSummary) -> str:
@@ -77,16 +81,18 @@ def _map_figure(summary: AttentionSummary, heat_map: AttentionMap) -> str:
     if not is_legible(heat_map):
         return paragraph(f"{title} is too long for a heat map; choose another one with --sentence.", faint=True)
     rows = "to be generated" if heat_map.kind == "cross" else "that attend"
-    caption = (
-        f"{title}. Rows: pieces {rows}; columns: pieces attended to; a dot marks a piece inside a word. "
-        "All heads share one scale."
-    )
+    axes = f"Rows: pieces {rows}; columns: pieces attended to; a dot marks a piece inside a word."
+    if heat_map.kind == "parents":
+        # latent trees and flat attention differ on the diagonal
+        axes = "Rows: pieces; columns: their probable parents, on the diagonal the root, or the piece itself if flat."
+    caption = f"{title}. {axes} All heads share one scale."
     return figure(lambda: draw_maps(heat_map, system=summary.context.system), caption=caption, shrinks=False)
 
 
 def _attention_name(summary: AttentionSummary) -> str:
     kind = summary.context.kind
-    return "attention to the source" if kind == "cross" else f"self-attention of the {kind}"
+    names = {"cross": "attention to the source", "parents": "probable parents in the annotations of the source"}
+    return names.get(kind, f"self-attention of the {kind}")
 
 
 def _title(summary: AttentionSummary) -> str:
@@ -151,7 +157,7 @@ def _legend(summary: AttentionSummary) -> Iterator[str]:
             yield f"parents come from a parser, which makes errors: {context.parser}"
         if len(summary.rows) > 1:
             yield "best: selected on these words; expect a lower agreement on others"
-    ends = {"source": "EOS", "target": "BOS", "cross": "the source's EOS"}[context.kind]
+    ends = {"source": "EOS", "target": "BOS", "cross": "the source's EOS", "parents": "task tags"}[context.kind]
     yield f"no word: weight on {ends}, 0 to 1"
 
 

@@ -35,9 +35,7 @@ def analyze_compare(options: CompareOptions) -> AnalysisReport:
     pair = _read_pair(options)
     settings = scoring_options(pair.a, options.tokenize, options.lowercase)
     metrics = make_metric(options.metric, settings), ranking_metric(options.metric, settings)
-    scores, ranks = (
-        (score_outputs(one, pair.a, pair.run_a), score_outputs(one, pair.b, pair.run_b)) for one in metrics
-    )
+    scores, ranks = ((score_outputs(one, pair.a), score_outputs(one, pair.b)) for one in metrics)
     a, b = pair.a.as_read(), pair.b.as_read()
     # alignments are those of words: systems that cut the source in different ways are compared without them
     same = a.source == b.source

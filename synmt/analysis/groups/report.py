@@ -29,7 +29,6 @@ from synmt.errors import UsageError
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Metric, make_metric
 from synmt.evaluation.outputs import Outputs
-from synmt.run import Run
 
 if TYPE_CHECKING:
     from synmt.analysis.options import GroupOptions
@@ -45,13 +44,13 @@ def analyze_groups(options: GroupOptions) -> AnalysisReport:
     metric = make_metric(options.metric, scoring)
     groupings, trees = _make_groupings(options, sentences)
 
-    def scores_of(outputs: Outputs, run: Run | None) -> SentenceScores:
-        score = score_outputs(metric, outputs, run.folder if run else None)
+    def scores_of(outputs: Outputs) -> SentenceScores:
+        score = score_outputs(metric, outputs)
         scores = collect(score, outputs.hypothesis, outputs.reference, lowercase=scoring.lowercase)
         return scores if sentences.chosen is None else scores.select(sentences.chosen)
 
-    system = scores_of(outputs, sentences.run)
-    other = scores_of(baseline, sentences.baseline_run) if baseline else None
+    system = scores_of(outputs)
+    other = scores_of(baseline) if baseline else None
     tables = [tabulate(grouping, system, other) for grouping in groupings]
     report = GroupReport(
         tables, outputs.system, baseline.system if baseline else None, outputs.test, tuple(options.where), trees

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from synmt.analysis.forward_passes import ParsedText
 from synmt.analysis.trees.attachment import Attachment, branching_baselines, compare_trees
+from synmt.analysis.trees.grammar import Grammar, read_grammar
 from synmt.analysis.trees.induced import InducedTrees
 from synmt.analysis.trees.sources import TreeSource
-from synmt.arrays import Side
+from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError
+from synmt.syntax.parse import Parse
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class TreeRow:
     name: str
     source: TreeSource | None
     attachment: Attachment
+    grammar: Grammar
     choices: Attachment | None = None
 
 
@@ -55,6 +59,7 @@ class TreeResults:
     too_long, empty: number of sentences left out.
     rows: the sources of the model, then the baselines.
     best: number of the model's row with the highest DA.
+    grammar: of the gold trees.
     """
 
     system: str
@@ -65,6 +70,7 @@ class TreeResults:
     empty: int
     rows: list[TreeRow]
     best: int
+    grammar: Grammar
 
     @property
     def words(self) -> int:
@@ -83,7 +89,7 @@ def compare_induced(trees: InducedTrees, text: ParsedText, *, system: str, gold:
     if not parses:
         raise SynmtError("there are no sentences to compare: all are empty, or longer than the model takes")
     rows = [
-        TreeRow(one.source.name, one.source, compare_trees(one.trees, parses), compare_trees(one.choices, parses))
+        _compare(one.source.name, one.trees, parses, source=one.source, choices=compare_trees(one.choices, parses))
         for one in trees.by_source
     ]
     if not rows[0].attachment.words:
@@ -95,9 +101,20 @@ def compare_induced(trees: InducedTrees, text: ParsedText, *, system: str, gold:
         sentences=len(parses),
         too_long=trees.too_long,
         empty=len(text.source) - len(parses) - trees.too_long,
-        rows=rows + [TreeRow(name, None, attachment) for name, attachment in branching_baselines(parses)],
+        rows=rows + [_compare(name, chains, parses) for name, chains in branching_baselines(parses)],
         best=max(range(len(rows)), key=lambda row: rows[row].attachment.da.value),
+        grammar=read_grammar([parse.parents for parse in parses], parses),
     )
+
+
+def _compare(
+    name: str,
+    trees: Sequence[IntArray],
+    gold: Sequence[Parse],
+    source: TreeSource | None = None,
+    choices: Attachment | None = None,
+) -> TreeRow:
+    return TreeRow(name, source, compare_trees(trees, gold), read_grammar(trees, gold), choices)
 
 
 def results_as_json(results: TreeResults) -> dict[str, Any]:
@@ -113,6 +130,7 @@ def results_as_json(results: TreeResults) -> dict[str, Any]:
         "words": results.words,
         "best": results.rows[results.best].name,
         "rows": [_row_as_json(row) for row in results.rows],
+        "gold_children": _grammar_as_json(results.grammar),
     }
 
 
@@ -130,4 +148,13 @@ def _row_as_json(row: TreeRow) -> dict[str, Any]:
             name: {"words": words, "directed": da, "undirected": ua}
             for name, (words, da, ua) in row.attachment.by_relation().items()
         },
+        "children": _grammar_as_json(row.grammar),
     }
+
+
+def _grammar_as_json(grammar: Grammar) -> dict[str, dict[str, int]]:
+    """Convert a grammar: tag of the parent -> tag of the child -> words, the most frequent first."""
+    found: dict[str, dict[str, int]] = {}
+    for (parent, child), words in sorted(grammar.counts.items(), key=lambda one: (-one[1], one[0])):
+        found.setdefault(parent, {})[child] = words
+    return found

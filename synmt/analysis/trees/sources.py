@@ -87,6 +87,11 @@ def tree_sources(model: Seq2Seq, side: Side, head: str | None = None, *, where: 
     return [owners.get(place, TreeSource(side, "", *place)) for place in chosen]
 
 
+def annotation_sources(model: Seq2Seq) -> list[TreeSource]:
+    """List the annotations of the source whose trees or flat attention the model has learnt."""
+    return [source for source in _learnt(model, "source") if not source.layer]
+
+
 def _learnt(model: Seq2Seq, side: Side) -> Iterator[TreeSource]:
     for variant in model.variants[side]:
         name, place = variant.recipe_name(), variant.place

@@ -10,6 +10,8 @@ from synmt.analysis.trees.results import TreeResults, TreeRow
 
 _MOST_RELATIONS = 12
 """Number of relations in the terminal's table, the most frequent ones."""
+_MOST_RULES = 24
+"""Number of rules in the page's table, the most frequent ones in the gold trees."""
 
 
 def results_as_text(results: TreeResults) -> Iterator[str | TextTable]:
@@ -32,6 +34,7 @@ def results_as_html(results: TreeResults) -> str:
         + table(accuracy.columns, accuracy.rows, caption=f"{_counts(results)}; in percent, with 95 % intervals")
         + "".join(paragraph(line, faint=True) for line in _legend(results))
         + table(relations.columns, relations.rows, caption="Directed attachment accuracy by relation, in percent")
+        + _grammar_as_html(results)
     )
 
 
@@ -76,3 +79,16 @@ def _relation_table(results: TreeResults) -> TextTable:
         for name, (words, *_) in by_relation[0].items()
     ]
     return TextTable(["DA by relation", "words", *(row.name for row in compared)], rows)
+
+
+def _grammar_as_html(results: TreeResults) -> str:
+    """Write the table of the grammar; nothing where the gold trees have no tags."""
+    rules = [rule for rule, _ in sorted(results.grammar.counts.items(), key=lambda one: (-one[1], one[0]))][
+        :_MOST_RULES
+    ]
+    compared = [results.rows[results.best], *results.baselines]
+    grammars = [results.grammar, *(row.grammar for row in compared)]
+    columns = ["parent → child", "gold", *(row.name for row in compared)]
+    rows = [[" → ".join(rule), *(f"{100 * one.share(rule):.1f}" for one in grammars)] for rule in rules]
+    caption = "Parts of speech of children: share of the parent's children, in percent, the most frequent first"
+    return table(columns, rows, caption=caption) if rows else ""

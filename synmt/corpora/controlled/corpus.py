@@ -14,8 +14,13 @@ labels:
     attractors   2 to 4 attractors (training has 0 and 1), in sentences that are not longer than those of training
     length       23 to 30 words (training has at most 22)
 
-Sentences of the split `length` have 0 or 1 attractors. To see the effect of attractors alone, leave this split out:
-`synmt analyze --by-label --label attractors --where split!=length`.
+A second test set, `hard`, has sentences that are longer than all of the first one, and deeper:
+
+    longer       31 to 45 words, at most 8 deep, as 99.8 % of the training sentences
+    deeper       31 to 45 words, and some word is 9 to 12 arcs below the root
+
+Sentences of the splits `length`, `longer` and `deeper` have 0 or 1 attractors. To see the effect of attractors alone,
+leave the split `length` out: `synmt analyze --by-label --label attractors --where split!=length`.
 
 A sentence is new in one respect only. No sentence occurs twice in the corpus. The test set does not depend on the size
 of the training set.
@@ -24,7 +29,7 @@ of the training set.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -36,15 +41,20 @@ from synmt.corpora.controlled.meaning import Sentence
 from synmt.files import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
+from synmt.syntax.trees import depths
 
 SPLITS = ("seen", "combination", "attractors", "length")
 TRAINED_WORDS = 22
 LONGEST = 30
+HARD_SPLITS = ("longer", "deeper")
+LONGEST_HARD = 45
+TRAINED_DEPTH = 8
 LABELS = ("phenomenon", "attractors", "split")
 
 _HELD_OUT = 8
 # the numbers of nouns between subject and verb in sentences with at most one attractor, to choose from
 _BETWEEN = (0, 1, 1, 1, 2, 2, 3, 4)
+_BETWEEN_HARD = (2, 3, 4, 4, 5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +63,7 @@ class ControlledExample:
 
     meaning: of both sides.
     parse: the tree of the source.
-    split: one of SPLITS; training data are `seen`.
+    split: one of SPLITS or HARD_SPLITS; training data are `seen`.
     combinations: the (subject noun, verb) pairs of its clauses, in English.
     """
 
@@ -68,7 +78,7 @@ class ControlledExample:
 
 
 Parts = dict[str, list[ControlledExample]]
-"""The examples of train, valid and test."""
+"""The examples of train, valid and test, or of the hard test set."""
 
 
 def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 1200) -> Parts:
@@ -78,14 +88,22 @@ def generate(seed: int = 1, train: int = 6000, valid: int = 300, test: int = 120
     taken: set[str] = set()
     parts = {}
     for part, size in sizes.items():
-        random = Random(int.from_bytes(hashlib.sha256(f"{seed} {part}".encode()).digest()[:8], "big"))
         splits = SPLITS if part == "test" else SPLITS[:1]
-        parts[part] = [_new_example(random, labels, taken) for labels in _label_cycle(splits, size)]
+        parts[part] = _new_examples(_random(seed, part), _label_cycle(splits, size), taken, _fits)
     return {part: parts[part] for part in ("train", "valid", "test")}
 
 
+def generate_hard(seed: int = 1, size: int = 600) -> Parts:
+    """Generate the hard test set; all of its sentences are longer than those of `generate`."""
+    return {"hard": _new_examples(_random(seed, "hard"), _label_cycle(HARD_SPLITS, size), set(), _fits_hard)}
+
+
+def _random(seed: int, part: str) -> Random:
+    return Random(int.from_bytes(hashlib.sha256(f"{seed} {part}".encode()).digest()[:8], "big"))
+
+
 def write_corpus(folder: Path, examples: Parts) -> None:
-    """Write each part as `.en` and `.de` (one sentence per line) and `.en.conllu`, and the labels of the test set."""
+    """Write each part as `.en` and `.de` (one sentence per line) and `.en.conllu`, and the labels of test sets."""
     with reporting_os_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     for part, members in examples.items():
@@ -93,10 +111,9 @@ def write_corpus(folder: Path, examples: Parts) -> None:
         _write(folder / f"{part}.de", (f"{example.target}\n" for example in members))
         trees = (format_conllu(example.parse, example.source, line) for line, example in enumerate(members, start=1))
         _write(folder / f"{part}.en.conllu", trees)
-    if "test" not in examples:
-        return
-    rows = [LABELS, *((test.phenomenon, str(test.attractors), test.split) for test in examples["test"])]
-    _write(folder / "test.labels.tsv", ("\t".join(row) + "\n" for row in rows))
+        if part in ("test", "hard"):
+            rows = [LABELS, *((one.phenomenon, str(one.attractors), one.split) for one in members)]
+            _write(folder / f"{part}.labels.tsv", ("\t".join(row) + "\n" for row in rows))
 
 
 def is_held_out(combination: tuple[str, str]) -> bool:
@@ -122,39 +139,59 @@ def _label_cycle(splits: Sequence[str], size: int) -> Iterator[_Labels]:
         yield _Labels(splits[split], PHENOMENA[phenomenon], counts[turn % len(counts)])
 
 
-def _new_example(random: Random, labels: _Labels, taken: set[str]) -> ControlledExample:
+_Fits = Callable[[english.Node, _Labels], bool]
+"""Tells whether the tree of a sentence has the length, the depth and the words that its labels promise."""
+
+
+def _new_examples(
+    random: Random, all_labels: Iterator[_Labels], taken: set[str], fits: _Fits
+) -> list[ControlledExample]:
+    return [_new_example(random, labels, taken, fits) for labels in all_labels]
+
+
+def _new_example(random: Random, labels: _Labels, taken: set[str], fits: _Fits) -> ControlledExample:
     """Draw sentences until one is new and has the labels."""
     while True:
-        example = _example(random, labels)
+        example = _example(random, labels, fits)
         if example and example.source not in taken:
             taken.add(example.source)
             return example
 
 
-def _example(random: Random, labels: _Labels) -> ControlledExample | None:
+def _example(random: Random, labels: _Labels, fits: _Fits) -> ControlledExample | None:
     meaning = draw(random, _plan(random, labels))
     if meaning is None:
         return None
     root = english.tree(meaning)
-    pairs = combinations(root)
-    words = len(root.in_order())
-    is_long = words > TRAINED_WORDS
-    fits = attractors(root) == labels.attractors and words <= LONGEST
-    fits &= is_long == (labels.split == "length")
-    fits &= any(map(is_held_out, pairs)) == (labels.split == "combination")
-    if not fits:
+    if attractors(root) != labels.attractors or not fits(root, labels):
         return None
     source, parse = english.text_and_parse(root)
-    target = german.say(meaning)
+    target, pairs = german.say(meaning), combinations(root)
     return ControlledExample(meaning, source, target, parse, labels.phenomenon, labels.attractors, labels.split, pairs)
 
 
+def _fits(root: english.Node, labels: _Labels) -> bool:
+    words = len(root.in_order())
+    fits = words <= LONGEST and (words > TRAINED_WORDS) == (labels.split == "length")
+    return fits and any(map(is_held_out, combinations(root))) == (labels.split == "combination")
+
+
+def _fits_hard(root: english.Node, labels: _Labels) -> bool:
+    if not LONGEST < len(root.in_order()) <= LONGEST_HARD or any(map(is_held_out, combinations(root))):
+        return False
+    _, parse = english.text_and_parse(root)
+    deepest = max(depths(parse.parents.tolist()) or [0])
+    return (deepest > TRAINED_DEPTH) == (labels.split == "deeper")
+
+
 def _plan(random: Random, labels: _Labels) -> SentencePlan:
+    hard = labels.split in HARD_SPLITS
     if labels.split == "attractors":
         between = labels.attractors
     else:
-        between = max(labels.attractors, _BETWEEN[int(random.random() * len(_BETWEEN))])
-    rich = 0.6 if labels.split == "length" else 0.2
+        choices = _BETWEEN_HARD if hard else _BETWEEN
+        between = max(labels.attractors, choices[int(random.random() * len(choices))])
+    rich = 0.9 if hard else 0.6 if labels.split == "length" else 0.2
     return SentencePlan(labels.phenomenon, between, labels.attractors, rich)
 
 

@@ -96,6 +96,7 @@ class DependencyDistribution(Variant):
         super().__init__(place)
         self.kind, self.softmax = kind, softmax
         self.table = _table(kind, groups, split).name
+        self.groups = _groups_of(kind, groups)
 
     @classmethod
     def reads_for(
@@ -123,6 +124,10 @@ class DependencyDistribution(Variant):
                 f"(`model.encoder_heads: [{len(used)}, …]`), or name {place.heads} groups "
                 "(`groups: [[nsubj, csubj], …]`)",
             )
+
+    def about_head(self, number: int) -> str:
+        """Name the relations of the group that a head reads."""
+        return " ".join(self.groups[number - 1]) if self.groups else ""
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the factor to P (B, 1 or H, T, T), or use P as the weights."""

@@ -104,5 +104,5 @@ class LatentGraph(Variant):
 
 
 def _exact(x: Tensor) -> Tensor:
-    """Make at least float32 of a tensor whose softmax is wanted."""
+    """Convert a tensor to at least float32 before its softmax."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -40,7 +40,7 @@ Widths = Mapping[FeatureName, PositiveInt]
 
 
 class TagEmbedding(Variant):
-    """Embed features of words beside their pieces.
+    """Embed features of words, in addition to pieces.
 
     size: number of components for the relation, where `features` is empty (paper: 10).
     relations: names of the relations; an empty list means those of Universal Dependencies and of Stanford together.

@@ -4,7 +4,7 @@
     c = i ⊙ u + f_l ⊙ c_l + f_r ⊙ c_r           h = o ⊙ tanh(c)
 
 A node of the binary tree joins the nodes l and r. The decoder attends to the states of the pieces and to the h of all
-nodes with one softmax. An LSTM's decoder starts from one more cell with weights of its own: its left part is the final
+nodes with one softmax. An LSTM's decoder starts from one more cell with separate weights: its left part is the final
 state of the encoder's layer, its right part the root of the tree. All forget biases begin at 1.
 
 Here the leaves are pieces, with h = c = their state, and the pieces of a word are joined from left to right before the
@@ -88,11 +88,11 @@ class TreeCell(nn.Module):
 def join_nodes(cell: TreeCell, leaves: Tensor, merges: Tensor) -> Tensor:
     """Compute the nodes of binary trees, height by height: leaves (B, T, 2D), merges (B, L, N, 3) -> (B, P, 2D).
 
-    P is no less than the number of nodes of any tree; places without a node are 0.
+    P is at least the number of nodes of every tree; places without a node are 0.
     """
     batch, pieces, width = leaves.shape
     room = min(pieces, merges.size(1) * merges.size(2))
-    # the last place takes what padding joins, and nobody reads it
+    # the last place takes what padding joins, and is never read
     nodes = torch.cat((leaves, leaves.new_zeros(batch, room + 1, width)), 1)  # (B, T + P + 1, 2D)
     rows = torch.arange(batch, device=leaves.device)[:, None]  # (B, 1)
     for level in merges.unbind(1):  # (B, N, 3)

@@ -1,0 +1,55 @@
+"""The figure of the README: each system's difference to its baseline with its interval, a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from results_statistics import Line, Results
+from results_tables import REAL
+
+_CONTROL, _SYSTEM, _NOT_REAL = "#b35806", "#2166ac", 0.45
+
+
+def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
+    """Draw a panel for each comparison, the largest gain on top; controls have another colour."""
+    most = max(sum(line.difference is not None for line in lines) for _, lines in found)
+    figure = Figure(figsize=(5.6 * len(found), 1.2 + 0.2 * most), layout="constrained")
+    panels = figure.subplots(1, len(found), squeeze=False)[0]
+    for panel, (results, lines) in zip(panels, found, strict=True):
+        _draw(panel, results, lines)
+    # without the version of matplotlib, the same results give the same file
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
+    shown = sorted((line for line in lines if line.difference), key=lambda line: line.difference.value)  # type: ignore[union-attr]
+    for row, line in enumerate(shown):
+        found = line.difference
+        assert found is not None
+        colour = _CONTROL if is_control(results, line.system) else _SYSTEM
+        strength = 1.0 if found.p < REAL else _NOT_REAL
+        panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
+        panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
+    panel.axvline(0, color="#888888", linewidth=0.8)
+    panel.set_yticks(range(len(shown)), [_name(results, line) for line in shown], fontsize=7.5)
+    panel.set_ylim(-0.7, len(shown) - 0.3)
+    seeds = sorted({len(line.scores) for line in lines})
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    panel.set_title(f"{results.plan.title}, {count} seed{'s' * (seeds[-1] > 1)}", fontsize=10)
+    panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
+    panel.tick_params(axis="x", labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def is_control(results: Results, system: str) -> bool:
+    """Tell whether a system reads trees that are wrong on purpose."""
+    parser = results.plan.recipe(system, {}).parser
+    return parser.control not in ("none", "gold") or parser.rewire > 0
+
+
+def _name(results: Results, line: Line) -> str:
+    lstm = results.runs[line.system][0]["architecture"] == "lstm"
+    return f"{line.system} (LSTM)" if lstm else line.system

@@ -1,0 +1,110 @@
+"""Write what results/ says into the pages: docs/results.md, the pages of the systems, and the figure of the README.
+
+    python benchmarks/results_page.py
+
+The same results give the same bytes. Text outside of the marked parts of the pages stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from results_answer import answer
+from results_figure import draw
+from results_statistics import Line, Results, plans
+from results_tables import attractor_table, main_table, markdown
+
+ROOT = Path(__file__).resolve().parent.parent
+BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
+
+
+def main() -> None:
+    """Write all pages."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/ and docs/; default: this one")
+    root = parser.parse_args().root
+    found = [(Results(plan), Results(plan).bleu(plan.test)) for plan in plans(root / "results")]
+    if not found:
+        sys.exit("results/ has no results: run `make results`")
+    _replace(root / "docs/results.md", _comparison(found))
+    for page, rows in _pages(root, found).items():
+        _replace(page, ["## What we measured", "", *rows])
+    draw(found, root / "docs/does-syntax-help.png")
+
+
+def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
+    yield from answer(found)
+    for results, lines in found:
+        yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
+        if "attractors" in results.plan.groups.get(results.plan.test, ()):
+            yield from ("", *attractor_table(results))
+
+
+def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:
+    """Choose the rows of each system's page: those of its systems, and their baselines."""
+    pages: dict[Path, list[str]] = {}
+    for results, lines in found:
+        of_page: dict[Path, list[Line]] = {}
+        for line in lines:
+            for page in _names(results, line.system):
+                path = root / "docs/systems" / f"{page}.md"
+                if path.exists():
+                    of_page.setdefault(path, []).append(line)
+        for path, chosen in of_page.items():
+            bases = {results.baseline(line.system) for line in chosen}
+            shown = [line for line in lines if line in chosen or line.system in bases]
+            rows = pages.setdefault(path, [])
+            rows += (
+                ["", f"{results.plan.title} ([the whole table](../results.md)):", ""]
+                if rows
+                else [f"{results.plan.title} ([the whole table](../results.md)):", ""]
+            )
+            rows += markdown(*_short_table(shown))
+    return pages
+
+
+def _short_table(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
+    rows = [[line.system, str(len(line.scores)), f"{line.mean:.2f}", *_difference_cells(line)] for line in lines]
+    return ["system", "seeds", "BLEU", "difference", "95 % interval", "p (Holm)"], rows
+
+
+def _difference_cells(line: Line) -> list[str]:
+    from results_tables import difference_cells
+
+    return difference_cells(line)
+
+
+def _names(results: Results, system: str) -> Iterator[str]:
+    """Name the pages of a system: of its variants, of its task, of its controls."""
+    recipe = results.plan.recipe(system, {})
+    for variant in recipe.syntax.variants:
+        yield variant.name.replace("_", "-")
+    if recipe.tasks.mixed != "none" or recipe.tasks.mixed_only:
+        yield "mixed"
+    if recipe.tasks.parsing != "none":
+        yield "multi-task"
+    if recipe.parser.control != "none" or recipe.parser.rewire:
+        yield "controls"
+    if recipe.model.architecture == "lstm":
+        yield "lstm"
+    elif not recipe.syntax.variants:
+        yield "transformer"
+
+
+def _replace(path: Path, lines: Iterable[str]) -> None:
+    """Replace the marked part of a page; a page without one gets it at its end."""
+    text = path.read_text(encoding="utf-8")
+    block = f"{BEGIN}\n\n" + "\n".join(lines).strip() + f"\n\n{END}"
+    if BEGIN in text:
+        before, _, rest = text.partition(BEGIN)
+        text = before + block + rest.partition(END)[2]
+    else:
+        text = f"{text.rstrip()}\n\n{block}\n"
+    path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""What `benchmarks/results.py` compares: the systems of a file in results/, each as a recipe with a seed.
+
+corpus: controlled                  the folder of results, and the first part of the names of runs
+transformer: {differences_from: A, added_to: B}
+                                    a system is what its recipe adds to recipe A, added to recipe B
+set: {KEY: VALUE}                   changes of every recipe
+seeds: [1, 2, 3]
+baselines: {transformer: plain}     the system that the others of an architecture are compared with
+systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}}}
+contrast, groups                    contrastive sets, and the labels by which test sets are grouped
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synmt.recipe.load import check_recipe, load_recipe, load_yaml, recipe_values
+from synmt.recipe.schema import Recipe
+
+_SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
+"""The sections of a recipe that make the system; the others are those of the corpus."""
+
+_OF_THE_MACHINE = {
+    "name": None,
+    "training": ("seed", "device", "keep", "log_every", "save_every"),
+    "parser": ("model", "workers", "device", "batch_words"),
+    "target_parser": ("model", "workers", "device", "batch_words"),
+}
+"""Keys that change nothing of what is measured; the result names the parser."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of the comparison.
+
+    seed: of training.
+    result: the file of the result.
+    """
+
+    system: str
+    seed: int
+    recipe: Recipe
+    result: Path
+
+    @property
+    def fingerprint(self) -> str:
+        """Identify all values of the recipe that a result depends on, apart from the seed."""
+        values = recipe_values(self.recipe)
+        for section, keys in _OF_THE_MACHINE.items():
+            if keys is None:
+                del values[section]
+            else:
+                values[section] = {key: value for key, value in values[section].items() if key not in keys}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A comparison on one corpus.
+
+    folder: of the results.
+    """
+
+    path: Path
+    corpus: str
+    title: str
+    test: str
+    seeds: Sequence[int]
+    systems: Mapping[str, str | Mapping[str, Any]]
+    set: Mapping[str, Any] = field(default_factory=dict)
+    transformer: Mapping[str, str] | None = None
+    lstm: Mapping[str, str] | None = None
+    baselines: Mapping[str, str] = field(default_factory=dict)
+    contrast: str | None = None
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Plan:
+        """Read a file of results/."""
+        return cls(path, **load_yaml(path))
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the results, next to the plan."""
+        return self.path.with_suffix("")
+
+    def runs(self, changes: Mapping[str, Any]) -> Iterator[Planned]:
+        """Yield the runs in order: all systems with the first seed, then with the second."""
+        for seed in self.seeds:
+            for system in self.systems:
+                recipe = self.recipe(system, {**changes, "training.seed": seed})
+                yield Planned(system, seed, recipe, self.folder / f"{file_name(system)}-seed{seed}.json")
+
+    def recipe(self, system: str, changes: Mapping[str, Any]) -> Recipe:
+        """Make the recipe of a system."""
+        given = self.systems[system]
+        name, own = (given, {}) if isinstance(given, str) else (given["recipe"], given.get("set", {}))
+        of_system = load_recipe(name)
+        frame = self.lstm if of_system.model.architecture == "lstm" else self.transformer
+        values = recipe_values(of_system if frame is None else _moved(of_system, frame))
+        for key, value in {**self.set, **own, **changes}.items():
+            _set(values, key.split("."), value)
+        values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
+        return check_recipe(values, where=f"{self.path}, {system}")
+
+
+def file_name(system: str) -> str:
+    """Write the name of a system as a part of file names."""
+    return re.sub(r"[^\w.]+", "-", system).strip("-")
+
+
+def _moved(system: Recipe, frame: Mapping[str, str]) -> Recipe:
+    """Add what a recipe adds to one base to another base."""
+    base, values = recipe_values(load_recipe(frame["differences_from"])), recipe_values(load_recipe(frame["added_to"]))
+    own = recipe_values(system)
+    for section in _SYSTEM_SECTIONS:
+        for key, value in own[section].items():
+            if value != base[section][key]:
+                values[section][key] = value
+    values["training"]["pretraining"] = own["training"]["pretraining"]
+    return check_recipe(values, where=system.name)
+
+
+def _set(values: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+    *sections, last = keys
+    for section in sections:
+        values = values[section]
+    values[last] = value

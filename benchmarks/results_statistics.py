@@ -1,0 +1,165 @@
+"""Differences between systems in results/: over sentences and seeds, each against the baseline of its architecture.
+
+    difference = mean over the seeds of the system - mean over the seeds of its baseline
+    variance   = variance over resamples of the sentences + pooled variance of the seeds · (1/n + 1/n_baseline)
+
+The variance of the seeds is pooled over all systems, because that of two or three seeds says little. Its
+degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p. The p-values of a comparison are
+adjusted for their number (Holm, 1979).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from results_measure import unpacked
+from results_plan import Plan
+from scipy import stats
+
+from synmt.arrays import BoolArray, DoubleArray
+from synmt.evaluation.metrics import make_metric
+from synmt.evaluation.significance import bootstrap_scores, holm
+
+Aggregate = Callable[[DoubleArray], float]
+SAMPLES = 1000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system's difference from its baseline, in points, with the 95 % interval; p is adjusted.
+
+    seeded: whether the seeds of any system tell how far training varies; without it, only sentences vary.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    seeded: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """The scores of one system: one for each seed, in points. The baseline has no difference."""
+
+    system: str
+    scores: list[float]
+    difference: Difference | None
+
+    @property
+    def mean(self) -> float:
+        """The mean over the seeds."""
+        return sum(self.scores) / len(self.scores)
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation of the seeds; None for a single one."""
+        return float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else None
+
+
+class Results:
+    """The results of a comparison that are there.
+
+    runs: of each system, in the order of the plan, the results of its seeds.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        found = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(plan.folder.glob("*-seed*.json")))
+        by_system: dict[str, list[dict[str, Any]]] = {}
+        for result in sorted(found, key=lambda one: one["seed"]):
+            by_system.setdefault(result["system"], []).append(result)
+        self.runs = {system: by_system[system] for system in plan.systems if system in by_system}
+
+    @cached_property
+    def labels(self) -> dict[str, dict[str, list[str]]]:
+        """The labels of the sentences of each test set."""
+        return json.loads((self.plan.folder / "labels.json").read_text(encoding="utf-8"))
+
+    def baseline(self, system: str) -> str:
+        """Name the system that a system is compared with."""
+        return self.plan.baselines[self.runs[system][0]["architecture"]]
+
+    def bleu(self, test: str, chosen: BoolArray | None = None) -> list[Line]:
+        """Compare BLEU on a test set, or on some of its sentences."""
+        return self._lines(test, "statistics", make_metric("bleu").aggregate, chosen)
+
+    def exact(self, test: str, chosen: BoolArray | None = None) -> list[Line]:
+        """Compare the share of the sentences that equal the reference, in percent."""
+        return self._lines(test, "exact", _share, chosen)
+
+    def group(self, test: str, label: str, values: Sequence[str]) -> BoolArray:
+        """Choose the sentences whose label has one of the values: (N,)."""
+        return np.isin(self.labels[test][label], values)
+
+    def _lines(self, test: str, what: str, aggregate: Aggregate, chosen: BoolArray | None) -> list[Line]:
+        counts = [[unpacked(run["tests"][test][what]) for run in runs] for runs in self.runs.values()]
+        if what == "exact":
+            counts = [[np.hstack([one, np.ones_like(one)]) for one in seeds] for seeds in counts]
+        if chosen is not None:
+            counts = [[one[chosen] for one in seeds] for seeds in counts]
+        return compare(
+            dict(zip(self.runs, counts, strict=True)), aggregate, {one: self.baseline(one) for one in self.runs}
+        )
+
+
+def _share(totals: DoubleArray) -> float:
+    return float(100 * totals[0] / totals[1])
+
+
+def compare(
+    counts: Mapping[str, Sequence[DoubleArray]], aggregate: Aggregate, baselines: Mapping[str, str]
+) -> list[Line]:
+    """Compare each system with its baseline, by counts of the same sentences, (N, S) for each seed."""
+    resampled = bootstrap_scores([one for seeds in counts.values() for one in seeds], aggregate, samples=SAMPLES)
+    ends = np.cumsum([len(seeds) for seeds in counts.values()])[:-1]
+    means = dict(zip(counts, (part.mean(1) for part in np.split(resampled, ends, axis=1)), strict=True))  # (R,) each
+    lines = [Line(system, [aggregate(one.sum(0)) for one in seeds], None) for system, seeds in counts.items()]
+    of_system = {line.system: line for line in lines}
+    variance, freedom = pooled_variance([line.scores for line in lines])
+    found: list[Line] = []
+    for line in lines:
+        base = of_system.get(baselines[line.system])
+        if base is None or base is line:
+            found.append(line)
+            continue
+        over_sentences = float(np.var(means[line.system] - means[base.system], ddof=1))
+        over_seeds = variance * (1 / len(line.scores) + 1 / len(base.scores))
+        difference = _difference(line.mean - base.mean, math.sqrt(over_sentences + over_seeds), freedom)
+        found.append(replace(line, difference=difference))
+    return _adjusted(found)
+
+
+def pooled_variance(groups: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Compute the variance within groups, and its degrees of freedom; 0 and 0 if no group has two values."""
+    squares = sum(float(np.var(group)) * len(group) for group in groups)
+    freedom = sum(len(group) - 1 for group in groups)
+    return (squares / freedom if freedom else 0.0), freedom
+
+
+def _difference(value: float, error: float, freedom: int) -> Difference:
+    law = stats.t(freedom) if freedom else stats.norm()
+    width = float(law.ppf(0.975)) * error
+    p = 2 * float(law.sf(abs(value) / error)) if error else float(value == 0)
+    return Difference(value, value - width, value + width, p, freedom > 0)
+
+
+def _adjusted(lines: Sequence[Line]) -> list[Line]:
+    compared = [line.difference for line in lines if line.difference]
+    adjusted = iter(holm([one.p for one in compared]))
+    return [
+        replace(line, difference=replace(line.difference, p=next(adjusted))) if line.difference else line
+        for line in lines
+    ]
+
+
+def plans(folder: Path) -> list[Plan]:
+    """Read all comparisons of a folder that have results."""
+    return [plan for plan in map(Plan.load, sorted(folder.glob("*.yaml"))) if any(plan.folder.glob("*-seed*.json"))]

@@ -1,0 +1,79 @@
+"""The systems of an analysis: their translations of one test set, a list for each seed, and the baseline first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synmt.analysis.inputs import read_test
+from synmt.errors import UsageError
+from synmt.evaluation.outputs import Outputs, baseline_of, from_files
+from synmt.evaluation.system_paths import group_paths, printable
+
+_Group = tuple[str, list[Path]]
+"""The name and the paths of a system."""
+
+
+@dataclass(frozen=True)
+class SystemOutputs:
+    """A system's translations of a test set.
+
+    name: of the run or file; of several seeds, the pattern or the path without the seed.
+    seeds: the translations of each seed, all of the same sentences.
+    """
+
+    name: str
+    seeds: list[Outputs]
+
+
+def read_translations(
+    paths: Sequence[Path],
+    *,
+    baseline: Path | None = None,
+    test: str | None = None,
+    references: Path | None = None,
+    source: Path | None = None,
+    group_seeds: bool = False,
+) -> list[SystemOutputs]:
+    """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
+
+    paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
+    baseline: another path or pattern, or one of the systems.
+    test: the test set of the runs; None for `test`, else the first run's first by name.
+    references, source: of files, if no path is a run.
+    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+
+    Raises SynmtError if the systems did not translate the same sentences.
+    """
+    groups = group_paths(paths, group_seeds=group_seeds)
+    given = [path for _, members in groups for path in members]
+    anchor = next((path for path in given if path.is_dir()), given[0])
+    first = read_test(anchor, test) if references is None else from_files(anchor, references, source)
+    if baseline is not None:
+        groups = _put_first(groups, baseline, group_seeds=group_seeds)
+    found = {anchor: first}
+    for path in (path for _, members in groups for path in members):
+        if path not in found:
+            found[path] = baseline_of(first, path)
+    return _name_systems(groups, found)
+
+
+def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
+    """Put the baseline before the other systems, from which it is removed if it is one of them."""
+    named = [one for one in groups if one[0] == str(baseline)] or group_paths([baseline], group_seeds=group_seeds)
+    if len(named) > 1:
+        names = ", ".join(printable(name) for name, _ in named)
+        raise UsageError(f"the baseline is one system, not {len(named)} ({names})", where="--baseline")
+    others = [one for one in groups if one[1] != named[0][1]]
+    return [*named, *(others or groups)]
+
+
+def _name_systems(groups: Sequence[_Group], found: Mapping[Path, Outputs]) -> list[SystemOutputs]:
+    """Name each system by its run, its file or its pattern, or by the whole path if two names are the same."""
+    names = [found[members[0]].system if len(members) == 1 else printable(Path(name).name) for name, members in groups]
+    if len(set(names)) < len(names):
+        names = [printable(name) for name, _ in groups]
+    return [
+        SystemOutputs(name, [found[path] for path in members]) for name, (_, members) in zip(names, groups, strict=True)
+    ]

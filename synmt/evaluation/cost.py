@@ -1,0 +1,171 @@
+"""What runs cost: size, time, energy and memory of training, of parsing and of translation.
+
+Training and translation are read from the run folder. Where a run made before synmt kept them has none, the cells of
+the table are empty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import UsageError
+from synmt.evaluation.report import Rows
+from synmt.evaluation.systems import System
+from synmt.run import Run
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """The cost of one run; None for what is not known.
+
+    weights: number of parameters.
+    steps: updates of the weights.
+    validation: (step, loss in nats per target piece) of each validation.
+    seconds, processor_seconds, tokens, joules: of training without validation; `tokens` are target pieces, and the
+        energy is that of the whole machine.
+    memory: peak in bytes, of the GPU if there is one.
+    parsed_words, parse_seconds: of the training text, if it was parsed for this run or an earlier one; the seconds are
+        those of all processes together.
+    sentences, translation_seconds: of all test sets; processor time.
+    """
+
+    weights: int | None
+    steps: int | None
+    validation: Sequence[tuple[int, float]]
+    seconds: float | None
+    processor_seconds: float | None
+    tokens: int | None
+    joules: float | None
+    memory: int | None
+    parsed_words: int | None
+    parse_seconds: float | None
+    sentences: int | None
+    translation_seconds: float | None
+
+    def steps_to(self, loss: float) -> int | None:
+        """Return the step of the first validation with this loss or a lower one."""
+        return next((step for step, found in self.validation if found <= loss), None)
+
+    @property
+    def best_loss(self) -> float:
+        """The lowest validation loss; infinite without a validation."""
+        return min((loss for _, loss in self.validation), default=math.inf)
+
+
+def run_cost(run: Run) -> RunCost:
+    """Read what a run cost."""
+    records = list(_log(run.log))
+    parsing = run.info().get("parsing", {}).values()
+    costs = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(run.folder.glob("tests/*/cost.json"))]
+    return RunCost(
+        weights=_weights(run.weights),
+        steps=run.info().get("steps"),
+        validation=[(one["step"], one["loss"]) for one in records if one["kind"] == "validation"],
+        **_training(records),
+        parsed_words=sum(one["words"] for one in parsing) if parsing else None,
+        parse_seconds=sum(one["seconds"] * one["processes"] for one in parsing) if parsing else None,
+        sentences=sum(one["sentences"] for one in costs) if costs else None,
+        translation_seconds=sum(one["processor_seconds"] for one in costs) if costs else None,
+    )
+
+
+def _log(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        yield from (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+
+
+def _training(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Sum the log; the steps after its last record cost what the others do."""
+    steps = [one for one in records if one["kind"] == "step"]
+    sums: dict[str, Any] = dict.fromkeys(("seconds", "processor_seconds", "tokens", "joules"))
+    if not steps:
+        return {**sums, "memory": None}
+    share = records[-1]["step"] / steps[-1]["step"]
+    for key in sums:
+        values = [one[key] for one in steps if one.get(key) is not None]
+        sums[key] = share * sum(values) if len(values) == len(steps) else None
+    sums["tokens"] = None if sums["tokens"] is None else round(sums["tokens"])
+    return {**sums, "memory": max(one["memory"] for one in steps)}
+
+
+def _weights(path: Path) -> int | None:
+    if not path.exists():
+        return None
+    from safetensors import safe_open
+
+    with safe_open(path, framework="numpy") as file:
+        return sum(math.prod(file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118
+
+
+def costs_of(systems: Sequence[System]) -> list[tuple[str, list[RunCost]]]:
+    """Read what the runs of systems cost; systems that are files are left out, and all files are an error."""
+    runs = {system.name: [Run(text.run) for text in system.seeds if text.run] for system in systems}
+    if not any(runs.values()):
+        raise UsageError("files do not say what they cost", where="--cost", do="Give run folders")
+    return [(name, [run_cost(run) for run in members]) for name, members in runs.items() if members]
+
+
+_COLUMNS = (
+    *("system", "weights", "steps", "training", "processor", "tokens/s", "memory", "energy"),
+    *("parsing, words/s", "translation, sentences/s", "steps to loss"),
+)
+
+
+def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
+    """Make the table of systems with the costs of their seeds, which are averaged."""
+    goal = _mean([cost.best_loss for cost in systems[0][1]])
+    rows = [[name, *_cells(costs, goal)] for name, costs in systems]
+    shown = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
+    return [[row[place] for place in shown] for row in ([*_COLUMNS], *rows)]
+
+
+def _cells(costs: Sequence[RunCost], goal: float | None) -> Iterator[str]:
+    def mean(*names: str) -> float | None:
+        """Average a value over the seeds, or the ratio of two."""
+        values = [[getattr(cost, name) for name in names] for cost in costs]
+        return _mean([one[0] / (one[1] if len(one) > 1 else 1) if all(one) else None for one in values])
+
+    yield _written(mean("weights"), "{:,.0f}")
+    yield _written(mean("steps"), "{:,.0f}")
+    yield _duration(mean("seconds"))
+    yield _duration(mean("processor_seconds"))
+    yield _written(mean("tokens", "processor_seconds"), "{:,.0f}")
+    yield _written(mean("memory"), "{:,.0f} MB", 1e6)
+    yield _written(mean("joules"), "{:,.1f} Wh", 3600)
+    yield _written(mean("parsed_words", "parse_seconds"), "{:,.0f}")
+    yield _written(mean("sentences", "translation_seconds"), "{:,.1f}")
+    yield _written(_mean([cost.steps_to(goal) for cost in costs]) if goal is not None else None, "{:,.0f}")
+
+
+def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[str]:
+    """Explain the columns that the table has."""
+    shown = cost_rows(systems)[0]
+    if "training" in shown:
+        yield "training, processor: wall clock and processor time of training without validation; tokens: target pieces"
+    if any(name.endswith("/s") for name in shown):
+        yield "tokens, words and sentences per second: for each second of processor time"
+    goal = _mean([cost.best_loss for cost in systems[0][1]])
+    if goal is not None:
+        yield f"steps to loss: first validation with a loss of {goal:.3f}, the best of {systems[0][0]}, or lower"
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    return sum(known) / len(known) if len(known) == len(values) and known else None
+
+
+def _written(value: float | None, form: str, unit: float = 1) -> str:
+    return "" if value is None else form.format(value / unit)
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s" if minutes else f"{rest} s"

@@ -1,0 +1,70 @@
+"""Which paths are one system: patterns and seeds, and the names that systems have in tables."""
+
+from __future__ import annotations
+
+import glob
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from synmt.errors import SynmtError, all_in_one, did_you_mean
+from synmt.evaluation.seeds import check_one_system, group_by_seed
+
+_logger = logging.getLogger(__name__)
+
+
+def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tuple[str, list[Path]]]:
+    """Group files and run folders as seeds of systems: name and paths of each system.
+
+    paths: `-`, files, run folders, and patterns of these; the matches of a pattern are seeds of one system.
+    group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
+
+    The log names the paths that a pattern matches, or that were grouped by their seeds. Raises SynmtError for a pattern
+    that matches nothing, UsageError for runs that are not seeds of one system.
+    """
+    groups = [(str(path), _match(path)) for path in paths]
+    if group_seeds:
+        groups = group_by_seed([path for _, members in groups for path in members])
+    for name, members in groups:
+        if [name] != [str(path) for path in members]:
+            names = ", ".join(printable(path.name) for path in members)
+            _logger.info(f"{printable(name)}: {len(members)} seed{'s' * (len(members) > 1)}: {names}")
+        check_one_system([path for path in members if path.is_dir()])
+    return groups
+
+
+def check_existence(paths: Sequence[Path]) -> None:
+    """Raise SynmtError that names all paths that do not exist; patterns and `-` are none of them."""
+    missing = [
+        SynmtError(
+            "no such file or run folder",
+            where=printable(path),
+            do=did_you_mean(printable(path.name), map(printable, sorted(path.parent.glob("*")))),
+        )
+        for path in paths
+        if str(path) != "-" and not glob.has_magic(str(path)) and not path.exists()
+    ]
+    if missing:
+        raise all_in_one(missing)
+
+
+def _match(path: Path) -> list[Path]:
+    """List the paths that match a pattern; a path that exists is not a pattern."""
+    if not glob.has_magic(str(path)) or path.exists():
+        return [path]
+    matches = sorted(Path(name) for name in glob.glob(str(path)))
+    if not matches:
+        raise SynmtError("no file and no run folder matches the pattern", where=str(path))
+    return matches
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Name each system by the last part of its path, or by the whole path if two last parts are the same."""
+    short = [printable(Path(name).name) for name in names]
+    return short if len(set(short)) == len(short) else [printable(name) for name in names]
+
+
+def printable(path: Path | str) -> str:
+    """Write a path as text: a file name may not be UTF-8, but the output is."""
+    return "standard input" if str(path) == "-" else os.fsencode(path).decode(errors="backslashreplace")

@@ -1,0 +1,247 @@
+"""The meter of training: averages the numbers of the steps since the last record, and counts what they cost."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from synmt.errors import SynmtError
+from synmt.training.records import StepRecord
+
+_POWERCAP = Path("/sys/class/powercap")
+
+
+@dataclass(frozen=True)
+class Step:
+    """The numbers of one step: means per target piece of this process, and pieces of this and of all processes."""
+
+    means: dict[str, float]
+    tokens: int
+    all_tokens: int
+    learning_rate: float
+    gradient_norm: float
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of the weights, before its numbers are read: reading a number waits for the GPU.
+
+    losses: for each batch, sums over its target pieces by name; `loss` and `nll` are always there.
+    lines: for each batch, the lines of its sentences, counted from 0.
+    tokens, all_tokens: target pieces of this process and of all.
+    """
+
+    step: int
+    losses: Sequence[dict[str, Tensor]]
+    lines: Sequence[Sequence[int]]
+    tokens: int
+    all_tokens: int
+    learning_rate: float
+    gradient_norm: Tensor
+
+    def numbers(self) -> list[Tensor]:
+        """List the losses of each batch, then the gradient norm."""
+        return [*(loss for batch in self.losses for loss in batch.values()), self.gradient_norm]
+
+
+class Meter:
+    """Collects updates until their mean is due.
+
+    overflow: whether gradients may be infinite, because the gradient scaler of fp16 skips such steps.
+    steps: those whose numbers have been read and that no record covers yet.
+    """
+
+    def __init__(self, device: torch.device, *, overflow: bool = False) -> None:
+        self.device, self.overflow = device, overflow
+        self.steps: list[Step] = []
+        self._updates: list[Update] = []
+        self._energy = EnergyMeter(device)
+        self.start()
+
+    def start(self) -> None:
+        """Start measuring the speed."""
+        self.tokens, self._spent = 0, _Spent(self._energy)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Exclude the time of a block from the speed."""
+        self._spent.stop()
+        yield
+        self._spent.go_on()
+
+    def add(self, update: Update) -> None:
+        """Add one update."""
+        self._updates.append(update)
+        self.tokens += update.all_tokens
+
+    def read(self) -> None:
+        """Read the numbers of the updates from the device, all at once; raises SynmtError if one is not finite."""
+        updates, self._updates = self._updates, []
+        tensors = [tensor.detach().double() for update in updates for tensor in update.numbers()]
+        numbers: Iterator[float] = iter(torch.stack(tensors).tolist() if tensors else [])
+        for update in updates:
+            losses = [{name: next(numbers) for name in batch} for batch in update.losses]
+            self.steps.append(self._step(update, losses, next(numbers)))
+
+    def _step(self, update: Update, losses: list[dict[str, float]], norm: float) -> Step:
+        for batch, lines in zip(losses, update.lines, strict=True):
+            if not math.isfinite(batch["loss"]):
+                raise _not_finite(update.step, "loss", lines)
+        if not math.isfinite(norm) and not self.overflow:
+            raise _not_finite(update.step, "gradient", [line for lines in update.lines for line in lines])
+        means = {name: sum(batch[name] for batch in losses) / update.tokens for name in losses[0]}
+        return Step(means, update.tokens, update.all_tokens, update.learning_rate, norm)
+
+    def record(self, number: int) -> StepRecord:
+        """Average the steps since the last record, and start again."""
+        self.read()
+        spent = self._spent
+        spent.stop()
+        steps, self.steps = self.steps, []
+        tokens = sum(step.tokens for step in steps)
+        means = {name: sum(step.means[name] * step.tokens for step in steps) / tokens for name in steps[0].means}
+        record = StepRecord(
+            step=number,
+            loss=means.pop("loss"),
+            perplexity=perplexity(means.pop("nll")),
+            losses=means,
+            learning_rate=steps[-1].learning_rate,
+            gradient_norm=steps[-1].gradient_norm,
+            tokens_per_second=self.tokens / spent.seconds,
+            memory=peak_memory(self.device),
+            seconds=spent.seconds,
+            processor_seconds=spent.processor_seconds,
+            tokens=self.tokens,
+            joules=spent.joules,
+        )
+        self.start()
+        return record
+
+
+class _Spent:
+    """What has been spent since the start, while it was not stopped: wall clock, processor time, energy."""
+
+    def __init__(self, energy: EnergyMeter) -> None:
+        self.seconds = self.processor_seconds = 0.0
+        self.joules: float | None = 0.0
+        self._energy = energy
+        self.go_on()
+
+    def go_on(self) -> None:
+        self._energy.joules()
+        self._began, self._processor_began = time.monotonic(), time.process_time()
+
+    def stop(self) -> None:
+        self.seconds += time.monotonic() - self._began
+        self.processor_seconds += time.process_time() - self._processor_began
+        joules = self._energy.joules()
+        self.joules = None if joules is None or self.joules is None else self.joules + joules
+
+
+def _not_finite(step: int, what: str, lines: Sequence[int]) -> SynmtError:
+    more = f" and {len(lines) - 20} more" if len(lines) > 20 else ""
+    return SynmtError(
+        f"the {what} of step {step} is not a finite number",
+        where=f"training lines {', '.join(str(line + 1) for line in lines[:20])}{more}",
+        do="Look at these lines, or lower training.learning_rate; clip_norm or float32 may help too. "
+        "The last checkpoint is kept",
+    )
+
+
+def perplexity(nll: float) -> float:
+    """Convert nats per piece into a perplexity, limited to what a float can hold."""
+    return math.exp(min(nll, 700.0))
+
+
+def peak_memory(device: torch.device) -> int:
+    """Measure the peak memory so far, in bytes: of the GPU, else of this process; 0 if the system does not tell."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    status = Path("/proc/self/status")
+    if status.exists():
+        # getrusage on Linux includes the peak of the process that started this one
+        return 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+    try:
+        import resource
+    except ImportError:
+        # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class EnergyMeter:
+    """Counts joules of the whole machine's processors, and of the GPU that trains, if both can be read.
+
+    Other work on the machine uses energy too, which nothing tells apart.
+
+    powercap: the folder in which Linux has a folder `intel-rapl:N` for each processor package (AMD's too).
+    """
+
+    def __init__(self, device: torch.device, powercap: Path = _POWERCAP) -> None:
+        self._counters = [_Counter(folder) for folder in sorted(powercap.glob("intel-rapl:?")) if _is_readable(folder)]
+        self._gpu = _gpu_counter(device)
+        self._last_gpu = self._gpu() if self._gpu else 0.0
+        self.known = bool(self._counters) and (device.type == "cpu" or self._gpu is not None)
+
+    def joules(self) -> float | None:
+        """Return the energy since the last call, or since the start; None if the machine does not tell."""
+        if not self.known:
+            return None
+        used = sum(counter.joules() for counter in self._counters)
+        if self._gpu:
+            before, self._last_gpu = self._last_gpu, self._gpu()
+            used += self._last_gpu - before
+        return used
+
+
+class _Counter:
+    """The counter of one package, in microjoules, which begins at 0 again when it is full."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._full = folder / "energy_uj", _number(folder / "max_energy_range_uj")
+        self._last = _number(self._path)
+
+    def joules(self) -> float:
+        before, self._last = self._last, _number(self._path)
+        used = self._last - before
+        return (used if used >= 0 else used + self._full) / 1e6
+
+
+def _is_readable(package: Path) -> bool:
+    """Tell whether this user may read the counter; on most machines only root may."""
+    try:
+        _number(package / "energy_uj")
+        _number(package / "max_energy_range_uj")
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _number(path: Path) -> int:
+    return int(path.read_text())
+
+
+def _gpu_counter(device: torch.device) -> Callable[[], float] | None:
+    """Make the function that reads the joules of a GPU since its driver was loaded; None without NVML."""
+    if device.type != "cuda":
+        return None
+    try:
+        import pynvml  # type: ignore[import-not-found]
+
+        pynvml.nvmlInit()
+        uuid = f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)
+    except Exception:
+        # NVML has its own errors, and older GPUs do not count
+        return None
+    return lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3

@@ -1,0 +1,95 @@
+"""What runs cost: read from their folders, averaged over seeds, and shown beside their scores."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from synmt.errors import UsageError
+from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of, run_cost
+from synmt.evaluation.systems import System, Text
+from synmt.run import Run
+
+
+def write_run(folder, *, seconds=60.0, last=25, losses=(3.0, 2.0)):
+    """Write a run whose log has a record every 10 steps, and that stopped at step 25."""
+    run = Run(folder)
+    folder.mkdir(parents=True)
+    run.write_info(status="finished", steps=last, parsing={"source": {"words": 900, "seconds": 3.0, "processes": 2}})
+    save_file({"a": np.zeros((3, 4), np.float32), "b": np.zeros(5, np.float32)}, run.weights)
+    steps = [
+        {"kind": "step", "step": step, "seconds": seconds, "processor_seconds": 2 * seconds, "tokens": 1000, **other}
+        for step, other in ((10, {"memory": 5e6, "joules": 7200}), (20, {"memory": 8e6, "joules": 7200}))
+    ]
+    valid = [{"kind": "validation", "step": 10 * place, "loss": loss} for place, loss in enumerate(losses, start=1)]
+    end = [{"kind": "end", "step": last, "reason": "max_steps"}]
+    run.log.write_text("".join(json.dumps(one) + "\n" for one in (*steps, *valid, *end)))
+    for name in ("test", "hard"):
+        run.test_folder(name).mkdir(parents=True)
+        cost = {"sentences": 50, "seconds": 9.0, "processor_seconds": 5.0}
+        (run.test_folder(name) / "cost.json").write_text(json.dumps(cost))
+    return run
+
+
+def test_the_cost_of_a_run_is_what_its_files_say(tmp_path):
+    cost = run_cost(write_run(tmp_path / "a"))
+    assert cost.weights == 3 * 4 + 5
+    # the five steps after the last record cost what the others do
+    assert cost.seconds == pytest.approx(2 * 60 * 25 / 20)
+    assert cost.processor_seconds == pytest.approx(2 * 120 * 25 / 20)
+    assert (cost.tokens, cost.joules, cost.memory) == (2500, 18_000, 8e6)
+    assert (cost.parsed_words, cost.parse_seconds) == (900, 6.0)
+    assert (cost.sentences, cost.translation_seconds) == (100, 10.0)
+    assert (cost.best_loss, cost.steps_to(2.5), cost.steps_to(1.0)) == (2.0, 20, None)
+
+
+def test_the_table_averages_seeds_and_leaves_out_what_nobody_knows(tmp_path):
+    plain, other = run_cost(write_run(tmp_path / "a")), run_cost(write_run(tmp_path / "b", seconds=80, losses=(1.9, 1)))
+    systems = [("plain", [plain]), ("pascal", [plain, other])]
+    columns, first, second = cost_rows(systems)
+    assert dict(zip(columns, first, strict=True)) == {
+        "system": "plain",
+        "weights": "17",
+        "steps": "25",
+        "training": "2 min 30 s",
+        "processor": "5 min 00 s",
+        "tokens/s": "8",
+        "memory": "8 MB",
+        "energy": "5.0 Wh",
+        "parsing, words/s": "150",
+        "translation, sentences/s": "10.0",
+        "steps to loss": "20",
+    }
+    shown = dict(zip(columns, second, strict=True))
+    assert (shown["training"], shown["steps to loss"]) == ("2 min 55 s", "15")
+    assert any("2.000, the best of plain" in line for line in cost_remarks(systems))
+
+
+def test_a_run_of_an_older_version_has_what_it_wrote(tmp_path):
+    run = write_run(tmp_path / "old")
+    kept = [json.loads(line) for line in run.log.read_text().splitlines()]
+    for record in kept:
+        for key in ("seconds", "processor_seconds", "tokens", "joules"):
+            record.pop(key, None)
+    run.log.write_text("".join(json.dumps(one) + "\n" for one in kept))
+    (tmp_path / "old/run.json").write_text(json.dumps({"format": 1, "status": "finished", "steps": 25}))
+    for path in run.folder.glob("tests/*/cost.json"):
+        path.unlink()
+    cost = run_cost(run)
+    assert (cost.seconds, cost.joules, cost.parse_seconds, cost.sentences) == (None, None, None, None)
+    [columns, _] = cost_rows([("old", [cost])])
+    assert columns == ["system", "weights", "steps", "memory", "steps to loss"]
+    run.log.unlink()
+    assert run_cost(run).best_loss == math.inf
+
+
+def test_files_have_no_cost(tmp_path):
+    with pytest.raises(UsageError, match="files do not say what they cost"):
+        costs_of([System("a.de", [Text("a.de", ["x"])])])
+    run = write_run(tmp_path / "a")
+    system = System("a", [Text("a", ["x"], run.test_folder("test") / "segments")])
+    assert costs_of([system, System("b.de", [Text("b.de", ["x"])])]) == [("a", [run_cost(run)])]

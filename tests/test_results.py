@@ -1,0 +1,214 @@
+"""The comparison of all systems: its plans, its statistics against slow computations, and pages that stay the same."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import TRAINING, write_corpus, write_recipe
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from results_measure import packed, unpacked  # noqa: E402
+from results_page import BEGIN, END  # noqa: E402
+from results_plan import Plan, file_name  # noqa: E402
+from results_statistics import compare, pooled_variance  # noqa: E402
+
+import results  # noqa: E402
+from synmt.evaluation.metrics import make_metric  # noqa: E402
+from synmt.recipe.load import load_recipe  # noqa: E402
+
+PLANS = sorted((ROOT / "results").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
+    runs = list(Plan.load(path).runs({}))
+    assert len({run.recipe.name for run in runs}) == len({run.result for run in runs}) == len(runs)
+    assert all(run.recipe.training.seed == run.seed for run in runs)
+    of_first_seed = [run.fingerprint for run in runs if run.seed == 1]
+    assert len(set(of_first_seed)) == len(of_first_seed), "two systems are the same"
+
+
+def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
+    plan = Plan.load(ROOT / "results/controlled.yaml")
+    base, ldd = load_recipe("controlled-base"), plan.recipe("ldd, random trees", {})
+    assert ldd.model.encoder_heads == (16, 4, 4, 4)
+    assert ldd.syntax == load_recipe("multi30k-ldd").syntax
+    assert ldd.parser.control == "random"
+    assert (ldd.training.max_steps, ldd.vocabulary) == (base.training.max_steps, base.vocabulary)
+    lstm = plan.recipe("sa", {"training.seed": 3})
+    assert lstm.training.schedule == load_recipe("controlled-lstm").training.schedule
+    assert lstm.training.seed == 3
+
+
+def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
+    plan = Plan.load(ROOT / "results/controlled.yaml")
+    first, *others = (
+        next(plan.runs(changes)).fingerprint
+        for changes in ({}, {"parser.workers": 3, "training.device": "cpu"}, {"training.max_steps": 3})
+    )
+    assert others[0] == first != others[1]
+    seeds = {run.fingerprint for run in plan.runs({}) if run.system == "plain"}
+    assert seeds == {first}
+
+
+def test_packed_arrays_are_read_as_they_were():
+    values = np.random.default_rng(1).integers(0, 60_000, (7, 3))
+    stored = json.loads(json.dumps(packed(values)))
+    assert (unpacked(stored) == values).all()
+
+
+def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
+    groups = [[1.0, 3.0, 5.0], [10.0], [2.0, 2.5]]
+    deviations = [(1 - 3) ** 2, 0, (5 - 3) ** 2, 0.25**2, 0.25**2]
+    variance, freedom = pooled_variance(groups)
+    assert freedom == 3
+    assert variance == pytest.approx(sum(deviations) / 3)
+    assert pooled_variance([[1.0], [2.0]]) == (0.0, 0)
+
+
+def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
+    """The metric is a mean, for which the variance over resamples of sentences is known."""
+    random = np.random.default_rng(2)
+    plain = [np.stack([random.normal(50, 9, 400), np.ones(400)], 1) for _ in range(3)]
+    noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
+    better = [one + more for one, more in zip(plain, noise, strict=False)]
+
+    def mean(totals):
+        return float(totals[0] / totals[1])
+
+    first, second = compare({"plain": plain, "better": better}, mean, {"plain": "plain", "better": "plain"})
+    assert first.difference is None
+    found = second.difference
+    assert found is not None
+    scores = [[one[:, 0].mean() for one in seeds] for seeds in (plain, better)]
+    assert found.value == pytest.approx(np.mean(scores[1]) - np.mean(scores[0]))
+    by_sentence = np.mean([one[:, 0] for one in better], 0) - np.mean([one[:, 0] for one in plain], 0)
+    of_seeds = sum(sum((x - np.mean(group)) ** 2 for x in group) for group in scores) / 3
+    error = math.sqrt(by_sentence.var() / 400 + of_seeds * (1 / 3 + 1 / 2))
+    # 3.182: the 97.5 % quantile of Student's t with 3 degrees of freedom
+    assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
+
+
+def make_result(system, seed, quality):
+    """Invent a result: sentences of ten words, each with `quality` of them right."""
+    random = np.random.default_rng([seed, round(100 * quality)])
+    right = random.binomial(10, quality, 40)
+    counts = [np.maximum(right - n, 0) for n in range(4)]
+    lengths = [np.full(40, 10 - n) for n in range(4)]
+    statistics = np.stack([np.full(40, 10), np.full(40, 10), *counts, *lengths], 1)
+    test = {
+        "scores": {"bleu": {"score": 1.0, "signature": "nrefs:1"}},
+        "cost": {"sentences": 40, "seconds": 2.0, "processor_seconds": 2.0},
+        "statistics": packed(statistics),
+        "exact": packed((right == 10)[:, None]),
+    }
+    return {
+        "system": system,
+        "seed": seed,
+        "fingerprint": "x",
+        "architecture": "transformer",
+        "weights": 1000,
+        "steps": 10,
+        "validation": [[5, 3.0], [10, 2.0 - quality]],
+        "training": {"seconds": 9.0, "processor_seconds": 9.0, "tokens": 99, "joules": None, "memory": 1},
+        "parsing": {},
+        "tests": {"test": test},
+    }
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Make a folder with pages and with the results of two systems and a control."""
+    (tmp_path / "results/multi30k").mkdir(parents=True)
+    (tmp_path / "docs/systems").mkdir(parents=True)
+    (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
+    (tmp_path / "docs/systems/pascal.md").write_text("# PASCAL\n\nA page.\n")
+    plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
+    plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
+    (tmp_path / "results/multi30k.yaml").write_text(plan)
+    for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7)):
+        for seed in (1, 2):
+            path = tmp_path / f"results/multi30k/{file_name(system)}-seed{seed}.json"
+            path.write_text(json.dumps(make_result(system, seed, quality)))
+    (tmp_path / "results/multi30k/labels.json").write_text(json.dumps({"test": {"words": ["10"] * 40}}))
+    return tmp_path
+
+
+def write_pages(root):
+    command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(root)]
+    subprocess.run(command, check=True, cwd=ROOT)
+    return {path.name: path.read_bytes() for path in (root / "docs").rglob("*") if path.is_file()}
+
+
+@pytest.mark.journey
+def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
+    pytest.importorskip("matplotlib")
+    first = write_pages(root)
+    results = first["results.md"].decode()
+    assert results.startswith("# Results\n")
+    assert "Before." in results
+    assert results.rstrip().endswith("Fast.")
+    assert "**Captions**: of 1 systems, 1 is better than the plain model (pascal +" in results
+    assert "| pascal | 2 |" in results
+    page = first["pascal.md"].decode()
+    assert page.startswith("# PASCAL\n\nA page.\n")
+    assert "| plain | 2 |" in page
+    assert "does-syntax-help.png" in first
+    assert write_pages(root) == first
+
+
+@pytest.fixture
+def tiny_plan(tmp_path, monkeypatch):
+    """Write the plan of a plain system and of one that reads gold trees, on a tiny corpus."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    text = write_corpus(tmp_path / "text")
+    short = {**TRAINING, "max_steps": 3, "validate_every": 3, "validation_beam_size": 0}
+    decoding = {"beam_size": 1, "max_length_ratio": 0.1, "max_length_extra": 4}
+    evaluation = {"metrics": ["bleu"]}
+    write_recipe(tmp_path / "base.yaml", text, training=short, decoding=decoding, evaluation=evaluation, syntax={})
+    write_recipe(tmp_path / "trees.yaml", text, training=short, decoding=decoding, evaluation=evaluation)
+    plan = "corpus: tiny\ntitle: Tiny\ntest: test\nseeds: [1]\nbaselines: {transformer: plain}\nsystems:\n"
+    (tmp_path / "tiny.yaml").write_text(f"{plan}  plain: base.yaml\n  'reads, trees': trees.yaml\n")
+    return tmp_path
+
+
+@pytest.mark.journey
+@pytest.mark.usefixtures("offline")
+def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, capsys):
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", *arguments])
+        ended = results.main()
+        return ended, capsys.readouterr().out
+
+    assert run("--list") == (0, "tiny-plain-seed1\ntiny-reads-trees-seed1\n")
+    ended, out = run("--systems", "plain")
+    assert ended == 0
+    assert out.startswith("tiny-plain-seed1: test ")
+    stored = json.loads((tiny_plan / "tiny/plain-seed1.json").read_text())
+    scores = json.loads((tiny_plan / "runs/results/tiny-plain-seed1/tests/test/scores.json").read_text())
+    assert stored["tests"]["test"]["scores"]["bleu"]["score"] == pytest.approx(scores["bleu"]["score"], abs=1e-4)
+    counts = unpacked(stored["tests"]["test"]["statistics"])
+    assert make_metric("bleu").aggregate(counts.sum(0)) == pytest.approx(scores["bleu"]["score"])
+    assert stored["training"]["processor_seconds"] > 0
+    assert [step for step, _ in stored["validation"]] == [3]
+    assert run("--list") == (0, "tiny-reads-trees-seed1\n")
+    # the trees of the test set are away: the run fails, says so, and is tried again
+    trees = tiny_plan / "text/test.en.conllu"
+    trees.rename(trees.with_suffix(".away"))
+    ended, out = run("parser.control=gold")
+    assert ended == 1
+    assert "tiny-reads-trees-seed1 failed: " in out
+    trees.with_suffix(".away").rename(trees)
+    assert run()[0] == 0
+    assert run() == (0, "")
+    with pytest.raises(SystemExit, match="belongs to another recipe"):
+        run("training.max_steps=4")
