@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let all loggers pass on what they log: pytest goes through those of torch that do not, six times for each test."""
+    """Let all loggers pass on what they log: pytest visits those that do not, 50 of torch, six times for each test."""
     for logger in logging.root.manager.loggerDict.values():
         if isinstance(logger, logging.Logger):
             logger.propagate = True

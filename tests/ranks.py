@@ -134,7 +134,8 @@ def be_command(*arguments):
     try:
         run_command(*arguments)
     except SystemExit as end:
-        assert not end.code, f"exit code {end.code}"
+        if end.code:
+            raise RuntimeError(f"exit code {end.code}") from None
 
 
 def train_twice(folder):
