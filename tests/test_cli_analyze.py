@@ -10,6 +10,7 @@ from tiny import synmt
 from typer.testing import CliRunner
 
 from synmt.analysis.inputs import parse_in_parts
+from synmt.cli import StrictCommand
 from synmt.cli.analyze import analyze
 from synmt.evaluation.metrics import score_system
 from synmt.run import Run
@@ -17,7 +18,7 @@ from synmt.run import Run
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
 
 APP = typer.Typer()
-APP.command()(analyze)
+APP.command(cls=StrictCommand)(analyze)
 
 SOURCE = ["The monkey eats a banana.", "He sleeps.", "The women see the man."]
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft.", "Die Frauen sehen den Mann."]
@@ -28,7 +29,8 @@ PANELS = (
     "Scores by group",
     "Trees",
     "Attention and gates",
-    "Two systems, sentence by sentence",
+    "Systems, sentence by sentence",
+    "Words",
     "Robustness",
 )
 GROUPED = "--by-length or --by-depth or --by-distance or --by-relation or --by-label"
@@ -284,7 +286,16 @@ def test_the_help_page_has_an_example_and_a_panel_for_each_analysis():
     # the options of one analysis are not between those of another
     places = [shown.index(f"─ {panel} ─") for panel in PANELS]
     assert places == sorted(places)
-    panel_of = {"--html": 0, "--by-depth": 1, "--unit": 1, "--draw": 2, "--gates": 3, "--compare": 4, "--shares": 5}
+    panel_of = {
+        "--html": 0,
+        "--by-depth": 1,
+        "--unit": 1,
+        "--draw": 2,
+        "--gates": 3,
+        "--compare": 4,
+        "--words": 5,
+        "--shares": 6,
+    }
     for option, panel in panel_of.items():
         at = shown.index(f"│ {option} ")
         assert sum(place < at for place in places) == panel + 1, option

@@ -14,8 +14,7 @@ from small_run import make_run, write_tests
 from tiny import write_lines
 from typer.testing import CliRunner
 
-from synmt.cli import app, console
-from synmt.cli.command import StrictCommand
+from synmt.cli import StrictCommand, app, console
 from synmt.cli.score import score
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import ContrastOptions
@@ -470,7 +469,7 @@ SCRIPT = """
 import typer
 from synmt.cli import command
 from synmt.cli import app, console
-from synmt.cli.command import StrictCommand
+from synmt.cli import StrictCommand
 from synmt.cli.score import score
 app = typer.Typer(pretty_exceptions_enable=False)
 app.command()(score)

@@ -139,7 +139,7 @@ def test_samples_are_the_same_for_the_same_seed(runs):
 def test_diverse_beams_and_ensembles_translate(runs):
     listed = output("--run", runs / "plain", "--beam-size", 4, "--n-best", 4, "--groups", 2, "--diversity", 9)
     assert {row.split(" ||| ")[0] for row in listed} == {"0", "1", "2"}
-    both = output("--run", runs / "plain", "--run", runs / "pascal", "--no-repeat", 3)
+    both = output("--run", runs / "plain", runs / "pascal", "--no-repeat", 3)
     assert [bool(line) for line in both] == [True, False, True]
 
 

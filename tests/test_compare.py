@@ -11,9 +11,11 @@ from small_run import PASCAL, TEXT, make_run
 from tiny import chain_of
 
 from synmt.analysis.compare.alignment_svg import AlignedTranslation, draw_alignments
+from synmt.analysis.compare.boxes_svg import box_of, draw_boxes
 from synmt.analysis.compare.page import comparison_as_html
 from synmt.analysis.compare.sentences import rank_differences, ranking_metric
-from synmt.analysis.compare.word_difference import bracketed, classify_words, stretches, word_spans
+from synmt.analysis.compare.text import to_json, to_tables, to_text
+from synmt.analysis.compare.word_difference import bracketed, classify_all, classify_words, stretches, word_spans
 from synmt.analysis.compare.words import SentenceWords, WordDetails, word_attention
 from synmt.analysis.trees.svg import draw_parse
 from synmt.decode.translator import Translator
@@ -31,29 +33,107 @@ def compared(a=A, b=B, metric="bleu", top=20):
     one, other = (Outputs(name, "test", [], REFERENCE, lines) for name, lines in (("first", a), ("second", b)))
     chosen, ranking = make_metric(metric), ranking_metric(metric, MetricOptions())
     scores, ranks = ((score(by, a, REFERENCE), score(by, b, REFERENCE)) for by in (chosen, ranking))
-    return rank_differences(one, other, scores, ranks, top=top)
+    return rank_differences([one, other], scores, ranks, top=top)
 
 
 def test_sentences_are_ranked_by_chrf_if_the_metric_is_bleu():
     found = compared()
     assert (found.metric.title, found.ranking.title) == ("BLEU", "chrF2")
-    assert (found.wins, found.ties, found.losses) == (2, 1, 2)
+    first, second = found.systems
+    assert (second.wins, second.ties, second.losses) == (2, 1, 2)
     for one in found.sentences:
-        expected = [sacrebleu.sentence_chrf(text, [one.reference]).score for text in (one.a, one.b)]
-        assert [one.score_a, one.score_b] == pytest.approx(expected)
+        expected = [sacrebleu.sentence_chrf(text, [one.reference]).score for text in one.translations]
+        assert one.scores == pytest.approx(expected)
         assert one.gain == pytest.approx(expected[1] - expected[0])
     assert {one.line for one in found.gaining} == {1, 3}
     assert {one.line for one in found.losing} == {2, 5}
     corpus = [sacrebleu.corpus_bleu(lines, [REFERENCE]).score for lines in (A, B)]
-    assert [found.score_a, found.score_b] == pytest.approx(corpus)
-    assert found.difference.difference == pytest.approx(corpus[1] - corpus[0])
+    assert [first.score, second.score] == pytest.approx(corpus)
+    assert second.difference.difference == pytest.approx(corpus[1] - corpus[0])
+
+
+C = ["Der Affe isst eine Banane.", "Ein Hund sieht zwei Katzen.", "Der Junge liest.", "Ja.", "Nein."]
+
+
+def compared_with_more():
+    outputs = [Outputs(name, "test", [], REFERENCE, lines) for name, lines in zip("xyz", (A, B, C), strict=True)]
+    chosen, ranking = make_metric("bleu"), ranking_metric("bleu", MetricOptions())
+    scores, ranks = ([score(by, one.hypothesis, REFERENCE) for one in outputs] for by in (chosen, ranking))
+    return rank_differences(outputs, scores, ranks, top=4)
+
+
+def test_more_systems_are_each_compared_with_the_first_and_sentences_are_ranked_by_their_mean_gain():
+    found, pair = compared_with_more(), compared()
+    first, second, third = found.systems
+    assert (first.difference, second.difference) == (None, pair.systems[1].difference)
+    assert (second.wins, second.ties, second.losses) == (2, 1, 2)
+    # C is right wherever A is wrong
+    assert (third.wins, third.ties, third.losses) == (2, 3, 0)
+    p_values = [second.difference.p_value, third.difference.p_value]
+    assert min(second.holm_p, third.holm_p) == pytest.approx(2 * min(p_values))
+    by_line = {one.line: one for one in found.sentences}
+    for line, one in by_line.items():
+        a, *others = [sacrebleu.sentence_chrf(lines[line - 1], [one.reference]).score for lines in (A, B, C)]
+        assert one.gain == pytest.approx(sum(others) / 2 - a)
+    assert (found.gaining[0].gain > found.gaining[1].gain > 0, found.losing[0].line) == (True, 5)
+
+
+def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
+    lines = ["der alte Hund schläft", "der Hund schlief", "ein alte Hund schläft"]
+    shown = [bracketed(line, kinds) for line, kinds in zip(lines, classify_all(lines, "der Hund schlief"), strict=True)]
+    assert shown == ["der alte Hund schläft", "der Hund [schlief]", "[ein] alte Hund schläft"]
+    assert bracketed(lines[0], classify_all([*lines[:2]], "")[0]) == "der [alte] Hund [schläft]"
+
+
+def test_text_tables_and_page_have_every_system():
+    found = compared_with_more()
+    systems, table, *lines = to_text(found)
+    assert systems == "A: x\nB: y\nC: z, test set test\n"
+    assert [row[0] for row in table.rows] == ["A: x", "B: y", "C: z"]
+    assert table.rows[2][-3:] == ["2", "3", "0"]
+    assert "\nB to C gain most, by chrF2, on average" in lines
+    one = found.gaining[0]
+    assert (
+        f"line {one.line}   A {one.scores[0]:.1f}   B {one.scores[1]:.1f}   C {one.scores[2]:.1f}   {one.gain:+.1f}"
+        in lines
+    )
+    assert f"  C          [{C[2]}]".replace("[Der Junge liest.]", "[Der Junge] liest.") in lines
+    *_, sentences = to_tables(found)
+    assert [row[4] for row in sentences.rows[:3]] == ["x", "y", "z"]
+    weights = {
+        one.line: tuple(np.ones((len(word_spans(line)), 1)) for line in one.translations) for one in found.sentences
+    }
+    words = {line: SentenceWords(None, word_spans("x"), own) for line, own in weights.items()}
+    body = comparison_as_html(found, WordDetails(words)).body
+    # boxes, and for each sentence a picture of A and B and one of C
+    assert len(pictures(body)) == 1 + 2 * len(found.sentences)
+    assert body.count("<dt>C</dt>") == len(found.sentences)
+    values = to_json(found, WordDetails(words))
+    assert [one["system"] for one in values["systems"]] == ["x", "y", "z"]
+    assert len(values["sentences"][0]["alignments"]) == len(values["sentences"][0]["translations"]) == 3
+    assert not {"a", "score_a", "difference"} & values.keys()
+
+
+def test_boxes_end_at_the_quartiles_and_whiskers_at_the_last_score_within_reach():
+    scores = np.array([0.0, 40, 50, 60, 70, 80, 85, 100])
+    # quartiles 47.5, 65 and 81.25: whiskers may reach from -3.1 to 131.9
+    assert box_of(scores) == [0, 47.5, 65, 81.25, 100]
+    assert box_of(np.array([1.0, 50, 51, 52, 53, 54])) == [50, 50.25, 51.5, 52.75, 54]
+    root = ElementTree.fromstring(draw_boxes([("a <b>", scores), ("c", scores / 2), ("d", np.array([7.0]))], "points"))
+    boxes = [one for one in root.iter(f"{SVG}rect") if one.get("class") == "box"]
+    widths = [float(one.get("width")) for one in boxes]
+    # 520 pixels for 100 points
+    assert widths == pytest.approx([520 * 33.75 / 100, 520 * 33.75 / 200, 0], abs=0.1)
+    far = [float(one.get("cx")) for one in root.iter(f"{SVG}circle")]
+    assert far == []
+    assert [one.text for one in root.iter(f"{SVG}text") if one.get("class") == "name"] == ["a <b>", "c", "d"]
 
 
 def test_a_lower_error_rate_is_a_gain():
     found = compared(metric="ter")
     assert found.ranking.title == "TER"
     assert {one.line for one in found.gaining} == {1, 3}
-    assert all(one.gain == pytest.approx(one.score_a - one.score_b) and one.gain > 0 for one in found.gaining)
+    assert all(one.gain == pytest.approx(one.scores[0] - one.scores[1]) and one.gain > 0 for one in found.gaining)
 
 
 def test_missing_gains_are_replaced_by_losses_and_vice_versa():
@@ -78,10 +158,11 @@ def test_the_largest_gains_and_losses_are_shown(seed):
     found = compared(a, b, top=100)
     assert [one.gain for one in found.losing] == pytest.approx([gain for gain in gains if gain < 0])
     assert [one.gain for one in found.gaining] == pytest.approx([gain for gain in gains[::-1] if gain > 0])
-    assert (found.wins, found.losses) == (len(found.gaining), len(found.losing))
-    assert found.ties == gains.count(0)
+    second = found.systems[1]
+    assert (second.wins, second.losses) == (len(found.gaining), len(found.losing))
+    assert second.ties == gains.count(0)
     few = compared(a, b, top=2)
-    expected = found.gaining[: 2 - min(1, found.losses)] + found.losing[: 2 - min(1, found.wins)]
+    expected = found.gaining[: 2 - min(1, second.losses)] + found.losing[: 2 - min(1, second.wins)]
     assert few.gaining + few.losing == expected[:2]
 
 
@@ -134,8 +215,8 @@ def test_stretches_together_are_the_line(seed):
 
 def shown(a="Affe <isst> eine", b="Affe & isst"):
     source = "The monkey eats <b>."
-    one = replace(compared().gaining[0], source=source, a=a, b=b, reference="Affe isst")
-    words = SentenceWords(chain_of(source), word_spans(source)[:6], np.full((len(word_spans(a)), 6), 0.1))
+    one = replace(compared().gaining[0], source=source, translations=(a, b), reference="Affe isst")
+    words = SentenceWords(chain_of(source), word_spans(source)[:6], (np.full((len(word_spans(a)), 6), 0.1), None))
     return replace(compared(), gaining=[one], losing=[]), words
 
 
@@ -153,7 +234,7 @@ def test_the_page_escapes_text_and_draws_tree_and_alignment():
     assert "second gains most over first" in section.body
     assert "loses most" not in section.body
     assert "BLEU is uninformative for single sentences." in section.body
-    tree, alignment = pictures(section.body)
+    _, tree, alignment = pictures(section.body)
     for picture in (tree, alignment):
         ElementTree.fromstring(picture)
     assert "&lt;b&gt;." in tree
@@ -163,9 +244,10 @@ def test_the_page_escapes_text_and_draws_tree_and_alignment():
 
 def test_without_parser_run_and_source_the_page_has_only_text():
     found = compared()
-    bare = WordDetails({one.line: replace(shown()[1], tree=None, attention_a=None) for one in found.sentences})
+    bare = WordDetails({one.line: replace(shown()[1], tree=None, attentions=(None, None)) for one in found.sentences})
     body = comparison_as_html(found, bare).body
-    assert "<img" not in body
+    # the boxes of scores
+    assert body.count("<img") == 1
     assert "Trees" not in body
     assert "<dt>Source</dt>" not in body
     assert "have equal scores" in comparison_as_html(compared(b=A), WordDetails({})).body

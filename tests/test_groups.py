@@ -7,8 +7,9 @@ import pytest
 
 from synmt.analysis.groups import trees
 from synmt.analysis.groups.buckets import PAPERS, by_length, count_units
+from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.labels import by_label
-from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, collect, tabulate
+from synmt.analysis.groups.scores import FEW_SENTENCES, collect, tabulate
 from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, without_rare
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score, score_system
@@ -30,7 +31,7 @@ def evidence(lines, references=REFERENCES, metric="bleu", **options):
 
 
 def table(grouping, metric="bleu"):
-    return tabulate(grouping, evidence(HYPOTHESES, metric=metric), evidence(BASELINE, metric=metric))
+    return tabulate(grouping, [[evidence(lines, metric=metric)] for lines in (BASELINE, HYPOTHESES)])
 
 
 def labelled(name, values):
@@ -63,7 +64,7 @@ def test_each_group_scores_as_a_separate_corpus():
         alone = score_system([HYPOTHESES[n] for n in group], [REFERENCES[n] for n in group])["bleu"]
         assert row.system.score == alone.value
         base = score_system([BASELINE[n] for n in group], [REFERENCES[n] for n in group])["bleu"]
-        assert row.difference.score == alone.value - base.value
+        assert row.gain.score == alone.value - base.value
 
 
 @pytest.mark.parametrize("metric", ["bleu", "bleu1", "chrf", "ter", "ribes"])
@@ -97,24 +98,24 @@ def test_the_interval_is_the_one_of_the_groups_sentences_alone(seed):
     words = np.array(["der", "die", "das", "Affe", "Frau", "isst", "sieht", "Banane", "Mann"])
     references, *systems = ([" ".join(random.choice(words, size=6)) for _ in range(30)] for _ in range(3))
     groups = random.permutation([0, 1] * 15)
-    found = tabulate(labelled("half", groups.astype(str).tolist()), *(evidence(one, references) for one in systems))
+    found = tabulate(labelled("half", groups.astype(str).tolist()), [[evidence(one, references)] for one in systems])
     metric = make_metric("bleu")
     for number, row in enumerate(found.rows):
         chosen = np.flatnonzero(groups == number).tolist()
         right = [references[n] for n in chosen]
         one, other = (score(metric, [lines[n] for n in chosen], right) for lines in systems)
-        assert row.comparison == paired_bootstrap(other.statistics, one.statistics, metric.aggregate)
-        assert row.comparison.difference == pytest.approx(row.difference.score)
+        assert row.comparison == paired_bootstrap(one.statistics, other.statistics, metric.aggregate)
+        assert row.comparison.difference == pytest.approx(row.gain.score)
         assert row.comparison.low <= row.comparison.high
 
 
 def test_a_small_group_is_marked_and_has_no_interval():
     values = ["a"] * FEW_SENTENCES + ["b"] * (FEW_SENTENCES - 1) + ["c"] * (FEW_SENTENCES + 1)
     lines = ["Ja.", "Nein."] * (len(values) // 2)
-    found = tabulate(labelled("size", values), evidence(lines, lines), evidence(lines[::-1], lines))
+    found = tabulate(labelled("size", values), [[evidence(lines[::-1], lines)], [evidence(lines, lines)]])
     assert [row.few for row in found.rows] == [False, True, False]
     assert [row.comparison is None for row in found.rows] == [False, True, False]
-    assert found.rows[1].difference is not None
+    assert found.rows[1].gain is not None
 
 
 def test_groups_may_overlap_or_leave_sentences_out():
@@ -134,14 +135,14 @@ def test_the_share_of_text_counts_what_the_grouping_counts():
     assert [row.text_share for row in found.rows] == [3 / 16, 5 / 16, 8 / 16]
     assert found.total.text_share == 1
     # no text at all
-    found = tabulate(by_length(np.zeros(4, dtype=np.int64)), evidence(HYPOTHESES))
+    found = tabulate(by_length(np.zeros(4, dtype=np.int64)), [[evidence(HYPOTHESES)]])
     assert [row.text_share for row in (found.rows[0], found.total)] == [0, 0]
 
 
 def test_an_empty_group_has_no_score():
     found = table(by_length(LENGTHS, edges=PAPERS["pascal"].edges))
     row = found.rows[-1]
-    assert (row.count, row.share, row.system, row.baseline, row.difference) == (0, 0, None, None, None)
+    assert (row.count, row.share, row.system, row.baseline, row.gain) == (0, 0, None, None, None)
     assert (row.few, row.comparison) == (False, None)
     assert found.to_json()["rows"][-1]["system"] is None
 
@@ -151,7 +152,7 @@ def test_accuracy_is_the_share_of_exact_translations_whatever_the_spacing():
     found = table(labelled("kind", ["a", "a", "b", "b"]))
     assert [row.system.accuracy for row in found.rows] == [0.5, 0.5]
     assert [row.baseline.accuracy for row in found.rows] == [0.5, 0.0]
-    assert found.total.difference.accuracy == 0.25
+    assert found.total.gain.accuracy == 0.25
     assert evidence(["JA."], ["Ja."], lowercase=True).exact.tolist() == [True]
 
 
@@ -225,7 +226,7 @@ def test_rare_relations_are_left_out_and_named_unless_all_are_rare(caplog):
 
 
 def test_trees_without_relations_have_no_groups():
-    found = tabulate(by_relation([tree([0], ["root"])] * 4), evidence(HYPOTHESES))
+    found = tabulate(by_relation([tree([0], ["root"])] * 4), [[evidence(HYPOTHESES)]])
     assert (found.rows, found.total.count) == ([], 4)
 
 
@@ -234,22 +235,24 @@ def test_json_has_the_interval_and_both_shares():
     assert (values["by"], values["unit"], values["text_in"]) == ("source length", "words", "words")
     assert values["overlapping"] is False
     expected = {"group": "1-2", "sentences": 2, "share": 0.5, "text_share": 3 / 16, "comparison": None}
-    scores = {"system": 0, "baseline": 0, "difference": 0}
+    scores = {"system": 0, "baseline": 0, "difference": 0, "systems": 0}
     assert values["rows"][0] | scores == expected | scores
     lines = ["Ja."] * FEW_SENTENCES
-    found = tabulate(labelled("a", ["a"] * FEW_SENTENCES), evidence(lines, lines), evidence(lines, lines)).to_json()
+    found = tabulate(labelled("a", ["a"] * FEW_SENTENCES), [[evidence(lines, lines)]] * 2).to_json()
     assert found["all"]["comparison"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p_value": 1.0}
 
 
 def test_the_gains_of_pascal_grow_with_length(nc11):
     names = ("src.tok", "truth", "transformer.preds", "transformer_pascal.preds")
     source, truth, transformer, pascal = (list(read_lines(nc11(name))) for name in names)
-    found = tabulate(by_length(count_units(source, "words")), evidence(pascal, truth), evidence(transformer, truth))
+    found = tabulate(
+        by_length(count_units(source, "words")), [[evidence(transformer, truth)], [evidence(pascal, truth)]]
+    )
     # the paper's scores
     assert [round(result.score, 1) for result in (found.total.baseline, found.total.system)] == [25.0, 25.9]
     assert found.total.comparison.p_value < 0.01
     assert [row.count for row in found.rows] == [476, 1133, 792, 402, 138, 58]
-    gains = [round(row.difference.score, 1) for row in found.rows]
+    gains = [round(row.gain.score, 1) for row in found.rows]
     assert gains == [-1.0, 1.0, 0.2, 2.0, 1.4, 2.8]
     assert np.polyfit(range(6), gains, 1)[0] > 0.3
     # where the intervals leave out zero

@@ -5,8 +5,10 @@ import sys
 import numpy as np
 import pytest
 
+from synmt.analysis.groups.group_score import Gain, GroupScore
+from synmt.analysis.groups.grouping import Grouping
 from synmt.analysis.groups.plot import MOST_TABLES, check_table_count, draw_groups
-from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping, GroupRow, GroupScore, GroupTable
+from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.plots import check_plot, save_figure
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import make_metric
@@ -14,13 +16,15 @@ from synmt.evaluation.significance import Comparison
 
 pytestmark = pytest.mark.journey
 
-EMPTY = GroupRow("41-50", 0, 0.0, 0.0, None)
+EMPTY = GroupRow("41-50", 0, 0.0, 0.0)
 
 
 def row(name, score, baseline=None, *, count=20, interval=None):
     compared = Comparison(score - baseline, *interval, 0.04) if interval else None
-    base = None if baseline is None else GroupScore(baseline, 0.1)
-    return GroupRow(name, count, count / 100, count / 100, GroupScore(score, 0.2), base, compared)
+    if baseline is None:
+        return GroupRow(name, count, count / 100, count / 100, (GroupScore(score, 0.2),))
+    gained = GroupScore(score, 0.2, gain=Gain(score - baseline, 0.1, compared))
+    return GroupRow(name, count, count / 100, count / 100, (GroupScore(baseline, 0.1), gained))
 
 
 def table(rows, *, by="source length", unit="words", metric="bleu", total=None):
@@ -47,7 +51,7 @@ def bars_of(axes):
 
 
 def test_differences_have_their_intervals_and_small_groups_none():
-    above, below = draw_groups([table(COMPARED)], system="pascal", baseline="plain").axes
+    above, below = draw_groups([table(COMPARED)], ["plain", "pascal"]).axes
     assert bars_of(above) == [[(0, -2.5, 0.5)], [(1, 1.0, 3.5)]]
     hollow = above.get_legend_handles_labels()[0][0]
     assert (list(hollow.get_xdata()), list(hollow.get_ydata())) == ([2], [1.0])
@@ -61,14 +65,14 @@ def test_differences_have_their_intervals_and_small_groups_none():
 
 def test_an_interval_on_one_side_of_the_difference_is_drawn_up_to_it():
     rows = [row("a", 2.0, 1.0, interval=(1.5, 2.0))]
-    above, _ = draw_groups([table(rows)], system="pascal", baseline="plain").axes
+    above, _ = draw_groups([table(rows)], ["plain", "pascal"]).axes
     assert bars_of(above) == [[(0, 1.0, 2.0)]]
     assert above.get_legend() is None
 
 
 def test_a_plot_of_one_system_shows_its_scores():
     rows = [row("a", 20.0), row("b", 30.0), EMPTY]
-    above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], system="pascal").axes
+    above, below = draw_groups([table(rows, by="kind of $", unit="", metric="ter")], ["pascal"]).axes
     assert notes(above) == ["20.0", "30.0"]
     assert above.get_lines()[0].get_linestyle() == "None"  # labels have no order
     assert above.get_ylabel() == "TER (points, lower is better)"
@@ -76,14 +80,14 @@ def test_a_plot_of_one_system_shows_its_scores():
 
 
 def test_several_tables_are_drawn_one_below_the_other():
-    figure = draw_groups([table(COMPARED), table(COMPARED[:2], by="kind", unit="")], system="pascal", baseline="plain")
+    figure = draw_groups([table(COMPARED), table(COMPARED[:2], by="kind", unit="")], ["plain", "pascal"])
     assert [axes.get_xlabel() for axes in figure.axes[1::2]] == ["Source length (words)", "kind"]
-    assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], system="pascal").get_figheight()
+    assert figure.get_figheight() == 2 * draw_groups([table(COMPARED)], ["pascal"]).get_figheight()
 
 
 def test_few_groups_are_no_wider_next_to_a_table_of_many():
     many = table([row(str(number), 20.0) for number in range(30)])
-    alone, beside = (draw_groups(tables, system="a") for tables in ([table(COMPARED)], [table(COMPARED), many]))
+    alone, beside = (draw_groups(tables, ["plain", "a"]) for tables in ([table(COMPARED)], [table(COMPARED), many]))
     assert beside.get_figwidth() > 3 * alone.get_figwidth()
     for figure in (alone, beside):
         figure.draw_without_rendering()
@@ -98,15 +102,15 @@ def test_more_tables_than_a_page_shows_are_refused(tmp_path):
 
 
 def test_tables_without_groups_can_be_drawn(tmp_path):
-    above, below = draw_groups([table([], total=TOTAL)], system="pascal", baseline="plain").axes
+    above, below = draw_groups([table([], total=TOTAL)], ["plain", "pascal"]).axes
     assert (notes(above), list(below.patches), below.get_xlabel()) == ([], [], "Source length (words)")
-    figure = draw_groups([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))], system="pascal")
+    figure = draw_groups([table([EMPTY], total=row("all", 20.0)), table([], total=row("all", 20.0))], ["pascal"])
     assert [[bar.get_height() for bar in axes.patches] for axes in figure.axes[1::2]] == [[0], []]
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["41-50"]
     assert [notes(axes) for axes in figure.axes[::2]] == [[], []]
     # an axis without data can still be written
     empty = [table([], total=TOTAL)]
-    assert save_figure(lambda: draw_groups(empty, system="pascal", baseline="plain"), tmp_path / "x.svg") == ""
+    assert save_figure(lambda: draw_groups(empty, ["plain", "pascal"]), tmp_path / "x.svg") == ""
     assert ">pascal − plain<" in (tmp_path / "x.svg").read_text(encoding="utf-8")
 
 
@@ -114,7 +118,7 @@ def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
     rows = [row("a$b$", 20.0, 19.0, interval=(0.5, 1.5)), row("_b", 30.0, 31.0)]
     tables = [table(rows, by="costs $1", unit="")]
     for name in ("one.svg", "two.svg", "one.png", "one.pdf"):
-        save_figure(lambda: draw_groups(tables, system="pascal", baseline="plain"), tmp_path / name)
+        save_figure(lambda: draw_groups(tables, ["plain", "pascal"]), tmp_path / name)
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
     svg = (tmp_path / "one.svg").read_text()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from small_run import LSTM, PASCAL, make_run
 
@@ -10,6 +12,9 @@ from synmt.analysis.run_facts import facts_table, run_facts
 
 def test_each_run_has_a_column_of_facts(tmp_path):
     plain, reader = make_run(tmp_path / "plain", parser=False), make_run(tmp_path / "reader", PASCAL)
+    step = {"seconds": 100, "processor_seconds": 150, "tokens": 5, "joules": None, "memory": 7e6}
+    log = [{"kind": "step", "step": 1, **step}, {"kind": "end", "step": 1}]
+    plain.log.write_text("".join(f"{json.dumps(record)}\n" for record in log))
     columns, rows = facts_table([plain, reader])
     assert columns == ["run", "plain", "reader"]
     facts = {name: values for name, *values in rows}
@@ -18,6 +23,8 @@ def test_each_run_has_a_column_of_facts(tmp_path):
     assert facts["model"] == ["transformer, 2 + 2 layers, width 32, 4 heads"] * 2
     assert facts["variants"] == ["none", "pascal (source, layer 1, 2 heads)"]
     assert facts["parser"] == ["–", "Stanza (compact, en)"]
+    assert (facts["time of training"], facts["processor time"]) == (["1 min 40 s", "–"], ["2 min 30 s", "–"])
+    assert "energy" not in facts, "nobody knows it"
     assert (facts["steps"], facts["finished"]) == (["1", "1"], ["2026-01-01", "2026-01-01"])
     assert facts_table([]) == (["run"], [])
 

@@ -42,6 +42,11 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
         raise unknown_name(what, name, names, where=f"--{what}")
 
 
+def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:
+    """List the paths of an option that takes one or several."""
+    return [] if given is None else [given] if isinstance(given, Path) else list(given)
+
+
 def read_test(run: Path | None, test: str | None) -> Outputs:
     """Read a run's translations of a test set; if none is named, log which one is used and which others there are."""
     from synmt.evaluation.outputs import from_run
@@ -69,12 +74,17 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
 
 
 def file_language(source: Path | None) -> str:
-    """Read the language of a file from its name, `test.de` or `test.de.gz`; English if the name has none."""
-    ending = Path(str(source).removesuffix(".gz")).suffix.removeprefix(".")
-    if len(ending) == 2 and ending.isalpha() and ending.islower():
-        return ending
-    _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
-    return _DEFAULT_LANGUAGE
+    """Read the language of a file from its name, as `name_language` does; English if the name has none."""
+    language = name_language(source)
+    if language is None:
+        _logger.info("the source is parsed as English: its file name does not end in a language code such as `.de`")
+    return language or _DEFAULT_LANGUAGE
+
+
+def name_language(path: Path | None) -> str | None:
+    """Read the language of a file from its name, `test.de` or `test.de.gz`; None if the name has none."""
+    ending = Path(str(path).removesuffix(".gz")).suffix.removeprefix(".")
+    return ending if len(ending) == 2 and ending.isalpha() and ending.islower() else None
 
 
 def parser_of(translator: Translator, recipe: Recipe, side: Side, named: str | None) -> StanzaParser:

@@ -12,32 +12,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class CommonOptions:
     """Options that most analyses share.
 
-    run: run folder; None for the newest finished one in runs/.
     test: name of a test set of the run; None for `test`, else the first by name.
     parser: Stanza model that parses or tags: compact, official or a folder; None for that of the run or its recipe.
     plot: file of the figure (.png, .svg, .pdf); None draws none.
     """
 
-    run: Path | None = None
     test: str | None = None
     parser: str | None = None
     plot: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupOptions(RunOptions):
+class RunOptions(CommonOptions):
+    """Options of an analysis of one run.
+
+    run: run folder; None for the newest finished one in runs/.
+    """
+
+    run: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupOptions(CommonOptions):
     """Options of `analyze_groups`: where does one system beat another?
 
     by_length, by_depth, by_distance, by_relation, by_label: which groups to make; at least one.
-    hypotheses, references, source: files to analyse instead of a run.
+    run: run folder, or several; None for the newest finished one in runs/.
+    hypotheses: file of translations to analyse instead of a run, or several; references, source: their other files.
+    group_seeds: whether runs or files whose names differ only in a seed are one system.
     metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe, else 13a and cased.
     labels: a tab-separated file with a header and a row for each sentence; None for that of the run.
     label: columns of the labels to group by; all if empty.
     where: conditions COLUMN=VALUE or COLUMN!=VALUE, all of which a sentence must meet to be counted.
-    baseline: run folder or file of translations to compare with.
+    baseline: run folder or file of translations to compare with; None compares several systems with the first.
+        Here, and in `run` and `hypotheses`, the matches of a pattern are seeds of one system.
     buckets: of a paper (pascal, deps-san, ldd), or the last value of each bucket, such as 10,20,30.
     unit: of lengths: words, pieces or characters.
     side: whose lengths and trees; None is the source, but the target for length buckets of a paper that uses it.
@@ -49,7 +60,9 @@ class GroupOptions(RunOptions):
     by_distance: bool = False
     by_relation: bool = False
     by_label: bool = False
-    hypotheses: Path | None = None
+    run: Path | Sequence[Path] | None = None
+    hypotheses: Path | Sequence[Path] | None = None
+    group_seeds: bool = False
     references: Path | None = None
     source: Path | None = None
     metric: str = "bleu"
@@ -104,17 +117,18 @@ class AttentionOptions(RunOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
-    """Options of `analyze_compare`: which sentences do two systems translate most differently?
+    """Options of `analyze_compare`: which sentences do systems translate most differently?
 
-    compare: two run folders or files of translations.
+    compare: two run folders or files of translations, or more; each match of a pattern is a system.
     test: name of a test set of the runs; None for `test`, else the first by name.
     references, source: files that belong to files of translations.
     metric, tokenize, lowercase: how to score; None for the last two: as in the first run's recipe, else 13a and cased.
     parser: Stanza model that parses the source; None for that of the run or its recipe.
     top: number of sentences to show.
+    plot: file of the figure (.svg) with a box of sentence scores for each system; None draws none.
     """
 
-    compare: tuple[Path, Path]
+    compare: Sequence[Path]
     test: str | None = None
     references: Path | None = None
     source: Path | None = None
@@ -122,6 +136,40 @@ class CompareOptions:
     tokenize: str | None = None
     lowercase: bool | None = None
     parser: str | None = None
+    top: int = 20
+    plot: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordOptions(CommonOptions):
+    """Options of `analyze_words`: how often is a word translated right?
+
+    words: what to group words by, with commas: frequency, tag, relation, distance, depth, or all of these; source-tag …
+        for target words by the tag … of the source word that they are aligned with; None for no groups.
+    ngrams: whether to find n-grams that one system has right and another has wrong.
+    run, hypotheses, group_seeds, references, source, baseline: as in `GroupOptions`.
+    tokenize, lowercase: how lines are cut into words, and whether case counts; None: as in the run's recipe, else 13a.
+    side: whose words; None: target words by frequency, and source words by their trees.
+    parses: CoNLL-U file with trees of the source or, with the side target, of the references; None parses them.
+    alignments: file with word alignments of source and references; None takes the attention of the first run.
+    training_text: file of the side's training text; None takes the prepared text of the first run that has one.
+    top: number of n-grams to show of each system.
+    """
+
+    words: str | None = None
+    ngrams: bool = False
+    run: Path | Sequence[Path] | None = None
+    hypotheses: Path | Sequence[Path] | None = None
+    group_seeds: bool = False
+    references: Path | None = None
+    source: Path | None = None
+    baseline: Path | None = None
+    tokenize: str | None = None
+    lowercase: bool | None = None
+    side: Side | None = None
+    parses: Path | None = None
+    alignments: Path | None = None
+    training_text: Path | None = None
     top: int = 20
 
 

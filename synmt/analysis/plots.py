@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 
-# two colours of Okabe and Ito (2008), which also differ in lightness, for prints in grey
+# two colours of Okabe and Ito (2008), which also differ in lightness, for prints in grey; more series have markers, too
 ONE, OTHER, INK, GRID = "#0072B2", "#E69F00", "#333333", "#DDDDDD"
+
+_COLOURS = (INK, ONE, OTHER, "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31")
+_MARKERS, _LINES = "os^DvPX*", ("-", "--", ":")
 
 FONTS = (
     *("Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Noto Sans KR", "IPAexGothic"),
@@ -42,6 +45,12 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "synmt",  # the same table makes the same file
     "pdf.fonttype": 42,
 }
+
+
+def series_style(index: int) -> dict[str, Any]:
+    """Choose colour, marker and line of one of several series; the first, INK, is for the baseline."""
+    repeat, place = divmod(index, len(_COLOURS))
+    return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _LINES[repeat % len(_LINES)]}
 
 
 def check_plot(path: Path) -> None:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from synmt.evaluation.cost import cost_rows, run_cost
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe, VariantRecipe
 from synmt.run import Run
 
 _NONE = "–"
+_COSTS = {
+    "weights": "weights",
+    "time of training": "training",
+    "processor time": "processor",
+    "memory": "memory",
+    "energy": "energy",
+    "words parsed per second": "parsing, words/s",
+    "sentences translated per second": "translation, sentences/s",
+}
+"""The columns of `score --cost` that are facts of a run, by the names of the facts."""
 
 
 def run_facts(run: Run) -> dict[str, str]:
@@ -23,15 +34,24 @@ def run_facts(run: Run) -> dict[str, str]:
         "variants": "; ".join(map(_variant, recipe.syntax.variants)) or "none",
         "parser": _parser(recipe, info.get("parser")),
         "steps": f"{steps:,}" if isinstance(steps, int) else _NONE,
+        **_costs(run),
         "finished": str(info.get("finished_at") or _NONE)[:10],
     }
 
 
 def facts_table(runs: Sequence[Run]) -> tuple[list[str], list[list[str]]]:
-    """Make a table of facts, with a column for each run: column names and rows; no rows without runs."""
+    """Make a table of the facts that any run has, with a column for each: column names and rows; none without runs."""
     facts = [run_facts(run) for run in runs]
-    rows = [[name, *(one[name] for one in facts)] for name in facts[0]] if facts else []
+    names = [name for name in facts[0] if any(one[name] != _NONE for one in facts)] if facts else []
+    rows = [[name, *(one[name] for one in facts)] for name in names]
     return ["run", *(run.folder.resolve().name for run in runs)], rows
+
+
+def _costs(run: Run) -> dict[str, str]:
+    """Say what the run cost, as `synmt score --cost` does."""
+    columns, cells = cost_rows([(run.name, [run_cost(run)])])
+    known = dict(zip(columns, cells, strict=True))
+    return {fact: known.get(column, _NONE) for fact, column in _COSTS.items()}
 
 
 def _model(model: ModelRecipe) -> str:

@@ -39,7 +39,7 @@ def read_translations(
     """Read the translations of one test set by several systems; the baseline, if it is given, becomes the first.
 
     paths: run folders, files of translations, and patterns of these, whose matches are seeds of one system.
-    baseline: another path or pattern, or one of the systems.
+    baseline: another path or pattern, or the name of one of the systems, such as `plain` for runs/plain-seed1.
     test: the test set of the runs; None for `test`, else the first run's first by name.
     references, source: of files, if no path is a run.
     group_seeds: whether paths that differ only in a seed, or after their last dot, are one system.
@@ -61,7 +61,8 @@ def read_translations(
 
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
     """Put the baseline before the other systems, from which it is removed if it is one of them."""
-    named = [one for one in groups if one[0] == str(baseline)] or group_paths([baseline], group_seeds=group_seeds)
+    named = [one for one in groups if str(baseline) in (one[0], Path(one[0]).name) and not baseline.exists()]
+    named = named or group_paths([baseline], group_seeds=group_seeds)
     if len(named) > 1:
         names = ", ".join(printable(name) for name, _ in named)
         raise UsageError(f"the baseline is one system, not {len(named)} ({names})", where="--baseline")

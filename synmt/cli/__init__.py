@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from synmt import __version__
 from synmt.cli import console
 from synmt.cli.analyze import analyze
-from synmt.cli.command import StrictCommand, run
+from synmt.cli.command import run, spelling
 from synmt.cli.parse import parse
 from synmt.cli.prepare import prepare
 from synmt.cli.score import score
 from synmt.cli.train import train
 from synmt.cli.translate import translate
+from synmt.errors import UsageError
 from synmt.evaluation.progress import show_progress_with
 from synmt.parallel.threads import use_threads
 
@@ -49,6 +52,48 @@ def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
     computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
     computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
     return computing
+
+
+class StrictCommand(TyperCommand):
+    """A command with options of several values, `--run A B C`, which refuses other options that are given twice."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; raise a UsageError for the first option that is repeated."""
+        args = self._repeat_names(args)
+        *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
+        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
+        for position, parameter in enumerate(single):
+            if parameter in single[:position]:
+                raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
+        return super().parse_args(ctx, args)
+
+    def _repeat_names(self, args: Sequence[str]) -> list[str]:
+        """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the help page."""
+        several = {
+            name: str(one.metavar)
+            for one in self.params
+            for name in one.opts
+            if str(getattr(one, "metavar", None)).endswith("…")
+        }
+        written, option, first = [], "", True
+        for argument in args:
+            if argument.startswith("-") and argument != "-" and option != "--":
+                option, first = argument, True
+            elif option in several:
+                if not first and _continues(argument, several[option]):
+                    written.append(option)
+                elif not first:
+                    option = ""
+                first = False
+            written.append(argument)
+        return written
+
+
+def _continues(argument: str, metavar: str) -> bool:
+    """Tell whether an argument is one more value of the option before it, and not the argument of the command."""
+    is_file = argument == "-" or (os.path.exists(argument) and not os.path.isdir(argument))
+    # labels end in .tsv
+    return not argument.endswith(".tsv") and not (is_file and metavar == "RUN …")
 
 
 app = typer.Typer(

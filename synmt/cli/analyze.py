@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from datetime import date
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from synmt import __version__
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -23,10 +20,11 @@ from synmt.analysis.options import (
     GroupOptions,
     RobustnessOptions,
     TreeOptions,
+    WordOptions,
 )
 from synmt.cli import analyze_options as options
 from synmt.cli import console
-from synmt.cli.command import newest_run, typed_options
+from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
 from synmt.errors import SynmtError, UsageError
 
 if TYPE_CHECKING:
@@ -40,12 +38,14 @@ class _Question:
     options: the record of its options, whose fields have the names of the command's parameters.
     flags: the parameters that ask it.
     figures: whether its sections of a page have figures made by matplotlib.
+    several: whether it is about several runs.
     """
 
     name: str
     options: type
     flags: tuple[str, ...]
     figures: bool = False
+    several: bool = False
 
     @property
     def names(self) -> set[str]:
@@ -59,7 +59,14 @@ class _Question:
     def answer(self, values: Mapping[str, Any]) -> AnalysisReport:
         """Analyse with the values of parameters; those that were not typed have the record's defaults."""
         chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
+        if "run" in chosen and not self.several:
+            chosen["run"] = self._only_run(chosen["run"])
         return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(self.options(**chosen))
+
+    def _only_run(self, runs: Sequence[Path]) -> Path:
+        if len(runs) > 1:
+            raise UsageError(f"{self} is about one run, not {len(runs)}", where="--run", do="Run it once for each")
+        return runs[0]
 
 
 _QUESTIONS = (
@@ -68,14 +75,16 @@ _QUESTIONS = (
         GroupOptions,
         tuple(field.name for field in fields(GroupOptions) if field.name.startswith("by_")),
         figures=True,
+        several=True,
     ),
     _Question("trees", TreeOptions, ("trees",)),
     _Question("gates", GateOptions, ("gates",)),
     _Question("attention", AttentionOptions, ("attention",), figures=True),
     _Question("compare", CompareOptions, ("compare",)),
+    _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
-_READ_PARSES = ("by_depth", "by_distance", "by_relation", "robustness")
+_READ_PARSES = ("by_depth", "by_distance", "by_relation", "words", "robustness")
 """What uses the trees of --parses."""
 
 
@@ -91,12 +100,15 @@ def analyze(
     gates: options.Gates = False,
     attention: options.Attention = False,
     compare: options.Compare = None,
+    words: options.Words = None,
+    ngrams: options.Ngrams = False,
     robustness: options.Robustness = False,
     label: options.Label = None,
     where: options.Where = None,
     run: options.Run = None,
     test: options.Test = None,
     baseline: options.Baseline = None,
+    group_seeds: options.GroupSeeds = False,
     hypotheses: options.Hypotheses = None,
     references: options.References = None,
     source: options.Source = None,
@@ -113,12 +125,15 @@ def analyze(
     sentence: options.Sentence = AttentionOptions.sentence,
     what: options.Show = AttentionOptions.what,
     top: options.Top = CompareOptions.top,
+    alignments: options.Alignments = None,
+    training_text: options.TrainingText = None,
     shares: options.Shares = RobustnessOptions.shares,
     seed: options.Seed = RobustnessOptions.seed,
     parser: options.Parser = None,
     plot: options.Plot = None,
     page: options.Page = None,
-    as_json: options.AsJson = False,
+    kind: Format = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
 
@@ -126,15 +141,14 @@ def analyze(
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 
+    Example: [bold]synmt analyze --by-length --run 'runs/plain-*' 'runs/pascal-*' 'runs/lisa-*' --format latex[/]
+
     Example: [bold]synmt analyze --by-depth --attention --robustness --html report.html[/]
 
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    questions = _choose_questions(typed)
-    _check_standard_input({typed[name]: context.params[name] for name in typed})
-    _check_files(questions, plot, page)
-    _show(_answer(questions, {name: context.params[name] for name in typed}), page, as_json=as_json)
+    _show(chosen_format(kind, as_json=as_json), _answer(_choose_questions(typed), typed, context.params), page)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -161,7 +175,8 @@ def _flag(name: str) -> str:
 
 def _check_standard_input(typed: Mapping[str, Any]) -> None:
     """Refuse to read standard input twice."""
-    values = ((name, one) for name, value in typed.items() for one in (value if name == "--compare" else [value]))
+    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in typed.items()}
+    values = ((name, one) for name, value in lists.items() for one in value)
     piped = [name for name, value in values if str(value) == "-"]
     if len(piped) > 1:
         both = " and ".join(dict.fromkeys(piped))
@@ -181,8 +196,13 @@ def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path |
             check_matplotlib()
 
 
-def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[str, AnalysisReport]:
+def _answer(
+    questions: Sequence[_Question], typed: Mapping[str, str], params: Mapping[str, Any]
+) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
+    _check_standard_input({typed[name]: params[name] for name in typed})
+    _check_files(questions, params["plot"], params["page"])
+    values = {name: params[name] for name in typed}
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
     newest = None
@@ -190,49 +210,36 @@ def _answer(questions: Sequence[_Question], values: Mapping[str, Any]) -> dict[s
     with suppress(SynmtError):
         newest = newest_run() if need_run and "run" not in values else None
     return {
-        one.flags[0]: one.answer({"run": newest, **values} if newest and one in need_run else values)
+        one.flags[0]: one.answer({"run": [newest], **values} if newest and one in need_run else values)
         for one in questions
     }
 
 
-def _show(reports: Mapping[str, AnalysisReport], page: Path | None, *, as_json: bool) -> None:
+def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:
     # everything that may still fail comes before anything is printed
     html = _make_page(list(reports.values())) if page else ""
-    values = {name: report.to_json() for name, report in reports.items()} if as_json else {}
+    values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
         from synmt.files import write_atomically
 
         with console.written("page", page), write_atomically(page) as out:
             out.write(html)
-    if as_json:
+    if kind == "json":
         print(json.dumps(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
     else:
-        _print_text(list(reports.values()))
+        _print_parts(list(reports.values()), kind)
 
 
-def _print_text(reports: Sequence[AnalysisReport]) -> None:
+def _print_parts(reports: Sequence[AnalysisReport], kind: str) -> None:
     for number, report in enumerate(reports):
         if number:
             print()
-        for block in report.to_text():
-            if isinstance(block, str):
-                print(block)
-            else:
-                console.table("", list(block.columns), [list(row) for row in block.rows], to_stdout=True)
+        make = report.to_text if kind == "text" else report.to_tables or report.to_text
+        console.print_parts(make(), kind)
 
 
 def _make_page(reports: Sequence[AnalysisReport]) -> str:
-    from synmt.analysis.html import code, make_page, paragraph, table
-    from synmt.analysis.run_facts import facts_table
-    from synmt.run import Run
+    from synmt.analysis.page import page_of
 
-    runs = {folder.resolve(): Run(folder) for report in reports for folder in report.runs}
-    columns, rows = facts_table(list(runs.values()))
-    made_by = paragraph(f"Made by synmt {__version__} on {date.today().isoformat()}:", faint=True)
-    return make_page(
-        ", ".join(dict.fromkeys(report.system for report in reports)),
-        [section for report in reports for section in report.to_html()],
-        about=table(columns, rows, caption="Runs" if len(runs) > 1 else "The run", words=True) if rows else "",
-        made_by=made_by + code(shlex.join(["synmt", *sys.argv[1:]])),
-    )
+    return page_of(reports, ["synmt", *sys.argv[1:]])

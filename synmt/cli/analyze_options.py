@@ -15,7 +15,8 @@ _common = partial(option, None, path_type=Path)
 _scores = partial(option, "Scores by group", path_type=Path)
 _trees = partial(option, "Trees", path_type=Path)
 _weights = partial(option, "Attention and gates", path_type=Path)
-_compare = partial(option, "Two systems, sentence by sentence", path_type=Path)
+_compare = partial(option, "Systems, sentence by sentence", path_type=Path)
+_words = partial(option, "Words", path_type=Path)
 _robust = partial(option, "Robustness", path_type=Path)
 
 LABELS_FILE = "LABELS.tsv"
@@ -31,7 +32,14 @@ Labels = Annotated[
 ByLength = Annotated[bool, _scores("Group by length.", "--by-length")]
 ByDepth = Annotated[bool, _scores("Group by the depth of the tree.", "--by-depth")]
 ByDistance = Annotated[bool, _scores("Group by the mean and by the longest distance to a parent.", "--by-distance")]
-ByRelation = Annotated[bool, _scores("Group by the relations in the tree.", "--by-relation")]
+ByRelation = Annotated[
+    bool,
+    _scores(
+        "Group by the relations in the tree, for those that few sentences have; --words relation counts the words of "
+        "every relation.",
+        "--by-relation",
+    ),
+]
 ByLabel = Annotated[bool, _scores("Group by the labels in LABELS.tsv, or in the run.", "--by-label")]
 Label = Annotated[list[str] | None, _scores("A column of the labels (repeatable); default: all columns.")]
 Where = Annotated[
@@ -41,7 +49,21 @@ Where = Annotated[
         metavar="CONDITION",
     ),
 ]
-Baseline = Annotated[Path | None, _scores("Run or file of translations to compare with.", metavar="RUN|FILE")]
+Baseline = Annotated[
+    Path | None,
+    _scores(
+        "Run or file of translations to compare with; default: the first of several systems.",
+        metavar="RUN|FILE",
+    ),
+]
+GroupSeeds = Annotated[
+    bool,
+    _scores(
+        "Treat runs or files as seeds of one system if their names differ only in `-seed1`, `.seed1`, or after the "
+        "last dot.",
+        "--seeds",
+    ),
+]
 Buckets = Annotated[
     str | None,
     _scores(
@@ -96,13 +118,38 @@ Show = Annotated[
     ),
 ]
 Compare = Annotated[
-    tuple[Path, Path] | None,
+    list[Path] | None,
     _compare(
-        "Two runs or files of translations: list the sentences that differ most, with trees and alignments.",
-        metavar="A B",
+        "Runs or files of translations, two or more: list the sentences that differ most from A, with trees and "
+        "alignments, and draw a box of sentence scores for each.",
+        metavar="A B …",
+        show_default=False,
     ),
 ]
-Top = Annotated[int, _compare("Number of sentences to show.", metavar="N", min=1)]
+Top = Annotated[int, _compare("Number of sentences to show, or of n-grams of each kind.", metavar="N", min=1)]
+Words = Annotated[
+    str | None,
+    _words(
+        "How often is a word translated right, by its frequency, tag, relation, distance to the parent or depth "
+        "(separated by commas)? Precision, recall and F1 of target words; recall of source words through alignments. "
+        "Default side: target for frequencies, source for trees. source-tag, source-relation …: target words by the "
+        "trees of the source.",
+        "--words",
+        metavar="LIST|all",
+    ),
+]
+Ngrams = Annotated[bool, _words("List the n-grams that one system has right and another has wrong.", "--ngrams")]
+Alignments = Annotated[
+    Path | None,
+    _words(
+        "Word alignments of source and references, as pairs 0-0 1-2 on each line. Default: attention of the first run.",
+        metavar="FILE",
+    ),
+]
+TrainingText = Annotated[
+    Path | None,
+    _words("Training text to count frequencies in. Default: the text that the run was trained on.", metavar="FILE"),
+]
 Robustness = Annotated[
     bool,
     _robust(
@@ -111,9 +158,20 @@ Robustness = Annotated[
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
 Seed = Annotated[int, _robust("Random seed for these parents.", min=0)]
-Run = Annotated[Path | None, _common("Run folder; default: the newest finished one in runs/.", metavar="RUN")]
+Run = Annotated[
+    list[Path] | None,
+    _common(
+        "Run folder; default: the newest finished one in runs/. Scores by group take several, and quoted patterns such "
+        "as 'runs/pascal-*' for the seeds of one system.",
+        metavar="RUN …",
+        show_default=False,
+    ),
+]
 Test = Annotated[str | None, _common("Test set of the run; default: `test`, or the first by name.")]
-Hypotheses = Annotated[Path | None, _common("File of translations to analyse instead of a run.", metavar="FILE")]
+Hypotheses = Annotated[
+    list[Path] | None,
+    _common("Files of translations to analyse instead of runs, or patterns.", metavar="FILE …", show_default=False),
+]
 References = Annotated[Path | None, _common("File of references for --hypotheses or --compare.", metavar="FILE")]
 Source = Annotated[Path | None, _common("File of the source text for --hypotheses or --compare.", metavar="FILE")]
 MetricName = Annotated[str, _common("A metric of `synmt score`: bleu, chrf, ter, ribes …")]
@@ -134,8 +192,8 @@ Head = Annotated[
 Parses = Annotated[
     Path | None,
     _common(
-        "Trees of the test set for --by-depth, --by-distance, --by-relation and --robustness; default: the test set is"
-        " parsed.",
+        "Trees of the test set for --by-depth, --by-distance, --by-relation, --words and --robustness; default: the "
+        "test set is parsed.",
         metavar="FILE.conllu",
     ),
 ]
@@ -150,8 +208,9 @@ Parser = Annotated[
 Plot = Annotated[
     Path | None,
     _common(
-        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw (.svg).", metavar="FILE"
+        "Write the figure to a .png, .svg or .pdf file; with --trees, the sentences of --draw, and with --compare, "
+        "boxes of sentence scores (.svg).",
+        metavar="FILE",
     ),
 ]
 Page = Annotated[Path | None, _common("Write all analyses to one self-contained page.", "--html", metavar="FILE.html")]
-AsJson = Annotated[bool, _common("Print JSON.", "--json")]

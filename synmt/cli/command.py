@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from synmt.cli import console
 from synmt.errors import SynmtError, UsageError
@@ -62,6 +61,13 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only list the steps: what is there, and what the others would take.")
 ]
 
+_Format = Literal["text", "json", "tsv", "latex", "markdown"]
+Format = Annotated[
+    _Format,
+    typer.Option("--format", help="Format of the tables; LaTeX needs booktabs, and explanations of TSV go to stderr."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as --format json does.")]
+
 ClusterAddress = Annotated[
     str | None,
     typer.Option(
@@ -85,19 +91,6 @@ def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return recipes, overrides
 
 
-class StrictCommand(TyperCommand):
-    """A command that refuses an option given twice, unless it takes several values; typer would use the last one."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; raise a UsageError for the first option that is repeated."""
-        *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
-        single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
-        for position, parameter in enumerate(single):
-            if parameter in single[:position]:
-                raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
-        return super().parse_args(ctx, args)
-
-
 @contextmanager
 def loading() -> Iterator[None]:
     """Look for no garbage while modules and models are loaded: nearly all of their objects stay."""
@@ -117,6 +110,13 @@ def newest_run() -> Path:
     folder = find_run(None).folder
     console.remark(f"run: {folder}")
     return folder
+
+
+def chosen_format(kind: _Format, *, as_json: bool) -> _Format:
+    """Choose the format of --format and --json; raises UsageError if they differ."""
+    if as_json and kind not in ("text", "json"):
+        raise UsageError(f"--json and --format {kind} are two formats", do="Give one of them")
+    return "json" if as_json else kind
 
 
 def typed_options(context: typer.Context, arguments: Mapping[str, str]) -> dict[str, str]:

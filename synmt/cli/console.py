@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt import __version__
+from synmt.analysis.report import TextTable
 from synmt.evaluation.progress import Advance
+from synmt.evaluation.table_formats import table_as
 from synmt.files import reporting_os_errors
 
 if TYPE_CHECKING:
@@ -115,12 +117,36 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
 
 
-def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str]) -> None:
-    """Print tables, whose first rows have the names of the columns, and remarks to stdout."""
-    for header, *rows in tables:
-        table("", header, rows, to_stdout=True)
-        print()
-    print(*remarks, sep="\n")
+def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], kind: str = "text") -> None:
+    """Print tables, whose first rows have the names of the columns, and remarks, as `print_parts` does."""
+    parts = [part for header, *rows in tables for part in (TextTable(header, rows), "")]
+    print_parts([*parts, *remarks], kind)
+
+
+def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
+    """Print lines and tables to stdout as text, tsv, latex or markdown; the lines beside TSV go to stderr."""
+    # a table of Markdown ends with an empty line
+    between, after = "", "\n" if kind == "markdown" else ""
+    for part in parts:
+        if isinstance(part, str):
+            _print_lines(part, kind)
+        elif kind == "text":
+            rows = part.shown() if part.shared else [list(row) for row in part.rows]
+            table("", list(part.columns), rows, to_stdout=True)
+        else:
+            print(between + table_as(kind, part.columns, part.rows, shared=part.shared), end=after)
+            between = "" if after else "\n"
+
+
+def _print_lines(text: str, kind: str) -> None:
+    lines = text.strip("\n").splitlines()
+    if kind == "text":
+        print(text)
+    elif kind == "tsv" and lines:
+        remark("\n".join(lines))
+    elif lines:
+        before, after = ("% ", "") if kind == "latex" else ("", "\n")
+        print(*(f"{before}{line}{after}" for line in lines), sep="\n")
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:

@@ -11,7 +11,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli import score_options as options
-from synmt.cli.command import ClusterAddress, typed_options
+from synmt.cli.command import AsJson, ClusterAddress, Format, chosen_format, typed_options
 from synmt.errors import UsageError
 
 _FOR_TRANSLATIONS = (
@@ -47,7 +47,8 @@ def score(
     batch_size: options.BatchSize = None,
     device: options.Device = "auto",
     cluster: ClusterAddress = None,
-    as_json: options.AsJson = False,
+    kind: Format = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Score translations and compare each system with the first, or let models score given texts by probability.
 
@@ -62,15 +63,15 @@ def score(
     Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
     _check_options(typed_options(context, {"systems": options.TRANSLATIONS}), context.params)
+    kind = chosen_format(kind, as_json=as_json)
     how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
     if contrast:
-        how |= {"samples": samples} if samples else {}
-        _score_contrasts(as_json=as_json, models=models, contrast=contrast, seed=seed, **how)
+        _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **how)
     elif models:
-        _score_pairs(cluster, as_json=as_json, model=models[0], source=source, target=target, **how)
+        _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **how)
     else:
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
-        shown = {"sentences": sentences, "cost": cost, "as_json": as_json}
+        shown = {"sentences": sentences, "cost": cost, "kind": kind}
         tests_of = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
         _score_translations(
             **shown,
@@ -84,7 +85,7 @@ def score(
 
 
 def _score_translations(
-    *, sentences: Path | None, cost: bool, as_json: bool, scoring: dict[str, Any], **texts: Any
+    *, sentences: Path | None, cost: bool, kind: str, scoring: dict[str, Any], **texts: Any
 ) -> None:
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
     from dataclasses import asdict
@@ -100,31 +101,36 @@ def _score_translations(
     if sentences:
         with console.written("scores of sentences", sentences):
             report.write_sentence_scores(sentences, comparison)
-    if as_json:
+    if kind == "json":
         by_system = {name: [asdict(one) for one in seeds] for name, seeds in costs}
         _print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
     else:
-        console.print_tables(report.tables(comparison), report.remarks(comparison))
+        console.print_tables(report.tables(comparison), report.remarks(comparison), kind)
         if costs:
-            console.print_tables([cost_rows(costs)], cost_remarks(costs))
+            console.print_tables([cost_rows(costs)], cost_remarks(costs), kind)
 
 
-def _score_contrasts(*, as_json: bool, **options: Any) -> None:
+def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
     from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 
+    if samples:
+        options["samples"] = samples
     report = judge_models(ContrastOptions(**options))
-    if as_json:
+    if kind == "json":
         _print_json(report.to_json())
     else:
-        console.print_tables(report.to_rows(), report.remarks())
+        console.print_tables(report.to_rows(), report.remarks(), kind)
 
 
-def _score_pairs(cluster: str | None, *, as_json: bool, **options: Any) -> None:
-    """Print a line of JSON for each pair as soon as it is scored; with `as_json` print one object at the end."""
+def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
+    """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at the end."""
     from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_rows, warn_about_pairs
     from synmt.parallel.work import using_cluster
 
+    if kind not in ("text", "json"):
+        raise UsageError("probabilities of pairs are lines of JSON", where="--format", do="Leave it out")
+    as_json = kind == "json"
     chosen, totals, pairs = PairOptions(**options), Totals(), []
     with using_cluster(cluster):
         for pair in score_files(chosen):

@@ -129,4 +129,3 @@ Parses = Annotated[
 ]
 BatchSize = Annotated[int | None, _model("Sentences in a batch.", min=1, show_default="the recipe's")]
 Device = Annotated[str, _model("Device: auto, cpu, cuda, cuda:1 …")]
-AsJson = Annotated[bool, option(None, "Print JSON.", "--json")]

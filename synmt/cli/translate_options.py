@@ -24,9 +24,10 @@ RunFolders = Annotated[
     list[Path] | None,
     option(
         None,
-        "A run folder; default: the newest finished one. Repeat it for an ensemble of runs with the same "
+        "A run folder; default: the newest finished one. Several make an ensemble of runs with the same "
         "vocabularies: their probabilities are averaged, and the first one's recipe says how to search.",
-        metavar="RUN",
+        metavar="RUN …",
+        show_default=False,
     ),
 ]
 Checkpoint = Annotated[

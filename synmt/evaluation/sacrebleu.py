@@ -6,7 +6,8 @@ number with sacreBLEU's public functions, and so notice a change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -112,20 +113,34 @@ class _Bleu(_Sacre):
         ).score
 
 
+def cut_words(lines: Sequence[str], tokenize: str) -> list[list[str]]:
+    """Cut lines into words as BLEU does, in their own case."""
+    with _checked(tokenize):
+        cutter = BLEU(tokenize=tokenize, force=True).tokenizer
+        return [cutter(line).split() for line in lines]
+
+
 def _bleu(options: MetricOptions, order: int) -> Metric:
-    _check_tokenization(options.tokenize)
-    try:
+    with _checked(options.tokenize):
         # force: sacreBLEU's warning about tokenised text would ignore --quiet
         inner = BLEU(lowercase=options.lowercase, tokenize=options.tokenize, force=True, max_ngram_order=order)
         return _Bleu(inner)
+
+
+@contextmanager
+def _checked(tokenize: str) -> Iterator[None]:
+    """Raise errors that say what to do for a tokenisation that does not exist, or that cannot be used here."""
+    _check_tokenization(tokenize)
+    try:
+        yield
     except (RuntimeError, ImportError):
         raise SynmtError(
-            f"the tokenisation '{options.tokenize}' needs packages that are not installed",
-            do=f"Install them with `pip install 'sacrebleu[{options.tokenize[:2]}]'`",
+            f"the tokenisation '{tokenize}' needs packages that are not installed",
+            do=f"Install them with `pip install 'sacrebleu[{tokenize[:2]}]'`",
         ) from None
     except OSError as error:
         raise SynmtError(
-            f"cannot get the model of the tokenisation '{options.tokenize}' ({error})",
+            f"cannot get the model of the tokenisation '{tokenize}' ({error})",
             do="Try again with a network connection, or use another tokenisation, such as `--tokenize 13a`",
         ) from None
 

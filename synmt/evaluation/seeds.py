@@ -19,8 +19,9 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import UsageError
-from synmt.evaluation.bootstrap import SEED
-from synmt.evaluation.significance import Comparison, compare
+from synmt.evaluation.bootstrap import SAMPLES, SEED
+from synmt.evaluation.metrics import Aggregate
+from synmt.evaluation.significance import Comparison, bootstrap_scores, compare
 
 _SEED_IN_NAME = re.compile(r"[-._]seed[-_]?\d+", re.IGNORECASE)
 
@@ -66,6 +67,21 @@ def seeded_bootstrap(base: DoubleArray, system: DoubleArray, observed: float, *,
     random = np.random.default_rng(seed)
     before, after = resample_seeds(base, random), resample_seeds(system, random)  # (R,) both
     return compare(observed, after - before)
+
+
+def compare_on_resamples(
+    systems: Sequence[Sequence[DoubleArray]], aggregate: Aggregate, *, samples: int = SAMPLES
+) -> list[Comparison]:
+    """Compare each system with the first one, all on the same resamples of segments: a list of one entry less.
+
+    systems: for each seed of a system the statistics of the same segments, (N, S).
+    """
+    scores = bootstrap_scores([seed for seeds in systems for seed in seeds], aggregate, samples=samples)  # (R, M)
+    base, *others = np.split(scores, np.cumsum([len(seeds) for seeds in systems])[:-1], axis=1)  # (R, n) each
+    means = [np.mean([aggregate(seed.sum(0)) for seed in seeds]) for seeds in systems]
+    return [
+        seeded_bootstrap(base, other, float(mean - means[0])) for other, mean in zip(others, means[1:], strict=True)
+    ]
 
 
 def resample_seeds(scores: DoubleArray, random: np.random.Generator) -> DoubleArray:

@@ -45,6 +45,11 @@ class Comparison:
     high: float
     p_value: float
 
+    @property
+    def interval(self) -> str:
+        """The interval, as tables write it."""
+        return f"{self.low:+.2f} to {self.high:+.2f}"
+
 
 def paired_bootstrap(
     base: DoubleArray, system: DoubleArray, aggregate: Aggregate, *, samples: int = SAMPLES, seed: int = SEED

@@ -1,16 +1,18 @@
-"""A section of a web page with the sentences that two systems translate most differently, one card each.
+"""A section of a web page with the sentences that systems translate most differently, one card each.
 
 Words that differ are marked by colour and underlined: solid if the reference has the word, dashed if it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from synmt.analysis.compare.alignment_svg import MIN_WEIGHT, AlignedTranslation, draw_alignments
+from synmt.analysis.compare.boxes_svg import draw_boxes
 from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystems
-from synmt.analysis.compare.word_difference import WordKind, classify_words, stretches, word_spans
+from synmt.analysis.compare.text import marks, systems_table
+from synmt.analysis.compare.word_difference import WordKind, classify_all, stretches, word_spans
 from synmt.analysis.compare.words import SentenceWords, WordDetails
 from synmt.analysis.html import Section, paragraph, picture, table
 from synmt.analysis.trees.svg import draw_parse
@@ -18,37 +20,60 @@ from synmt.arrays import DoubleArray
 
 
 def comparison_as_html(compared: ComparedSystems, details: WordDetails) -> Section:
-    """Write the scores, and the sentences in which B gains and loses most, as a section of a page."""
-    a, b = compared.a, compared.b
+    """Write the scores, and the sentences with the largest gains and losses, as a section of a page."""
+    names = [one.name for one in compared.systems]
     parts = [_summary(compared), *_legend(compared, details)]
-    for heading, sentences in (
-        (f"{b} gains most over {a}", compared.gaining),
-        (f"{b} loses most against {a}", compared.losing),
-    ):
+    for heading, sentences in zip(_headings(names), (compared.gaining, compared.losing), strict=True):
         if sentences:
             parts.append(f"<h3>{escape(heading)}</h3>\n")
             parts += [_card(one, details.by_line[one.line], compared, details) for one in sentences]
     if not compared.sentences:
-        parts.append(paragraph("The two systems have equal scores in every sentence."))
-    return Section(f"{a} and {b}, sentence by sentence", "".join(parts), _STYLE)
+        count = "two" if len(names) == 2 else str(len(names))
+        parts.append(paragraph(f"The {count} systems have equal scores in every sentence."))
+    return Section(f"{', '.join(names[:-1])} and {names[-1]}, sentence by sentence", "".join(parts), _STYLE)
+
+
+def boxes_of(compared: ComparedSystems) -> str:
+    """Draw the sentence scores of all systems as SVG."""
+    lower = "" if compared.ranking.higher_is_better else ", lower is better"
+    scores = [(one.name, one.sentences) for one in compared.systems]
+    return draw_boxes(scores, f"{compared.ranking.title} of single sentences (points{lower})")
+
+
+def _headings(names: Sequence[str]) -> tuple[str, str]:
+    if len(names) == 2:
+        return f"{names[1]} gains most over {names[0]}", f"{names[1]} loses most against {names[0]}"
+    return f"The others gain most over {names[0]}, on average", f"The others lose most against {names[0]}, on average"
 
 
 def _summary(compared: ComparedSystems) -> str:
-    found, sentences = compared.difference, compared.wins + compared.ties + compared.losses
-    test = f", test set {compared.test}" if compared.test else ""
-    interval = f"{found.low:+.2f} to {found.high:+.2f}"
-    rows = [
-        ["A", compared.a, f"{compared.score_a:.2f}", "", "", ""],
-        ["B", compared.b, f"{compared.score_b:.2f}", f"{found.difference:+.2f}", interval, f"{found.p_value:.3f}"],
-    ]
     lower = "" if compared.metric.higher_is_better else ", lower is better"
+    test = f", test set {compared.test}" if compared.test else ""
+    caption = (
+        f"{compared.ranking.title} of single sentences{test}: a box has the middle half of a system's sentences, with "
+        "a line at the median and a diamond at the mean; whiskers reach up to 1.5 widths of the box."
+    )
+    box = picture(boxes_of(compared), caption=caption)
+    if len(compared.systems) > 2:
+        text = systems_table(compared)
+        caption = f"{compared.metric.title}{lower}; intervals by paired bootstrap, p corrected for the systems (Holm)"
+        sentences = len(compared.systems[0].sentences)
+        counts = f"Better, equal, worse: sentences by {compared.ranking.title}, of {sentences:,}{test}."
+        return table(text.columns, text.rows, caption=caption) + paragraph(counts) + box
+    a, b = compared.systems
+    found = b.difference
+    assert found is not None
+    rows = [
+        ["A", a.name, f"{a.score:.2f}", "", "", ""],
+        ["B", b.name, f"{b.score:.2f}", f"{found.difference:+.2f}", found.interval, f"{found.p_value:.3f}"],
+    ]
     columns = ["", "system", compared.metric.title, "difference", "95 %", "p"]
     counts = (
-        f"Sentence by sentence, by {compared.ranking.title}: {compared.b} is better in {compared.wins:,}, equal in "
-        f"{compared.ties:,}, worse in {compared.losses:,} of {sentences:,}{test}."
+        f"Sentence by sentence, by {compared.ranking.title}: {b.name} is better in {b.wins:,}, equal in "
+        f"{b.ties:,}, worse in {b.losses:,} of {len(b.sentences):,}{test}."
     )
     caption = f"{compared.metric.title}{lower}; interval and p-value by paired bootstrap"
-    return table(columns, rows, caption=caption) + paragraph(counts)
+    return table(columns, rows, caption=caption) + paragraph(counts) + box
 
 
 def _legend(compared: ComparedSystems, details: WordDetails) -> Iterator[str]:
@@ -59,40 +84,58 @@ def _legend(compared: ComparedSystems, details: WordDetails) -> Iterator[str]:
     words = [details.by_line[one.line] for one in compared.sentences]
     if details.parser and words:
         yield paragraph(f"Trees of the source: {details.parser}.", faint=True)
-    if any(one.attention_a is not None or one.attention_b is not None for one in words):
+    if any(own is not None for one in words for own in one.attentions):
+        pair = len(compared.systems) == 2
+        between = "the translation of A, above, and of B, below" if pair else "the translations of two systems"
         alignments = (
-            "Alignments show the source between the translation of A, above, and of B, below. Lines show the attention "
+            f"Alignments show the source between {between}. Lines show the attention "
             "of each translated word to the source words, averaged over the heads of the penultimate decoder layer: "
             f"the highest weight is solid, others are dashed, and those below {MIN_WEIGHT:g} are left out."
         )
         yield paragraph(alignments, faint=True)
+    which = "Words that differ between A and B:" if len(compared.systems) == 2 else f"Marked: {marks(compared)}."
     yield (
-        '<p class="faint">Words that differ between A and B: <mark class="right">in the reference</mark> '
+        f'<p class="faint">{which} <mark class="right">in the reference</mark> '
         f'<mark class="other">not in the reference</mark></p>\n<p class="faint">{escape(compared.metric.title)}|'
         f"{escape(compared.metric.signature)}</p>\n"
     )
 
 
 def _card(one: ComparedSentence, words: SentenceWords, compared: ComparedSystems, details: WordDetails) -> str:
-    title = f"Line {one.line:,}: {compared.ranking.title} {one.score_a:.1f} → {one.score_b:.1f} ({one.gain:+.1f})"
-    kinds_a, kinds_b = classify_words(one.a, one.b, one.reference), classify_words(one.b, one.a, one.reference)
-    texts = [
-        ("Source", _plain(one.source), details.source),
-        ("Reference", _plain(one.reference), details.target),
-        ("A", _marked(one.a, kinds_a), details.target),
-        ("B", _marked(one.b, kinds_b), details.target),
+    kinds = classify_all(one.translations, one.reference)
+    texts = [("Source", _plain(one.source), details.source), ("Reference", _plain(one.reference), details.target)]
+    texts += [
+        (letter, _marked(line, own), details.target)
+        for letter, line, own in zip(compared.letters, one.translations, kinds, strict=True)
     ]
     items = "".join(_item(*text) for text in texts if one.source or text[0] != "Source")
     pictures = ""
     if words.tree is not None and len(words.tree):
         pictures += picture(draw_parse(words.tree), caption=f"Line {one.line:,}: tree of the source")
-    above = _alignment(compared.a, one.a, kinds_a, words.attention_a)
-    below = _alignment(compared.b, one.b, kinds_b, words.attention_b)
-    if above or below:
-        source = [one.source[start:end] for start, end in words.source_words.tolist()]
-        caption = f"Line {one.line:,}: attention of the translations to the source"
-        pictures += picture(draw_alignments(source, above, below), caption=caption)
-    return f'<article class="pair">\n<h4>{escape(title)}</h4>\n<dl>{items}</dl>\n{pictures}</article>\n'
+    pictures += "".join(_alignments(one, words, compared, kinds))
+    return f'<article class="pair">\n<h4>{escape(_title(one, compared))}</h4>\n<dl>{items}</dl>\n{pictures}</article>\n'
+
+
+def _title(one: ComparedSentence, compared: ComparedSystems) -> str:
+    if len(one.scores) == 2:
+        scores = " → ".join(f"{score:.1f}" for score in one.scores)
+    else:
+        scores = ", ".join(f"{letter} {score:.1f}" for letter, score in zip(compared.letters, one.scores, strict=True))
+    return f"Line {one.line:,}: {compared.ranking.title} {scores} ({one.gain:+.1f})"
+
+
+def _alignments(
+    one: ComparedSentence, words: SentenceWords, compared: ComparedSystems, kinds: Sequence[list[WordKind]]
+) -> Iterator[str]:
+    """Draw the source between the translations of every two systems that have alignments."""
+    names = [system.name for system in compared.systems]
+    aligned = [_alignment(*each) for each in zip(names, one.translations, kinds, words.attentions, strict=False)]
+    source = [one.source[start:end] for start, end in words.source_words.tolist()]
+    caption = f"Line {one.line:,}: attention of the translations to the source"
+    for first in range(0, len(aligned), 2):
+        above, below = [*aligned[first : first + 2], None][:2]
+        if above or below:
+            yield picture(draw_alignments(source, above, below), caption=caption)
 
 
 def _item(name: str, text: str, language: str) -> str:

@@ -1,10 +1,10 @@
-"""The words in which two translations of a sentence differ, and which of them are in the reference."""
+"""The words in which translations of a sentence differ, and which of them are in the reference."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -46,6 +46,18 @@ def classify_words(line: str, other: str, reference: str) -> list[WordKind]:
     for place in _in_order(words, others):
         found[place] = "same"
     return found
+
+
+def classify_all(lines: Sequence[str], reference: str) -> list[list[WordKind]]:
+    """Classify the words of several translations: those of the first by all others, and those of the others by it.
+
+    A word of the first translation is the same if any other has it.
+    """
+    first, *others = lines
+    of_others = [classify_words(line, first, reference) for line in others]
+    of_first = [classify_words(first, line, reference) for line in others]
+    merged: list[WordKind] = ["same" if "same" in kinds else kinds[0] for kinds in zip(*of_first, strict=True)]
+    return [merged, *of_others]
 
 
 def _known(words: list[str], reference: list[str]) -> list[bool]:

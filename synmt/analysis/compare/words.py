@@ -31,13 +31,12 @@ class SentenceWords:
 
     tree: of the source; None without a parser.
     source_words: (W, 2) character spans of the source words.
-    attention_a, attention_b: (V, W) attention of each translated word to the source words; None without a model.
+    attentions: of each system, (V, W) attention of each translated word to the source words; None without a model.
     """
 
     tree: Parse | None
     source_words: IntArray
-    attention_a: DoubleArray | None = None
-    attention_b: DoubleArray | None = None
+    attentions: tuple[DoubleArray | None, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,24 +57,22 @@ class WordDetails:
         words = self.by_line[line]
         tree = words.tree
         parents = {"parents": tree.parents.tolist(), "relations": tree.relations, "tags": tree.tags} if tree else None
-        pairs = [None if one is None else best_pairs(one) for one in (words.attention_a, words.attention_b)]
-        return {
-            "source_words": words.source_words.tolist(),
-            "tree": parents,
-            "alignment_a": pairs[0],
-            "alignment_b": pairs[1],
-        }
+        pairs = [None if one is None else best_pairs(one) for one in words.attentions]
+        values = {"source_words": words.source_words.tolist(), "tree": parents, "alignments": pairs}
+        if len(pairs) == 2:
+            values |= {"alignment_a": pairs[0], "alignment_b": pairs[1]}
+        return values
 
 
 def find_words(
     sentences: Sequence[ComparedSentence],
-    runs: tuple[Path | None, Path | None],
+    runs: Sequence[Path | None],
     source: Path | None,
     parser: str | None,
 ) -> WordDetails:
     """Parse the sources, and align the translations of runs.
 
-    runs: the run folders of A and B; None for files.
+    runs: the run folder of each system; None for files.
     source: the file of the source; its name tells the language if there is no run.
     parser: the Stanza model to use instead of the recipe's.
     """
@@ -85,11 +82,13 @@ def find_words(
     spans = [word_spans(line) for line in lines]
     if parses:
         spans = [parse.spans if len(parse) else words for parse, words in zip(parses, spans, strict=True)]
-    a = _align(translators[0], lines, [one.a for one in sentences], spans)
-    b = _align(translators[1], lines, [one.b for one in sentences], spans)
+    attentions = [
+        _align(translator, lines, [one.translations[place] for one in sentences], spans)
+        for place, translator in enumerate(translators)
+    ]
     by_line = {
-        one.line: SentenceWords(parses[index] if parses else None, spans[index], a[index], b[index])
-        for index, one in enumerate(sentences)
+        one.line: SentenceWords(parses[index] if parses else None, spans[index], of_sentence)
+        for index, (one, of_sentence) in enumerate(zip(sentences, zip(*attentions, strict=True), strict=True))
     }
     return WordDetails(by_line, *((recipe.source, recipe.target) if recipe else ("", "")), parser=name)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from synmt.analysis.groups.scores import Grouping
+from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import IntArray, Side
 from synmt.errors import UsageError, did_you_mean
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from synmt.analysis.groups.scores import Grouping
+from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
 from synmt.files import read_lines

@@ -1,15 +1,18 @@
 """A figure of groups of test sentences: differences with their intervals above, shares of the data below.
 
-After figure 2 of Bugliarello & Okazaki (2020). Without a baseline it shows scores instead of differences.
+After figure 2 of Bugliarello & Okazaki (2020). Without a baseline it shows scores instead of differences; of several
+systems it shows both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
+from synmt.analysis.groups.systems_plot import add_names, direction, draw_differences, draw_scores
 from synmt.analysis.plots import INK, ONE
 from synmt.errors import UsageError
 
@@ -31,62 +34,75 @@ def check_table_count(names: Sequence[str], path: Path) -> None:
         )
 
 
-def draw_groups(tables: Sequence[GroupTable], *, system: str, baseline: str | None = None, suffix: str = "") -> Figure:
-    """Draw two panels for each table, one table below the other.
+def draw_groups(tables: Sequence[GroupTable], names: Sequence[str], *, suffix: str = "") -> Figure:
+    """Draw the panels of each table, one table below the other.
 
+    names: of the systems, the baseline first if there are several.
     suffix: conditions to add to the axis labels, because a figure is seen without the heading of its table.
     """
     from matplotlib.figure import Figure
 
-    width = max(_width(len(table.rows)) for table in tables)
-    figure = Figure(figsize=(width, 4.2 * len(tables)), layout="constrained")
-    parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05)[:, 0]
-    for part, table in zip(parts, tables, strict=True):
-        own = _width(len(table.rows))
+    widths = [_width(table) for table in tables]
+    figure = Figure(figsize=(max(widths), sum(map(_height, tables))), layout="constrained")
+    heights = [_height(table) for table in tables]
+    parts = figure.subfigures(len(tables), 1, squeeze=False, hspace=0.05, height_ratios=heights)[:, 0]
+    for part, table, own in zip(parts, tables, widths, strict=True):
         # next to a table with many groups, a few groups would be spread far apart
-        place = part.subfigures(1, 2, width_ratios=(own, width - own))[0] if own < width else part
-        _draw_table(place, table, own, f"{system} − {baseline}" if baseline else system, suffix)
+        beside = max(widths) - own
+        place = part.subfigures(1, 2, width_ratios=(own, beside))[0] if beside else part
+        _draw_table(place, table, names, suffix)
     return figure
 
 
-def _width(groups: int) -> float:
-    return max(4.8, (0.75 if groups <= 12 else 0.55) * groups + 1.0)
+def _width(table: GroupTable) -> float:
+    groups, systems = len(table.rows), len(table.total.results)
+    each = max(0.75 if groups <= 12 else 0.55, 0.16 * systems if table.several else 0)
+    return max(4.8, each * groups + 1.0)
 
 
-def _draw_table(part: SubFigure, table: GroupTable, width: float, name: str, suffix: str) -> None:
-    rows, grouping = table.rows, table.grouping
-    above, below = part.subplots(2, 1, sharex=True, height_ratios=(2.4, 1))
-    if table.total.baseline:
-        _draw_differences(above, table)
+def _height(table: GroupTable) -> float:
+    return 6.6 if table.several and table.compared else 4.2
+
+
+def _draw_table(part: SubFigure, table: GroupTable, names: Sequence[str], suffix: str) -> None:
+    """Draw scores or differences, or both of several systems, above the shares of the groups."""
+    draws: list[Callable[[Axes, GroupTable], None]] = [_draw_differences if table.compared else _draw_scores]
+    if table.several:
+        draws = [draw_scores, *[partial(draw_differences, baseline=names[0])] * table.compared]
+    *panels, below = part.subplots(len(draws) + 1, 1, sharex=True, height_ratios=[2.4] * len(draws) + [1])
+    for axes, draw in zip(panels, draws, strict=True):
+        draw(axes, table)
+        axes.tick_params(axis="x", length=0, labelbottom=False)
+        axes.margins(y=0.08 if table.several else 0.2)
+    if table.several:
+        add_names(panels[0], names, _width(table))
     else:
-        _draw_scores(above, table)
-    above.set_title(name, loc="left", fontsize=9)
-    above.tick_params(axis="x", length=0, labelbottom=False)
-    above.margins(y=0.2)
-    _draw_shares(below, rows)
+        panels[0].set_title(" − ".join(reversed(names)), loc="left", fontsize=9)
+    _draw_shares(below, table.rows)
+    _name_groups(below, table, suffix)
+    part.align_ylabels([*panels, below])
+
+
+def _name_groups(axes: Axes, table: GroupTable, suffix: str) -> None:
+    rows, grouping = table.rows, table.grouping
     # about eleven characters of 9 points fit into an inch
-    slanted = max((len(row.group) + 2 for row in rows), default=0) * len(rows) > 11 * width
-    below.set_xticks(
-        range(len(rows)),
-        [row.group for row in rows],
-        rotation=30 if slanted else 0,
-        ha="right" if slanted else "center",
-    )
+    slanted = max((len(row.group) + 2 for row in rows), default=0) * len(rows) > 11 * _width(table)
+    names = [row.group for row in rows]
+    axes.set_xticks(range(len(rows)), names, rotation=30 if slanted else 0, ha="right" if slanted else "center")
     by = grouping.by if grouping.exact else grouping.by[:1].upper() + grouping.by[1:]  # a label keeps its own name
-    below.set_xlabel(f"{by} ({grouping.unit}{suffix})" if grouping.unit else by + suffix)
-    below.set_xlim(-0.6, len(rows) - 0.4)
-    part.align_ylabels([above, below])
+    axes.set_xlabel(f"{by} ({grouping.unit}{suffix})" if grouping.unit else by + suffix)
+    axes.set_xlim(-0.6, len(rows) - 0.4)
 
 
 def _draw_differences(axes: Axes, table: GroupTable) -> None:
     """Draw each difference, with its interval unless the group is small."""
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set_ylabel(f"Δ {table.metric.title} (points{_direction(table)})")
+    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})")
     few = []
     for x, row in enumerate(table.rows):
-        if row.difference is None:
+        if row.gain is None:
             continue
-        value, top = row.difference.score, row.difference.score
+        value, top = row.gain.score, row.gain.score
         if row.comparison:
             # the interval of the resamples may not contain the difference
             low, top = min(row.comparison.low, value), max(row.comparison.high, value)
@@ -109,11 +125,7 @@ def _draw_scores(axes: Axes, table: GroupTable) -> None:
     axes.plot(places, scores, "o", linestyle=line, color=ONE, markersize=5.5, linewidth=1)
     for x, score in points:
         _note(axes, x, score, f"{score:.1f}")
-    axes.set_ylabel(f"{table.metric.title} (points{_direction(table)})")
-
-
-def _direction(table: GroupTable) -> str:
-    return "" if table.metric.higher_is_better else ", lower is better"
+    axes.set_ylabel(f"{table.metric.title} (points{direction(table)})")
 
 
 def _note(axes: Axes, x: int, y: float, text: str) -> None:

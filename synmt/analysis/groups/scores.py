@@ -1,53 +1,143 @@
-"""A score for every group of test sentences, for one system or two.
+"""A score for every group of test sentences, for one system or several.
 
     score(group) = aggregate( Σ statistics[n] for n in group )
 
-A `Grouping` says which sentences belong to each group; it may be made from lengths, trees or labels, and all of them
-are scored in the same way. Groups may overlap.
+The score of a system with several seeds is their mean. A difference is tested on resamples of the group's sentences and
+of the seeds of both systems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from synmt.analysis.groups.group_score import Gain, GroupScore
+from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray, IntArray
+from synmt.evaluation.bootstrap import SAMPLES
 from synmt.evaluation.metrics import Metric, Score, score_counted
-from synmt.evaluation.significance import Comparison, paired_bootstrap
+from synmt.evaluation.progress import progress
+from synmt.evaluation.seeds import compare_on_resamples
+from synmt.evaluation.significance import Comparison, holm
 
 FEW_SENTENCES = 10
 """A smaller group gets no interval: its resamples are too similar to show any uncertainty."""
 
+_RESAMPLES_EACH = 40
+"""Resamples for each comparison of a large table: with m comparisons, a corrected p-value is at least m / resamples."""
 
-@dataclass(frozen=True, eq=False)
-class Grouping:
-    """Groups of sentences.
 
-    by: what the groups are made from, such as `source length`.
-    unit: unit of the values in the group names, which are then in order; empty for labels and relations.
-    names: names of the G groups, in display order.
-    members: (G, N) which sentences belong to each group; a sentence may be in several groups, or in none.
-    sizes: (N,) the amount of text in each sentence, in units of `counted`.
-    about: explanation of the groups for the legend; empty if the names explain themselves.
-    exact: whether to report exact matches with the reference, as on test sets for one phenomenon.
+@dataclass(frozen=True)
+class GroupRow:
+    """One group.
+
+    count: number of sentences in the group.
+    share: their share of all sentences, 0 to 1.
+    text_share: their share of all words, or of the unit that the grouping counts, 0 to 1.
+    results: of each system, the baseline first; none for an empty group.
     """
 
-    by: str
-    unit: str
-    names: list[str]
-    members: BoolArray
-    sizes: IntArray
-    counted: str = "words"
-    about: str = ""
-    exact: bool = False
+    group: str
+    count: int
+    share: float
+    text_share: float
+    results: tuple[GroupScore, ...] = ()
 
     @property
-    def overlapping(self) -> bool:
-        """Tell whether some sentence is in several groups."""
-        return bool((self.members.sum(0) > 1).any())
+    def system(self) -> GroupScore | None:
+        """The results of the last system, which is the only one next to a baseline."""
+        return self.results[-1] if self.results else None
+
+    @property
+    def baseline(self) -> GroupScore | None:
+        """The results of the baseline, if there is one."""
+        return self.results[0] if len(self.results) > 1 else None
+
+    @property
+    def gain(self) -> Gain | None:
+        """The gain of the last system."""
+        return self.system.gain if self.system else None
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The comparison of the last system with the baseline."""
+        return self.gain.comparison if self.gain else None
+
+    @property
+    def few(self) -> bool:
+        """Tell whether the group has sentences, but too few for an interval."""
+        return 0 < self.count < FEW_SENTENCES
+
+    @property
+    def cells(self) -> list[str]:
+        """The name, the number of sentences and their share, as tables write them."""
+        return [self.group + " *" * self.few, f"{self.count:,}", f"{self.share:.1%}"]
+
+    def to_json(self, systems: int) -> dict[str, Any]:
+        """Return the row as plain values; `system`, `baseline` … are there for two systems or one."""
+        shares = {"share": self.share, "text_share": self.text_share}
+        values: dict[str, Any] = {"group": self.group, "sentences": self.count, **shares}
+        if systems < 3:
+            scores = {"system": self.system, "baseline": self.baseline, "difference": self.gain}
+            values |= {name: one and {"score": one.score, "accuracy": one.accuracy} for name, one in scores.items()}
+            values["comparison"] = self.comparison and asdict(self.comparison)
+        return values | {"systems": [{**asdict(one), "deviation": one.deviation} for one in self.results]}
+
+
+@dataclass(frozen=True, eq=False)
+class GroupTable:
+    """A row for each group, and a total for all sentences.
+
+    several: whether there are more systems than a run and a baseline, or several seeds of a system; then p-values are
+        shown as corrected for all comparisons of the table.
+    resamples: the number of resamples of the bootstrap.
+    """
+
+    grouping: Grouping
+    metric: Metric
+    rows: list[GroupRow]
+    total: GroupRow
+    several: bool = False
+    resamples: int = SAMPLES
+
+    @property
+    def title(self) -> str:
+        """What the groups are made from, with its unit."""
+        return f"{self.grouping.by} ({self.grouping.unit})" if self.grouping.unit else self.grouping.by
+
+    @property
+    def compared(self) -> bool:
+        """Tell whether there is a baseline."""
+        return len(self.total.results) > 1
+
+    @property
+    def seeded(self) -> bool:
+        """Tell whether some system has several seeds."""
+        return any(len(one.seeds) > 1 for one in self.total.results)
+
+    @property
+    def comparisons(self) -> int:
+        """The number of differences with an interval, for which p-values are corrected."""
+        return len(_comparisons([*self.rows, self.total]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as plain values."""
+        grouping, systems = self.grouping, len(self.total.results)
+        return {
+            "by": grouping.by,
+            "unit": grouping.unit,
+            "about": grouping.about or None,
+            "overlapping": grouping.overlapping,
+            "text_in": grouping.counted,
+            "resamples": self.resamples,
+            "comparisons": self.comparisons,
+            "rows": [row.to_json(systems) for row in self.rows],
+            "all": self.total.to_json(systems),
+        }
 
 
 @dataclass(frozen=True)
@@ -62,84 +152,6 @@ class SentenceScores:
         return SentenceScores(score_counted(self.score.metric, self.score.statistics[members]), self.exact[members])
 
 
-@dataclass(frozen=True)
-class GroupScore:
-    """Results of one system on one group.
-
-    score: by the metric of the table.
-    accuracy: share of translations that equal their reference, 0 to 1.
-    """
-
-    score: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class GroupRow:
-    """One group; `system` is None for an empty group, and `baseline` also without a baseline.
-
-    count: number of sentences in the group.
-    share: their share of all sentences, 0 to 1.
-    text_share: their share of all words, or of the unit that the grouping counts, 0 to 1.
-    comparison: difference to the baseline with its interval; None for fewer than FEW_SENTENCES.
-    """
-
-    group: str
-    count: int
-    share: float
-    text_share: float
-    system: GroupScore | None
-    baseline: GroupScore | None = None
-    comparison: Comparison | None = None
-
-    @property
-    def difference(self) -> GroupScore | None:
-        """The system's results minus the baseline's."""
-        if self.system is None or self.baseline is None:
-            return None
-        return GroupScore(self.system.score - self.baseline.score, self.system.accuracy - self.baseline.accuracy)
-
-    @property
-    def few(self) -> bool:
-        """Tell whether the group has sentences, but too few for an interval."""
-        return 0 < self.count < FEW_SENTENCES
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the row as plain values."""
-        scores = {"system": self.system, "baseline": self.baseline, "difference": self.difference}
-        return {
-            "group": self.group,
-            "sentences": self.count,
-            "share": self.share,
-            "text_share": self.text_share,
-            **{name: one and asdict(one) for name, one in scores.items()},
-            "comparison": self.comparison and asdict(self.comparison),
-        }
-
-
-@dataclass(frozen=True, eq=False)
-class GroupTable:
-    """A row for each group, and a total for all sentences."""
-
-    grouping: Grouping
-    metric: Metric
-    rows: list[GroupRow]
-    total: GroupRow
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the table as plain values."""
-        grouping = self.grouping
-        return {
-            "by": grouping.by,
-            "unit": grouping.unit,
-            "about": grouping.about or None,
-            "overlapping": grouping.overlapping,
-            "text_in": grouping.counted,
-            "rows": [row.to_json() for row in self.rows],
-            "all": self.total.to_json(),
-        }
-
-
 def collect(
     score: Score, hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> SentenceScores:
@@ -152,25 +164,67 @@ def collect(
     return SentenceScores(score, np.array(exact, dtype=np.bool_))
 
 
-def tabulate(grouping: Grouping, system: SentenceScores, baseline: SentenceScores | None = None) -> GroupTable:
-    """Score every group for one system, or compare two systems."""
-    sentences, text = len(grouping.sizes), max(int(grouping.sizes.sum()), 1)
+def tabulate(grouping: Grouping, systems: Sequence[Sequence[SentenceScores]]) -> GroupTable:
+    """Score every group for each system, and compare each system with the first.
 
-    def row(name: str, members: BoolArray) -> GroupRow:
-        count = int(members.sum())
-        share, text_share = count / sentences, int(grouping.sizes[members].sum()) / text
-        one, other = (scores.select(members) if scores and count else None for scores in (system, baseline))
-        return GroupRow(name, count, share, text_share, _result(one), _result(other), _compare(one, other))
+    systems: of each one the scores of its seeds, all for the same sentences.
+    """
+    every = np.ones(len(grouping.sizes), dtype=np.bool_)
+    groups = [*zip(grouping.names, grouping.members, strict=True), ("all", every)]
+    tested = sum(int(members.sum()) >= FEW_SENTENCES for _, members in groups) * (len(systems) - 1)
+    several = len(systems) > 2 or any(len(seeds) > 1 for seeds in systems)
+    resamples = max(SAMPLES, _RESAMPLES_EACH * tested) if several else SAMPLES
+    # a single system is scored in a moment
+    with progress("comparing", len(groups), "groups") if tested else nullcontext(lambda _: None) as advance:
+        rows = []
+        for name, members in groups:
+            rows.append(_score_group(name, members, grouping.sizes, systems, resamples))
+            advance(1)
+    *rows, total = _correct(rows)
+    return GroupTable(grouping, systems[0][0].score.metric, rows, total, several, resamples)
 
-    rows = [row(name, members) for name, members in zip(grouping.names, grouping.members, strict=True)]
-    return GroupTable(grouping, system.score.metric, rows, row("all", np.ones(sentences, dtype=np.bool_)))
+
+def _score_group(
+    name: str, members: BoolArray, sizes: IntArray, systems: Sequence[Sequence[SentenceScores]], resamples: int
+) -> GroupRow:
+    count = int(members.sum())
+    share, text_share = count / len(sizes), int(sizes[members].sum()) / max(int(sizes.sum()), 1)
+    if not count:
+        return GroupRow(name, count, share, text_share)
+    chosen = [[seed.select(members) for seed in seeds] for seeds in systems]
+    base, *others = (_average(seeds) for seeds in chosen)
+    comparisons: Sequence[Comparison | None] = [None] * len(others)
+    if others and count >= FEW_SENTENCES:
+        statistics = [[seed.score.statistics for seed in seeds] for seeds in chosen]
+        comparisons = compare_on_resamples(statistics, systems[0][0].score.metric.aggregate, samples=resamples)
+    gained = [
+        replace(one, gain=Gain(one.score - base.score, one.accuracy - base.accuracy, found))
+        for one, found in zip(others, comparisons, strict=True)
+    ]
+    return GroupRow(name, count, share, text_share, (base, *gained))
 
 
-def _result(scores: SentenceScores | None) -> GroupScore | None:
-    return GroupScore(scores.score.value, float(scores.exact.mean())) if scores else None
+def _average(seeds: Sequence[SentenceScores]) -> GroupScore:
+    scores = [seed.score.value for seed in seeds]
+    return GroupScore(float(np.mean(scores)), float(np.mean([seed.exact.mean() for seed in seeds])), scores)
 
 
-def _compare(system: SentenceScores | None, baseline: SentenceScores | None) -> Comparison | None:
-    if system is None or baseline is None or len(system.exact) < FEW_SENTENCES:
-        return None
-    return paired_bootstrap(baseline.score.statistics, system.score.statistics, system.score.metric.aggregate)
+def _correct(rows: Sequence[GroupRow]) -> list[GroupRow]:
+    """Give each comparison its p-value that is corrected for all comparisons of the rows (Holm, 1979)."""
+    found = _comparisons(rows)
+    if not found:
+        return list(rows)
+    adjusted = iter(holm([one.p_value for one in found]))
+
+    def corrected(result: GroupScore) -> GroupScore:
+        if result.gain is None or result.gain.comparison is None:
+            return result
+        return replace(result, gain=replace(result.gain, holm_p=next(adjusted)))
+
+    return [replace(row, results=tuple(corrected(one) for one in row.results)) for row in rows]
+
+
+def _comparisons(rows: Sequence[GroupRow]) -> list[Comparison]:
+    """List the comparisons of rows, row by row."""
+    gains = (result.gain for row in rows for result in row.results)
+    return [gain.comparison for gain in gains if gain and gain.comparison]

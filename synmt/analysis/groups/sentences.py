@@ -1,41 +1,59 @@
-"""The sentences to group: checks the options, and reads the translations and labels that they name."""
+"""The sentences to group, and their groups: checks the options, and reads texts, labels and trees."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from synmt.analysis.groups.buckets import PAPERS, UNITS, paper_buckets, parse_buckets
-from synmt.analysis.groups.labels import choose_sentences, read_labels
-from synmt.analysis.inputs import check_name, read_test
+from synmt.analysis.groups.buckets import PAPERS, UNITS, by_length, count_units, paper_buckets, parse_buckets
+from synmt.analysis.groups.grouping import Grouping
+from synmt.analysis.groups.labels import choose_sentences, group_by_labels, read_labels
+from synmt.analysis.groups.plot import check_table_count
+from synmt.analysis.groups.trees import group_by_trees, parse_side
+from synmt.analysis.inputs import as_paths, check_name, read_test
+from synmt.analysis.systems import SystemOutputs, read_translations
 from synmt.arrays import SIDES, BoolArray, Side
 from synmt.errors import UsageError
-from synmt.evaluation.outputs import Outputs, baseline_of, from_files
+from synmt.evaluation.outputs import Outputs
 from synmt.run import Run, find_run
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions
+    from synmt.analysis.options import GroupOptions, WordOptions
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """A test set translated by one system or two, and which of its sentences to group.
+    """A test set translated by one system or several, and which of its sentences to group.
 
-    run, baseline_run: the runs that made the translations; None for files.
+    systems: the baseline is the first of several.
     labels: all label columns by name, with a value for each sentence of the test set; empty if no option needs them.
     chosen: (N,) which sentences meet the conditions of `--where`; None for all.
     """
 
-    outputs: Outputs
-    run: Run | None
-    baseline: Outputs | None = None
-    baseline_run: Run | None = None
+    systems: list[SystemOutputs]
     labels: dict[str, list[str]] = field(default_factory=dict)
     chosen: BoolArray | None = None
+
+    @property
+    def outputs(self) -> Outputs:
+        """The first system's translations, or those of the first that is compared with the baseline."""
+        return self.systems[min(1, len(self.systems) - 1)].seeds[0]
+
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        """The run folder of each system, of its first seed, and that of the baseline last."""
+        first = [system.seeds[0].run for system in (*self.systems[1:], self.systems[0])]
+        return tuple(dict.fromkeys(run for run in first if run))
+
+    @property
+    def run(self) -> Run | None:
+        """The run that made these translations; None for files."""
+        return Run(self.outputs.run) if self.outputs.run else None
 
     def select(self, values: Sequence[_T]) -> list[_T]:
         """Keep the values of the chosen sentences."""
@@ -55,28 +73,41 @@ class Sentences:
 
 
 def read_sentences(options: GroupOptions) -> Sentences:
-    """Read the translations of a run or of files, those of the baseline, and the labels."""
-    outputs, run = _read_system(options)
-    baseline = baseline_run = None
-    if options.baseline is not None:
-        baseline = baseline_of(outputs, options.baseline)
-        baseline_run = Run(options.baseline) if options.baseline.is_dir() else None
-    labels = _read_labels(options, outputs) if options.by_label or options.where else {}
+    """Read the translations of runs or of files, those of the baseline, and the labels."""
+    sentences = Sentences(read_systems(options))
+    labels = _read_labels(options, sentences.outputs) if options.by_label or options.where else {}
     chosen = choose_sentences(labels, options.where) if options.where else None
-    return Sentences(outputs, run, baseline, baseline_run, labels, chosen)
+    return replace(sentences, labels=labels, chosen=chosen)
 
 
-def _read_system(options: GroupOptions) -> tuple[Outputs, Run | None]:
-    if options.hypotheses is None:
+def read_systems(options: GroupOptions | WordOptions) -> list[SystemOutputs]:
+    """Read the translations of the runs or files that options name, by default of the newest run."""
+    paths = _find_paths(options)
+    if len(paths) == 1 and paths[0].is_dir() and options.baseline is None:
+        outputs = read_test(paths[0], options.test)
+        return [SystemOutputs(outputs.system, [outputs])]
+    return read_translations(
+        paths,
+        baseline=options.baseline,
+        test=options.test,
+        references=options.references,
+        source=options.source,
+        group_seeds=options.group_seeds,
+    )
+
+
+def _find_paths(options: GroupOptions | WordOptions) -> list[Path]:
+    """List the runs or files of the options, by default the newest run."""
+    files, runs = as_paths(options.hypotheses), as_paths(options.run)
+    if not files:
         if options.references or options.source:
             raise UsageError("references and source belong to translations", do="Give them as `--hypotheses`")
-        run = find_run(options.run)
-        return read_test(run.folder, options.test), run
-    if options.run or options.test:
+        return runs or [find_run(None).folder]
+    if runs or options.test:
         raise UsageError("`--hypotheses` cannot be combined with a run or its test set", do="Give only one of them")
     if options.references is None:
         raise UsageError("translations need their references", do="Give them as `--references`")
-    return from_files(options.hypotheses, options.references, options.source), None
+    return files
 
 
 def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]]:
@@ -86,6 +117,65 @@ def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]
             f"there are no labels with {outputs.test or outputs.system}", do="Give a file: `synmt analyze LABELS.tsv …`"
         )
     return read_labels(path, len(outputs.reference))
+
+
+def make_groupings(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
+    """Make all groupings, and describe the trees, if any; slow parsing comes after everything that may fail."""
+    labelled = _group_by_labels(options, sentences) if options.by_label else []
+    if options.plot:
+        _check_table_count(options, labelled, options.plot)
+    groupings, trees = [], ""
+    if options.by_length:
+        groupings.append(_group_by_length(options, sentences))
+    if options.by_depth or options.by_distance or options.by_relation:
+        by_trees, trees = _group_by_trees(options, sentences)
+        groupings += by_trees
+    return groupings + labelled, trees
+
+
+def _group_by_length(options: GroupOptions, sentences: Sentences) -> Grouping:
+    paper = paper_buckets(options.buckets)
+    side = options.side or (paper.side if paper else "source")
+    vocabulary = None
+    if options.unit == "pieces":
+        from synmt.data.vocabulary import Vocabulary
+
+        if sentences.run is None:
+            raise UsageError(
+                "counting pieces needs the vocabulary of a run",
+                where="--unit",
+                do="Count words or characters, or give a run",
+            )
+        vocabulary = Vocabulary.load(sentences.run.folder, side)
+    lengths = count_units(sentences.select(sentences.lines(side)), options.unit, vocabulary)  # (N,)
+    edges = parse_buckets(options.buckets) if options.buckets else None
+    return by_length(lengths, side=side, unit=options.unit, edges=edges)
+
+
+def _group_by_trees(options: GroupOptions, sentences: Sentences) -> tuple[list[Grouping], str]:
+    side = options.side or "source"
+    lines = sentences.lines(side)
+    if options.parses:
+        from synmt.syntax.conllu import read_parses
+
+        parses, trees = sentences.select(list(read_parses(options.parses, lines))), options.parses.name
+    else:
+        parses, trees = parse_side(options, sentences.run, sentences.select(lines), side=side)
+    return group_by_trees(options, parses, side=side), trees
+
+
+def _group_by_labels(options: GroupOptions, sentences: Sentences) -> list[Grouping]:
+    outputs = sentences.outputs
+    text = outputs.reference if options.side == "target" else outputs.source or outputs.reference
+    sizes = count_units(sentences.select(text), "words")  # (N,)
+    labels = {name: sentences.select(values) for name, values in sentences.labels.items()}
+    return group_by_labels(labels, options.label, sizes)
+
+
+def _check_table_count(options: GroupOptions, labelled: Sequence[Grouping], plot: Path) -> None:
+    tables = [("length", options.by_length), ("depth", options.by_depth), ("relation", options.by_relation)]
+    tables += [("mean distance", options.by_distance), ("longest distance", options.by_distance)]
+    check_table_count([*(name for name, chosen in tables if chosen), *(one.by for one in labelled)], plot)
 
 
 def check_options(options: GroupOptions) -> None:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synmt.analysis.groups.buckets import SIDE_NAMES, Edges, by_value, paper_buckets, parse_buckets, quarters
-from synmt.analysis.groups.scores import FEW_SENTENCES, Grouping
+from synmt.analysis.groups.grouping import Grouping
+from synmt.analysis.groups.scores import FEW_SENTENCES
 from synmt.analysis.inputs import as_read, file_language, find_parser, name_parser, parse_lines
 from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import BoolArray, IntArray, Side
@@ -29,7 +30,7 @@ from synmt.syntax.relations import base_name
 from synmt.syntax.trees import ancestors
 
 if TYPE_CHECKING:
-    from synmt.analysis.options import GroupOptions
+    from synmt.analysis.options import GroupOptions, WordOptions
     from synmt.parsing.parser import StanzaParser
     from synmt.run import Run
 
@@ -84,7 +85,10 @@ def by_relation(parses: Sequence[Parse], *, side: Side = "source") -> Grouping:
     members.pop("root", None)
     names = sorted(members, key=lambda name: (-int(members[name].sum()), name))
     matrix = np.array([members[name] for name in names]).reshape(len(names), len(parses))  # (G, N)
-    about = "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap"
+    about = (
+        "relation: sentences that contain it or one of its subtypes (nsubj:pass is also nsubj); groups overlap; one "
+        "that most sentences have says little about the relation: --words relation counts its words"
+    )
     return Grouping(f"{SIDE_NAMES[side]} relation", "", names, matrix, _lengths(parses), about=about)
 
 
@@ -107,10 +111,16 @@ def mean_distance(parse: Parse) -> float:
 
 def distances(parse: Parse) -> IntArray:
     """Measure the arcs between words other than punctuation: A arcs, (A,)."""
+    lengths = word_distances(parse)
+    return lengths[lengths > 0]
+
+
+def word_distances(parse: Parse) -> IntArray:
+    """Measure the distance of each word to its parent: (W,), 0 for the root, punctuation and words below it."""
     words = not_punctuation(parse)  # (W,)
     places = np.cumsum(words)  # (W,)
-    arcs = words & words[parse.parents] & (parse.parents != np.arange(len(parse)))  # (W,)
-    return np.abs(places - places[parse.parents])[arcs]
+    arcs = words & words[parse.parents]  # (W,)
+    return np.where(arcs, np.abs(places - places[parse.parents]), 0)
 
 
 def without_rare(grouping: Grouping, fewest: int = FEW_SENTENCES) -> Grouping:
@@ -129,7 +139,9 @@ def _lengths(parses: Sequence[Parse]) -> IntArray:
     return np.array([len(parse) for parse in parses], dtype=np.int64)
 
 
-def parse_side(options: GroupOptions, run: Run | None, lines: Sequence[str], *, side: Side) -> tuple[list[Parse], str]:
+def parse_side(
+    options: GroupOptions | WordOptions, run: Run | None, lines: Sequence[str], *, side: Side
+) -> tuple[list[Parse], str]:
     """Parse lines of one side of a run's test set, or of files, and describe the trees."""
     parser = _run_parser(run, side, options.parser) if run else _file_parser(options.source, side, options.parser)
     trees = name_parser(parser)

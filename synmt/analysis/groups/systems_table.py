@@ -1,0 +1,62 @@
+"""The table of group scores of more systems than a run and its baseline, or of several seeds.
+
+It has a line for each group and system, so that a table of eight systems is as wide as one of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from synmt.analysis.groups.group_score import Gain, GroupScore
+from synmt.analysis.groups.scores import GroupTable
+from synmt.analysis.report import TextTable
+from synmt.evaluation.bootstrap import SEED
+
+_NONE = "-"
+_SHARED_COLUMNS = 3
+"""The first columns, which are about the group."""
+
+
+def systems_table(table: GroupTable, names: Sequence[str]) -> TextTable:
+    """Write a line for each group and system, given the names of the systems, the baseline first."""
+    columns = [table.title, "sentences", "share", "system", table.metric.title]
+    columns += ["±"] * table.seeded
+    columns += ["difference", "95 % interval", "p (Holm)"] * (len(names) > 1)
+    columns += ["exact match"] * table.grouping.exact
+    rows = []
+    for row in (*table.rows, table.total):
+        shared = row.cells
+        systems = [[name, *_system_cells(table, one)] for name, one in zip(names, row.results, strict=False)]
+        rows += [[*shared, *cells] for cells in systems] or [shared + [_NONE] * (len(columns) - len(shared))]
+    return TextTable(columns, rows, shared=_SHARED_COLUMNS)
+
+
+def _system_cells(table: GroupTable, one: GroupScore) -> list[str]:
+    cells = [f"{one.score:.2f}"]
+    if table.seeded:
+        cells.append(f"{one.deviation:.2f}" if len(one.seeds) > 1 else "")
+    if table.compared:
+        cells += _gain_cells(one.gain) if one.gain else [""] * 3
+    return cells + [f"{one.accuracy:.1%}"] * table.grouping.exact
+
+
+def _gain_cells(gain: Gain) -> list[str]:
+    p_value = _NONE if gain.holm_p is None else f"{gain.holm_p:.3f}"
+    return [f"{gain.score:+.2f}", gain.comparison.interval if gain.comparison else _NONE, p_value]
+
+
+def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
+    """Explain the columns that other tables do not have."""
+    if table.seeded:
+        yield "scores: means over the seeds of a system; ±: their standard deviation"
+    if baseline is None:
+        return
+    units = "the group's sentences and of seeds" if table.seeded else "the group's sentences"
+    yield (
+        f"difference to {baseline}; interval: bootstrap of {units} (Koehn, 2004), {table.resamples:,} resamples, "
+        f"seed {SEED}"
+    )
+    if table.seeded:
+        yield "with two or three seeds, intervals are too narrow and p-values too small"
+    comparisons = f"{table.comparisons:,} comparison{'s' * (table.comparisons != 1)}"
+    yield f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979)"

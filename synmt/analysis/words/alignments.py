@@ -1,0 +1,109 @@
+"""Which words of the reference translate a source word? Alignments from a file, or from the attention of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synmt.analysis.compare.words import word_attention
+from synmt.analysis.words.cutting import place_words
+from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.analysis.words.texts import WordTexts
+from synmt.arrays import IntArray
+from synmt.decode.alignment import Pair, best_pairs
+from synmt.decode.translator import Translator
+from synmt.errors import SynmtError, UsageError
+from synmt.files import read_lines
+from synmt.run import find_run
+
+if TYPE_CHECKING:
+    from synmt.analysis.options import WordOptions
+
+_PAIR = re.compile(r"(\d+)-(\d+)")
+
+
+def find_alignments(options: WordOptions, texts: WordTexts) -> tuple[IntArray, str]:
+    """Align source words with words of the references, and say how.
+
+    Returns (A, 2) aligned words, numbered through the whole text (see join_alignments), and a line for the legend.
+    """
+    source, reference = texts.source, texts.reference
+    if options.alignments is not None:
+        found, made_by = _from_file(options.alignments, texts), options.alignments.name
+    elif texts.runs:
+        run, first = texts.runs[0], texts.first.as_read()
+        found = attend(run, (first.source, first.reference), source, reference)
+        made_by = f"the attention of {run.name} to the source when it has to write the reference"
+    else:
+        raise UsageError(
+            "source words need alignments with the references, and there is no run that makes them",
+            do="Give them as `--alignments FILE`, or use `--side target` for target words",
+        )
+    pairs = join_alignments(found, source, reference)
+    share = len(np.unique(pairs[:, 0])) / max(len(source), 1)
+    return pairs, f"alignments: {made_by}; {share:.0%} of the source words are aligned"
+
+
+def _from_file(path: Path, texts: WordTexts) -> list[list[Pair]]:
+    if texts.options.tokenize != "none":
+        raise UsageError(
+            f"alignments in a file are those of words between spaces, but words are cut by {texts.options.tokenize}",
+            where="--alignments",
+            do="Give tokenised text, and add `--tokenize none`",
+        )
+    return read_alignments(path, texts.source, texts.reference)
+
+
+def read_alignments(path: Path, source: CutText, reference: CutText) -> list[list[Pair]]:
+    """Read word alignments as Pharaoh wrote them: for each sentence `0-0 1-2`, the source word first, from 0.
+
+    Raises SynmtError if a line is not of this form, or names words that the sentence does not have.
+    """
+    lines = list(read_lines(path))
+    if len(lines) != len(source.lines):
+        raise SynmtError(
+            f"{len(lines):,} lines of alignments, but there are {len(source.lines):,} sentences", where=str(path)
+        )
+    texts = zip(lines, source.lines, reference.lines, strict=True)
+    return [
+        _read_pairs(line, (len(words), len(others)), f"{path}, line {number}")
+        for number, (line, words, others) in enumerate(texts, start=1)
+    ]
+
+
+def _read_pairs(line: str, lengths: tuple[int, int], where: str) -> list[Pair]:
+    pairs: list[Pair] = []
+    for text in line.split():
+        found = _PAIR.fullmatch(text)
+        if not found:
+            raise SynmtError(f"'{text}' is not an aligned pair", where=where, allowed="Pairs: 0-0 1-2, from 0")
+        pair = int(found[1]), int(found[2])
+        if pair[0] >= lengths[0] or pair[1] >= lengths[1]:
+            raise SynmtError(
+                f"{text}, but the source has {lengths[0]} words and the reference {lengths[1]}",
+                where=where,
+                do="Align the same words: those between spaces, source first, counted from 0",
+            )
+        pairs.append(pair)
+    return pairs
+
+
+def attend(run: Path, lines: tuple[Sequence[str], Sequence[str]], source: CutText, target: CutText) -> list[list[Pair]]:
+    """Align each target word with the source word that a model attends to most when it has to write the target.
+
+    lines: source and target as the model reads and writes them.
+    """
+    places = [
+        [place_words(words, line) for words, line in zip(text.lines, some, strict=True)]
+        for text, some in zip((source, target), lines, strict=True)
+    ]
+    try:
+        translator, (sources, targets) = Translator.load(find_run(run)), map(list, lines)
+        weights = word_attention(translator, sources, targets, *places)
+    except SynmtError as error:
+        raise error.with_(do=f"{error.do or 'Use another run'}, or give a file: `--alignments FILE`") from None
+    return [[] if one is None else best_pairs(one) for one in weights]

@@ -1,0 +1,63 @@
+"""How often does the training text have a word?"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from synmt.analysis.words.cutting import cut_text, in_case
+from synmt.arrays import Side
+from synmt.data.corpus import PreparedCorpus, is_complete
+from synmt.data.vocabulary import UNK
+from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.progress import progress
+from synmt.files import read_lines
+from synmt.run import Run
+
+_logger = logging.getLogger(__name__)
+
+_LINES_AT_ONCE = 10_000
+
+
+def count_file(path: Path, options: MetricOptions) -> Counter[str]:
+    """Count the words of a text in a file."""
+    return _count(read_lines(path), options, None)
+
+
+def count_prepared(folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
+    """Count the words of one side of a prepared training text, without those that its vocabulary does not have."""
+    corpus = PreparedCorpus.open(folder)
+    vocabulary = corpus.vocabularies[0 if side == "source" else 1]
+    split = corpus.split("train")
+
+    def lines() -> Iterator[str]:
+        for start in range(0, len(split), _LINES_AT_ONCE):
+            for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
+                ids = row.source if side == "source" else row.target
+                yield vocabulary.decode(ids[ids != UNK].tolist())
+
+    return _count(lines(), options, len(split))
+
+
+def prepared_text(run: Run) -> Path | None:
+    """Find the prepared training text of a run, in `data/` here or beside the folder of the run; None if it is gone.
+
+    A run that trains on trees as text has no such text.
+    """
+    name = run.info().get("prepared")
+    if not name or run.recipe().tasks.trees != "none":
+        return None
+    places = (Path("data"), run.folder.resolve().parents[1] / "data")
+    return next((place / "prepared" / name for place in places if is_complete(place / "prepared" / name)), None)
+
+
+def _count(lines: Iterator[str], options: MetricOptions, total: int | None) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    with progress("counting words", total, "lines") as advance:
+        while some := list(islice(lines, _LINES_AT_ONCE)):
+            counts.update(in_case(cut_text(some, options), options))
+            advance(len(some))
+    return counts

@@ -1,0 +1,69 @@
+"""A figure of word accuracy: a row for each group, a mark with its interval for each system, and the differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from synmt.analysis.plots import INK, series_style
+from synmt.analysis.words.rendering import shown_rows
+from synmt.analysis.words.table import WordTable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+_ROW, _SYSTEM, _FRAME = 0.2, 0.11, 1.1
+"""Inches for a group, for each of its systems, and for titles and axes."""
+
+
+def draw_words(tables: Sequence[WordTable], names: Sequence[str]) -> Figure:
+    """Draw each table, one below the other: accuracy of all systems, and differences to the first one."""
+    from matplotlib.figure import Figure
+
+    heights = [_FRAME + (_ROW + _SYSTEM * len(names)) * len(shown_rows(table)) for table in tables]
+    figure = Figure(figsize=(8.2 if len(names) > 1 else 5.2, sum(heights)), layout="constrained")
+    parts = figure.subfigures(len(tables), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for part, table in zip(parts, tables, strict=True):
+        _draw_table(part, table, names)
+    return figure
+
+
+def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None:
+    rows = shown_rows(table)
+    panels = part.subplots(1, 2 if len(names) > 1 else 1, sharey=True, squeeze=False)[0]
+    for number, name in enumerate(names):
+        places = [place + 0.7 * ((number + 0.5) / len(names) - 0.5) for place in range(len(rows))]
+        found = [row.systems[number][table.shown] for row in rows]
+        values = [(place, one.value, one.low, one.high) for place, one in zip(places, found, strict=True)]
+        _draw_marks(panels[0], values, number, name)
+        if number:
+            compared = [(place, one.comparison) for place, one in zip(places, found, strict=True) if one.comparison]
+            _draw_marks(
+                panels[1], [(place, one.difference, one.low, one.high) for place, one in compared], number, name
+            )
+    for panel in panels:
+        panel.grid(visible=False, axis="y")
+        panel.grid(visible=True, axis="x")
+    unit = f" ({table.unit})" if table.unit else ""
+    panels[0].set_ylabel(f"{table.by[:1].upper()}{table.by[1:]}{unit}")
+    panels[0].set_yticks(range(len(rows)), [row.group for row in rows])
+    panels[0].set_ylim(len(rows) - 0.4, -0.6)
+    panels[0].set_xlabel(f"{table.shown} (%)")
+    if len(names) > 1:
+        panels[1].axvline(0, color=INK, linewidth=0.8)
+        panels[1].set_xlabel(f"Difference to {names[0]} (points)")
+    handles, labels = panels[0].get_legend_handles_labels()
+    part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=4)
+
+
+def _draw_marks(
+    axes: Axes, values: Sequence[tuple[float, float | None, float | None, float | None]], number: int, name: str
+) -> None:
+    """Draw the values of one system: place, value, and the ends of the interval where there is one."""
+    style: dict[str, Any] = series_style(number) | {"linestyle": "none"}
+    known = [(value, place) for place, value, _, _ in values if value is not None]
+    axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, label=name, **style)
+    for place, _, low, high in values:
+        if low is not None and high is not None:
+            axes.plot([low, high], [place, place], "-", color=style["color"], linewidth=1.2)

@@ -1,0 +1,131 @@
+"""Tables of words and n-grams as rows of text, and the lines that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from synmt.analysis.groups.scores import FEW_SENTENCES
+from synmt.analysis.report import TextTable
+from synmt.analysis.words.counts import Measure
+from synmt.analysis.words.ngrams import Ngram, NgramTable
+from synmt.analysis.words.table import WordAccuracy, WordRow, WordTable, resamples_for
+from synmt.evaluation.bootstrap import SEED
+
+_LISTED = 8
+"""How many of the groups that are left out the legend names."""
+
+
+def shown_rows(table: WordTable) -> list[WordRow]:
+    """Leave out groups in few sentences, unless the groups are in order, or all are that rare."""
+    frequent = [row for row in table.rows if not row.few]
+    return table.rows if table.unit or not frequent else frequent
+
+
+def accuracy_table(table: WordTable, names: Sequence[str], measure: Measure | None = None) -> TextTable:
+    """Write a table: all measures of a single system, or one measure of several systems.
+
+    measure: F1 by default, recall for source words.
+    """
+    by = f"{table.by} ({table.unit})" if table.unit else table.by
+    rows = [*shown_rows(table), table.total]
+    if len(names) == 1:
+        cells = [[*_facts(row), *(_with_interval(row.systems[0][one]) for one in table.measures)] for row in rows]
+        return TextTable([by, "words", "share", *table.measures], cells)
+    chosen = measure or table.shown
+    if len(names) == 2:
+        columns = [by, "words", "share", *names, "difference", "95 % interval", "p (Holm)"]
+        pairs = ((row, *(system[chosen] for system in row.systems)) for row in rows)
+        return TextTable(columns, [[*_facts(row), _points(one), *_compared(other)] for row, one, other in pairs])
+    columns = [by, "words", "share", "system", chosen, "difference", "95 % interval", "p (Holm)"]
+    return TextTable(columns, [cells for row in rows for cells in _lines(row, names, chosen)], shared=3)
+
+
+def _lines(row: WordRow, names: Sequence[str], measure: Measure) -> Iterator[list[str]]:
+    """Write one line for each system."""
+    for name, system in zip(names, row.systems, strict=True):
+        yield [*_facts(row), name, *_compared(system[measure])]
+
+
+def _facts(row: WordRow) -> list[str]:
+    return [row.group + " *" * (row.few and row.words > 0), f"{row.words:,}", f"{row.share:.1%}"]
+
+
+def _points(one: WordAccuracy) -> str:
+    return "-" if one.value is None else f"{one.value:.1f}"
+
+
+def _with_interval(one: WordAccuracy) -> str:
+    return _points(one) + ("" if one.low is None else f" ({one.low:.1f} to {one.high:.1f})")
+
+
+def _compared(one: WordAccuracy) -> list[str]:
+    found = one.comparison
+    if found is None:
+        return [_points(one), "", "", ""]
+    interval = f"{found.low:+.1f} to {found.high:+.1f}"
+    return [_points(one), f"{found.difference:+.1f}", interval, f"{one.holm_p:.3f}"]
+
+
+def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
+    """Say what a table has: the measure, if there is only one, and how many comparisons."""
+    if len(names) == 1:
+        return "in percent, with 95 % intervals"
+    return f"{measure} in percent; p corrected for {table.comparisons[measure]} comparisons"
+
+
+def figure_caption(table: WordTable, names: Sequence[str]) -> str:
+    """Say what the panels of a figure have."""
+    right = f"; on the right, differences to {names[0]}" if len(names) > 1 else ""
+    return f"{table.shown} by {table.by}, with 95 % intervals{right}."
+
+
+def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]:
+    """Explain a table.
+
+    cut: how lines are cut into words.
+    """
+    yield table.about
+    if table.side == "source":
+        yield (
+            "recall: share of the source words whose aligned words of the reference are all in the translation; words "
+            "without an alignment do not count"
+        )
+    else:
+        yield (
+            "precision: share of the translated words that the reference has; recall: share of the reference's words "
+            "that the translation has; F1: their harmonic mean"
+        )
+    yield f"words: {cut}"
+    seeded = any(len(one[table.shown].seeds) > 1 for one in table.total.systems)
+    resampled = f"{resamples_for(table.comparisons[table.shown]):,} resamples"
+    yield f"95 % intervals: {resampled} of the sentences{' and of the seeds' * seeded}, seed {SEED}"
+    if seeded:
+        yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
+    if len(names) > 1:
+        yield (
+            f"difference to {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
+            "comparisons of the table (Holm, 1979)"
+        )
+    hidden = [row.group for row in table.rows if row not in shown_rows(table)]
+    if hidden:
+        some = ", ".join(hidden[:_LISTED] + ["…"] * (len(hidden) > _LISTED))
+        yield f"left out, in fewer than {FEW_SENTENCES} sentences: {some}"
+    if any(row.few and row.words for row in (*shown_rows(table), table.total)):
+        yield f"*: in fewer than {FEW_SENTENCES} sentences, too few for an interval"
+
+
+def ngram_tables(table: NgramTable) -> list[tuple[str, TextTable]]:
+    """Write the n-grams that a system has right more often, and less often, each with a heading."""
+    columns = ["n-gram", "score", table.system, table.baseline, "references"]
+    sides = (("more", table.more), ("less", table.less))
+    return [
+        (
+            f"{table.system} has these n-grams right {how} often than {table.baseline}",
+            TextTable(columns, [_ngram_cells(one) for one in ngrams]),
+        )
+        for how, ngrams in sides
+    ]
+
+
+def _ngram_cells(one: Ngram) -> list[str]:
+    return [one.text, f"{one.score:.3f}", f"{one.system:g}", f"{one.baseline:g}", f"{one.reference:,}"]

@@ -1,0 +1,199 @@
+"""How often is a word translated right? Groups of words and n-grams as tables, JSON and parts of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synmt.analysis import html
+from synmt.analysis.groups.sentences import read_systems
+from synmt.analysis.inputs import check_name, save_plot, scoring_options
+from synmt.analysis.report import AnalysisReport, TextTable
+from synmt.analysis.words.aligned import by_aligned_words
+from synmt.analysis.words.alignments import find_alignments
+from synmt.analysis.words.counts import WordGroups
+from synmt.analysis.words.groups import by_frequency, by_trees, count_source_words, count_target_words
+from synmt.analysis.words.labels import TREE_LABELS
+from synmt.analysis.words.ngrams import LONGEST, NgramTable, tell_apart
+from synmt.analysis.words.plot import draw_words
+from synmt.analysis.words.rendering import accuracy_table, caption, figure_caption, legend, ngram_tables
+from synmt.analysis.words.table import WordTable, tabulate_words
+from synmt.analysis.words.texts import WordTexts
+from synmt.arrays import SIDES, Side
+from synmt.errors import UsageError
+from synmt.evaluation.metrics import MetricOptions
+
+if TYPE_CHECKING:
+    from synmt.analysis.options import WordOptions
+
+FREQUENCY = "frequency"
+KINDS = (FREQUENCY, *TREE_LABELS)
+"""What words can be grouped by."""
+
+ALL = "all"
+ALIGNED = "source-"
+"""Before the name of a tree's label: target words by the label of the source word that they are aligned with."""
+
+
+def analyze_words(options: WordOptions) -> AnalysisReport:
+    """Find how often systems translate the words of a group right, and the n-grams that tell them apart."""
+    kinds = _check_options(options)
+    systems = read_systems(options)
+    scoring = scoring_options(systems[0].seeds[0], options.tokenize, options.lowercase)
+    texts = WordTexts(systems, scoring)
+    if options.ngrams and len(systems) < 2:
+        raise UsageError("n-grams tell two systems apart, and there is one", where="--ngrams", do="Add `--baseline`")
+    tables, remarks = _tabulate(options, texts, kinds) if kinds else ([], [])
+    ngrams: list[NgramTable] = []
+    if options.ngrams:
+        cut = [(name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)]
+        ngrams = tell_apart(cut, texts.reference.lines, top=options.top)
+    report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams, remarks)
+    if options.plot:
+        save_plot(options.plot, partial(draw_words, tables, texts.names))
+    system = ", ".join(report.names[1:] or report.names)
+    return AnalysisReport(system, report.to_json, report.to_text, report.to_html, tuple(texts.runs))
+
+
+def _check_options(options: WordOptions) -> list[str]:
+    """Find what to group words by, and raise UsageError for options that do not fit together."""
+    if options.words is None and not options.ngrams:
+        raise UsageError("neither words nor n-grams are chosen", do="Add `--words` or `--ngrams`")
+    kinds = [one.strip() for one in options.words.split(",")] if options.words is not None else []
+    for kind in kinds:
+        check_name(kind, (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL), "words")
+    if options.side is not None:
+        check_name(options.side, SIDES, "side")
+    if options.plot:
+        from synmt.analysis.plots import check_plot
+
+        check_plot(options.plot)
+        if not kinds:
+            raise UsageError("n-grams have no figure", where="--plot", do="Add `--words`")
+    return list(KINDS) if ALL in kinds else kinds
+
+
+def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> tuple[list[WordTable], list[str]]:
+    """Make a table of each kind, and the remarks on alignments and trees."""
+    # without a side, trees are those of the source, which every syntactic system parses
+    frequency_side: Side = options.side or "target"
+    tree_side: Side = options.side or "source"
+    own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
+    carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
+    pairs, remarks, groups = np.zeros((0, 2), dtype=np.int64), [], list[WordGroups]()
+    if carried or (own and tree_side == "source") or (FREQUENCY in kinds and frequency_side == "source"):
+        pairs, remark = find_alignments(options, texts)
+        remarks.append(remark)
+    if FREQUENCY in kinds:
+        groups.append(by_frequency(options, texts, frequency_side))
+    if own:
+        found, remark = by_trees(options, texts, own, tree_side)
+        groups += found
+        remarks.append(remark)
+    if carried:
+        found, remark = by_trees(options, texts, carried, "source")
+        groups += by_aligned_words(options, texts, found, pairs)
+        remarks.append(remark)
+    counts = [
+        count_source_words(texts, pairs, one) if one.side == "source" else count_target_words(texts, one)
+        for one in groups
+    ]
+    return [tabulate_words(*both) for both in zip(groups, counts, strict=True)], list(dict.fromkeys(remarks))
+
+
+@dataclass(frozen=True, eq=False)
+class WordReport:
+    """The tables of an analysis.
+
+    names: of the systems, the baseline first.
+    test: name of the test set; empty for files.
+    scoring: how lines were cut into words.
+    remarks: on alignments and trees.
+    """
+
+    names: list[str]
+    test: str
+    scoring: MetricOptions
+    tables: list[WordTable]
+    ngrams: list[NgramTable]
+    remarks: list[str]
+
+    @property
+    def heading(self) -> str:
+        """Title of all tables: systems and test set."""
+        *others, last = self.names[1:] or self.names
+        systems = f"{', '.join(others)} and {last}" if others else last
+        against = f" against {self.names[0]}" if len(self.names) > 1 else ""
+        return f"{systems}{against}" + (f", test set {self.test}" if self.test else "")
+
+    @property
+    def cut(self) -> str:
+        """How lines were cut into words."""
+        how = (
+            "between spaces" if self.scoring.tokenize == "none" else f"cut as BLEU cuts them ({self.scoring.tokenize})"
+        )
+        return how + (", in lower case" if self.scoring.lowercase else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all numbers as plain values."""
+        return {
+            "systems": self.names,
+            "test": self.test or None,
+            "tokenize": self.scoring.tokenize,
+            "lowercase": self.scoring.lowercase,
+            "remarks": self.remarks,
+            "words": [table.to_json(self.names) for table in self.tables],
+            "ngrams": [asdict(table) for table in self.ngrams],
+        }
+
+    def to_text(self) -> Iterator[str | TextTable]:
+        """Yield the heading, the tables and the legend."""
+        yield self.heading
+        for table in self.tables:
+            yield f"\n{caption(table, self.names, table.shown)}"
+            yield accuracy_table(table, self.names)
+        if self.tables:
+            yield ""
+            yield from dict.fromkeys(line for table in self.tables for line in self._legend(table))
+        for table in self.ngrams:
+            for heading, cells in ngram_tables(table):
+                yield f"\n{heading}"
+                yield cells
+        if self.ngrams:
+            yield f"\n{_NGRAM_LEGEND}"
+
+    def to_html(self) -> list[html.Section]:
+        """Make a section of each table with its figure, and one of the n-grams of each system."""
+        return [*map(self._section, self.tables), *map(self._ngram_section, self.ngrams)]
+
+    def _legend(self, table: WordTable) -> Iterator[str]:
+        yield from legend(table, self.names, cut=self.cut)
+        yield from self.remarks
+
+    def _section(self, table: WordTable) -> html.Section:
+        title = f"Accuracy by {table.by}"
+        # a single system has all measures in one table
+        measures = table.measures[::-1] if len(self.names) > 1 else (table.shown,)
+        body = html.paragraph(f"{self.heading}.")
+        for number, measure in enumerate(measures):
+            cells = accuracy_table(table, self.names, measure)
+            body += html.table(cells.columns, cells.shown(), caption=caption(table, self.names, measure))
+            if not number:
+                body += html.figure(partial(draw_words, [table], self.names), caption=figure_caption(table, self.names))
+        return html.Section(title, body + "".join(html.paragraph(line, faint=True) for line in self._legend(table)))
+
+    def _ngram_section(self, table: NgramTable) -> html.Section:
+        tables = [html.table(cells.columns, cells.shown(), caption=heading) for heading, cells in ngram_tables(table)]
+        body = html.paragraph(f"{self.heading}.") + "".join(tables) + html.paragraph(_NGRAM_LEGEND, faint=True)
+        return html.Section(f"n-grams of {table.system} and {table.baseline}", body)
+
+
+_NGRAM_LEGEND = (
+    f"n-grams of 1 to {LONGEST} words. Numbers: how often the n-grams of the translations are in the reference of "
+    "their sentence (mean over seeds), and how often the references have them. Score: (a + 1) / (a + b + 2), where a "
+    "and b are these numbers for the system and for the one it is compared with, as in compare-mt."
+)

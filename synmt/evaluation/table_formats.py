@@ -1,0 +1,70 @@
+"""Tables of strings for other programs: TSV for spreadsheets and scripts, LaTeX and Markdown for papers and pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+Cells = Sequence[str]
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{"<": "$<$", ">": "$>$", "≤": r"$\leq$", "≥": r"$\geq$", "±": r"$\pm$", "Δ": r"$\Delta$", "→": r"$\rightarrow$"},
+    **{"–": "--", "|": r"\textbar{}"},
+}
+_LATEX_SIGN = re.compile("|".join(map(re.escape, _LATEX)))
+_NUMBER = re.compile(r"(?<![\w.])-(?=\d)")
+_MARKDOWN_SIGN = re.compile(r"([\\`*_\[\]<>|~])")
+
+
+def table_as(kind: str, columns: Cells, rows: Sequence[Cells], *, shared: int = 0) -> str:
+    """Write a table as `tsv`, `latex` (with booktabs) or `markdown`; columns after the first are right-aligned.
+
+    shared: the number of first columns whose cells several rows may share. TSV repeats these cells, so that a program
+    can read each row alone.
+    """
+    make = {"tsv": _tsv, "latex": _latex, "markdown": _markdown}[kind]
+    return make(columns, rows, shared)
+
+
+def without_repeats(rows: Sequence[Cells], shared: int) -> list[list[str]]:
+    """Empty the first cells of each row where all of them repeat the row above."""
+    shown, before = [], []
+    for row in rows:
+        first = list(row[:shared])
+        shown.append([*([""] * shared if first == before else first), *row[shared:]])
+        before = first
+    return shown
+
+
+def _tsv(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
+    return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in (columns, *rows))
+
+
+def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
+    head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in (columns, *without_repeats(rows, shared)))
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}", r"\toprule", head, r"\midrule"]
+    for number, (line, row) in enumerate(zip(body, rows, strict=True)):
+        # a little space where the shared cells change
+        if shared and number and row[:shared] != rows[number - 1][:shared]:
+            lines.append(r"\addlinespace")
+        lines.append(line)
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_cell(cell: str) -> str:
+    escaped = _LATEX_SIGN.sub(lambda found: _LATEX[found[0]], cell)
+    return _NUMBER.sub("$-$", " ".join(escaped.split()))
+
+
+def _markdown(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
+    ruler = ["---", *["---:"] * (len(columns) - 1)]
+    cells = [map(_markdown_cell, columns), ruler, *(map(_markdown_cell, row) for row in without_repeats(rows, shared))]
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
+
+
+def _markdown_cell(cell: str) -> str:
+    return _MARKDOWN_SIGN.sub(r"\\\1", " ".join(cell.split()))

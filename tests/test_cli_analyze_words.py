@@ -1,0 +1,238 @@
+"""`synmt analyze --words` and `--ngrams`, on runs and on files."""
+
+import re
+
+import numpy as np
+import pytest
+from pages import Reader
+from small_run import TEXT, make_run, write_tests
+from test_cli_analyze import finish, report, run
+from test_cli_analyze_groups import RECIPE
+from test_word_accuracy import PAIRS, REFERENCE, SOURCE, A, B
+from tiny import write_lines
+
+from synmt.analysis.forward_passes import run_forward
+from synmt.analysis.options import WordOptions
+from synmt.analysis.words.alignments import attend
+from synmt.analysis.words.cutting import cut_text
+from synmt.analysis.words.report import analyze_words
+from synmt.decode.translator import Translator
+from synmt.errors import UsageError
+from synmt.evaluation.metrics import MetricOptions
+from synmt.run import Run
+
+pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("show_remarks")]
+
+TREES = (
+    "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "4\tthe\t_\tDET\t_\t_\t5\tdet\t_\t_\n5\tdog\t_\tNOUN\t_\t_\t3\tobj\t_\t_\n",
+    "1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tman\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_\n3\tsees\t_\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "4\tthe\t_\tDET\t_\t_\t5\tdet\t_\t_\n5\twoman\t_\tNOUN\t_\t_\t3\tobj\t_\t_\n",
+    "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\twoman\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_\n"
+    "3\tsleeps\t_\tVERB\t_\t_\t0\troot\t_\t_\n4\tand\t_\tCCONJ\t_\t_\t7\tcc\t_\t_\n5\tthe\t_\tDET\t_\t_\t6\tdet\t_\t_\n"
+    "6\tman\t_\tNOUN\t_\t_\t7\tnsubj\t_\t_\n7\tlaughs\t_\tVERB\t_\t_\t3\tconj\t_\t_\n",
+)
+COPIES = 4
+"""How often the three sentences are repeated, so that groups have intervals."""
+
+FILES = ("--hypotheses", "b.de", "--baseline", "a.de", "--references", "ref.de", "--source", "src.en")
+SPACES = ("--tokenize", "none")
+ALIGNED = ("--alignments", "pairs.align", "--parses", "gold.conllu")
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """The texts, trees and alignments as files, and two runs with the same translations."""
+    for name, lines in (("a.de", A), ("b.de", B), ("ref.de", REFERENCE), ("src.en", SOURCE), ("gold.conllu", TREES)):
+        write_lines(tmp_path / name, lines * COPIES)
+    write_lines(tmp_path / "pairs.align", [" ".join(f"{s}-{t}" for s, t in pairs) for pairs in PAIRS] * COPIES)
+    for name, lines, when in (("plain", A, "2026-01-01"), ("pascal", B, "2026-01-02")):
+        write_tests(Run(tmp_path / "runs" / name), SOURCE * COPIES, REFERENCE * COPIES, lines * COPIES)
+        finish(tmp_path / "runs" / name, when, RECIPE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def by_group(table, system, measure):
+    return {
+        row["group"]: row["systems"][system][measure] and row["systems"][system][measure]["value"]
+        for row in table["rows"]
+    }
+
+
+@pytest.mark.parametrize("given", [FILES, ("--baseline", "runs/plain")])
+def test_source_words_are_grouped_by_their_trees_and_target_words_by_frequency(place, given):
+    write_lines(place / "train.de", ["der Hund", "der Mann"])
+    found = report("--words", "all", "--training-text", "train.de", *given, *SPACES, *ALIGNED)
+    a, b = found["systems"]
+    assert found["systems"] == (["a.de", "b.de"] if given == FILES else ["plain", "pascal"])
+    frequency, tag, relation, distance, depth = found["words"]
+    assert frequency["by"] == "frequency of the target word"
+    # der (twice), Mann and Hund once; der: 2 of the 2 in the references of three sentences, and 1 by the second system
+    assert by_group(frequency, a, "recall") == pytest.approx({"0": 100 * 8 / 11, "1": 100.0, "2": 100.0})
+    assert by_group(frequency, b, "recall") == pytest.approx({"0": 100 * 8 / 11, "1": 75.0, "2": 50.0})
+    assert (tag["by"], found["remarks"]) == (
+        "part of speech of the source word",
+        ["alignments: pairs.align; 94% of the source words are aligned", "trees: gold.conllu"],
+    )
+    # as compare-mt, but for one article that is not aligned
+    assert by_group(tag, a, "recall") == pytest.approx({"NOUN": 500 / 6, "DET": 60.0, "VERB": 100.0, "CCONJ": 100.0})
+    assert by_group(tag, b, "recall") == pytest.approx({"NOUN": 500 / 6, "DET": 100.0, "VERB": 50.0, "CCONJ": 0.0})
+    assert [row["group"] for row in relation["rows"]] == ["det", "nsubj", "root", "obj", "cc", "conj"]
+    assert [row["group"] for row in distance["rows"]] == ["root", "1", "2", "3-4"]
+    assert [row["words"] for row in depth["rows"]] == [3 * COPIES, 6 * COPIES, 7 * COPIES]
+    compared = tag["rows"][1]["systems"][b]["recall"]
+    assert compared["comparison"]["difference"] == pytest.approx(40)
+    assert compared["holm_p"] >= compared["comparison"]["p_value"]
+
+
+def test_source_words_are_grouped_by_their_frequency_as_in_compare_mt(place):
+    found = report("--words", "frequency", "--side", "source", *FILES, *SPACES, *ALIGNED[:2])["words"][0]
+    assert found["by"] == "frequency of the source word"
+    # compare-mt, on the three sentences once: 1, 7/8, 2/5 and 1/2, 6/8, 4/5, but one of the five `the` is not aligned
+    assert by_group(found, "a.de", "recall") == pytest.approx({"4": 100, "5-9": 87.5, "10-99": 50})
+    assert by_group(found, "b.de", "recall") == pytest.approx({"4": 50, "5-9": 75, "10-99": 100})
+
+
+def test_target_words_are_grouped_by_the_trees_of_the_source_through_alignments(place):
+    found = report("--words", "source-tag", *FILES, *SPACES, *ALIGNED)["words"][0]
+    assert found["by"] == "part of speech of the aligned source word"
+    # the word `der` of the third reference is aligned with a noun; `den` and the `die` of the third are missing
+    assert [(row["group"], row["words"] // COPIES) for row in found["rows"]] == [
+        ("NOUN", 7),
+        ("DET", 5),
+        ("VERB", 4),
+        ("CCONJ", 1),
+    ]
+    assert by_group(found, "a.de", "recall") == pytest.approx({"NOUN": 600 / 7, "DET": 60, "VERB": 100, "CCONJ": 100})
+    assert list(found["all"]["systems"]["a.de"]) == ["recall"]
+
+
+def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
+    made = write_tests(make_run(place / "small", parser=False), SOURCE * COPIES, REFERENCE * COPIES, A * COPIES)
+    asked = ("--words", "frequency,source-tag", "--run", made.folder, "--baseline", "b.de")
+    frequency, tag = report(*asked, "--parses", "gold.conllu", *SPACES)["words"]
+    for measure in ("precision", "recall", "f1"):
+        of_all = [table["all"]["systems"]["small"][measure]["value"] for table in (frequency, tag)]
+        assert of_all[0] == of_all[1]
+    assert sum(row["words"] for row in tag["rows"]) == 17 * COPIES
+    assert all(list(row["systems"]["small"]) == ["precision", "recall", "f1"] for row in tag["rows"])
+
+
+def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
+    shown = run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES).stdout.splitlines()
+    assert shown[:2] == ["b.de", ""]
+    header = next(line for line in shown if line.startswith("frequency of the target word"))
+    assert header.split()[-5:] == ["words", "share", "precision", "recall", "F1"]
+    row = next(line for line in shown if line.startswith("all"))
+    assert row.split()[1:3] == [str(17 * COPIES), "100.0%"]
+    # 12 words of the 13 that are translated, and of the 17 of the references
+    assert f"{100 * 12 / 13:.1f} (" in row
+    assert f"{100 * 12 / 17:.1f} (" in row
+    assert (
+        "frequency: how often the references have the word; for that in the training text: --training-text FILE"
+        in shown
+    )
+
+
+def test_several_systems_with_seeds_share_a_table(place):
+    for name, lines in (("other-seed1.de", A), ("other-seed2.de", B)):
+        write_lines(place / name, lines * COPIES)
+    several = ("--hypotheses", "a.de", "b.de", "other-seed*.de", *FILES[4:], *SPACES)
+    found = report("--words", "frequency", *several)
+    assert found["systems"] == ["a.de", "b.de", "other-seed*.de"]
+    a, b, both = (found["words"][0]["all"]["systems"][name]["f1"] for name in found["systems"])
+    assert both["seeds"] == [a["value"], b["value"]]
+    assert both["value"] == pytest.approx((a["value"] + b["value"]) / 2)
+    assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
+    shown = run("--words", "frequency", *several).stdout.splitlines()
+    rows = [line.split() for line in shown if "other-seed*.de" in line]
+    # the heading, and below each group's first line those of the other systems
+    assert all(row[0] == "other-seed*.de" for row in rows[1:])
+    assert any("resamples of the sentences and of the seeds, seed 12345" in line for line in shown)
+
+
+def test_n_grams_are_listed_with_their_score(place):
+    found = report("--ngrams", "--top", "1", *FILES, *SPACES)["ngrams"]
+    assert [(one["system"], one["baseline"]) for one in found] == [("b.de", "a.de")]
+    (more,), (less,) = found[0]["more"], found[0]["less"]
+    assert (more["text"], more["system"], more["baseline"], more["reference"]) == ("die Frau schläft", 4, 0, 4)
+    assert (less["text"], less["score"]) == ("der Hund sieht", pytest.approx(1 / 6))
+    shown = run("--ngrams", "--top", "1", *FILES, *SPACES).stdout
+    assert "b.de has these n-grams right more often than a.de" in shown
+
+
+def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
+    result = run(
+        "--words", "frequency,tag", "--ngrams", *FILES, *SPACES, *ALIGNED, "--html", "page.html", "--plot", "words.svg"
+    )
+    assert result.exit_code == 0, result.exception
+    read = Reader((place / "page.html").read_text(encoding="utf-8"))
+    headings = read.text["h2", ""]
+    assert headings[0] == "Accuracy by frequency of the target word"
+    assert headings[-1] == "n-grams of b.de and a.de"
+    # all measures of target words, recall of source words, and n-grams of both kinds
+    assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 2, 2)
+    drawn = (place / "words.svg").read_text(encoding="utf-8")
+    for label in ("Part of speech of the source word", "Difference to a.de (points)", "recall (%)", "NOUN"):
+        assert f">{label}<" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--words", "tags", *FILES], "--words: there is no words 'tags'"),
+        (["--words", "tag", *FILES], "source words need alignments with the references"),
+        (["--words", "tag", *FILES, *ALIGNED], "words are cut by 13a. Give tokenised text, and add `--tokenize none`"),
+        (
+            ["--words", "tag", "--side", "target", *FILES[:4], "--references", "ref"],
+            "the language of the target is unknown",
+        ),
+        (["--words", "tag", *FILES[:6]], "source words need the source text"),
+        (["--ngrams", *FILES[:2], *FILES[4:]], "n-grams tell two systems apart, and there is one. Add `--baseline`"),
+        (["--ngrams", "--plot", "x.svg", *FILES], "n-grams have no figure. Add `--words`"),
+        (["--alignments", "x"], "--alignments belongs to --words or --ngrams"),
+    ],
+)
+def test_wrong_usage_is_explained(place, arguments, message):
+    write_lines(place / "ref", REFERENCE * COPIES)
+    error = run(*arguments).exception
+    assert error.exit_code == 2
+    assert message in str(error)
+
+
+def test_nothing_to_analyse_is_refused(place):
+    with pytest.raises(UsageError, match="neither words nor n-grams are chosen"):
+        analyze_words(WordOptions())
+
+
+def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends_to_most(tmp_path):
+    made = make_run(tmp_path / "run", parser=False)
+    sources, references = TEXT[:3], TEXT[3:]
+    source, reference = (cut_text(lines, MetricOptions()) for lines in (sources, references))
+    found = attend(made.folder, (sources, references), source, reference)
+    translator = Translator.load(made)
+    for line, target, pairs in zip(sources, references, found, strict=True):
+        (forward,) = run_forward(translator, [line], [target], what=("cross",))
+        spans = forward.sentences[0]
+        # the mean over the heads of the first of two layers
+        weights = forward.captured.cross[1][0].double().mean(0).numpy()
+        expected = []
+        for number, word in enumerate(words_with_places(target)):
+            rows = weights[pieces_of(word, spans.target, target)].sum(0)
+            sums = [rows[pieces_of(other, spans.source, line)].sum() for other in words_with_places(line)]
+            expected.append((int(np.argmax(sums)), number))
+        assert pairs == expected
+
+
+def words_with_places(line):
+    """Find the words of a line, whose full stop is a word of its own."""
+    return [match.span() for match in re.finditer(r"[^\s.]+|\.", line)]
+
+
+def pieces_of(word, spans, line):
+    """Find the pieces whose first character is in a word."""
+    # a lone blank belongs to the next word
+    first = [next((place for place in range(*span) if line[place] != " "), span[1]) for span in spans.tolist()]
+    return [piece for piece, place in enumerate(first) if word[0] <= place < word[1]]

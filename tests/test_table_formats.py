@@ -1,0 +1,74 @@
+"""Tables for other programs: what they read back is what the table says."""
+
+import csv
+import io
+import re
+
+import pytest
+
+from synmt.analysis.report import TextTable
+from synmt.cli import console
+from synmt.evaluation.table_formats import table_as, without_repeats
+
+COLUMNS = ["source_length (words)", "system", "Δ BLEU"]
+ROWS = [["1-10", "plain", ""], ["1-10", "a&b|c", "-0.50"], [">10 *", "plain", ""], [">10 *", "a\tb\nc", "+1.2 %"]]
+
+
+def test_tsv_repeats_shared_cells_and_has_no_tabs_inside_them():
+    made = table_as("tsv", COLUMNS, ROWS, shared=1)
+    read = list(csv.reader(io.StringIO(made), delimiter="\t"))
+    assert read == [COLUMNS, *ROWS[:3], [">10 *", "a b c", "+1.2 %"]]
+
+
+def test_latex_has_rules_of_booktabs_and_escapes_every_sign():
+    lines = table_as("latex", COLUMNS, ROWS, shared=1).splitlines()
+    assert lines == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"source\_length (words) & system & $\Delta$ BLEU \\",
+        r"\midrule",
+        r"1-10 & plain &  \\",
+        r" & a\&b\textbar{}c & $-$0.50 \\",
+        r"\addlinespace",
+        r"$>$10 * & plain &  \\",
+        r" & a b c & +1.2 \% \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    # what is escaped is not escaped again
+    assert r"\textbackslash{}\{\}\textasciitilde{}" in table_as("latex", ["x"], [["\\{}~"]])
+
+
+def test_each_cell_of_markdown_comes_back():
+    made = table_as("markdown", COLUMNS, ROWS, shared=1).splitlines()
+    assert made[1] == "| --- | ---: | ---: |"
+    cells = [[re.sub(r"\\(.)", r"\1", cell.strip()) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in made]
+    assert cells[0] == COLUMNS
+    assert cells[2:] == [["1-10", "plain", ""], ["", "a&b|c", "-0.50"], [">10 *", "plain", ""], ["", "a b c", "+1.2 %"]]
+
+
+def test_only_equal_neighbours_share_cells():
+    rows = [["a", "1", "x"], ["a", "2", "x"], ["b", "2", "x"], ["b", "2", "y"], ["a", "1", "x"]]
+    assert without_repeats(rows, 2) == [*rows[:3], ["", "", "y"], rows[4]]
+    assert without_repeats(rows, 0) == rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("text", "title\n\na  b\n1  2\n   3\nlegend\nc\n4\n"),
+        ("tsv", "a\tb\n1\t2\n1\t3\n\nc\n4\n"),
+        ("latex", "% title\n"),
+        ("markdown", "title\n\n| a | b |\n| --- | ---: |\n| 1 | 2 |\n|  | 3 |\n\nlegend\n\n| c |\n| --- |\n| 4 |\n\n"),
+    ],
+)
+def test_lines_and_tables_are_printed_in_each_format(capsys, caplog, kind, expected):
+    caplog.set_level("INFO", logger="synmt")
+    first, second = TextTable(["a", "b"], [["1", "2"], ["1", "3"]], shared=1), TextTable(["c"], [["4"]])
+    console.print_parts(["title", "", first, "legend", second], kind)
+    printed = capsys.readouterr().out
+    assert printed.startswith(expected)
+    assert caplog.messages == (["title", "legend"] if kind == "tsv" else [])
+    if kind == "latex":
+        assert printed.count(r"\begin{tabular}") == 2
+        assert printed.index("% legend") > printed.index(r"\end{tabular}")

@@ -1,0 +1,266 @@
+"""How often words are translated right: the counts and figures are those of compare-mt 0.2.10 on the same files."""
+
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from synmt.analysis.groups.scores import FEW_SENTENCES
+from synmt.analysis.words.counts import WordCounts, WordGroups, count_source, count_target
+from synmt.analysis.words.cutting import cut_text, in_case, place_words
+from synmt.analysis.words.labels import group_by_frequency
+from synmt.analysis.words.matching import CutText, found_words, join_alignments, match_words, right_sources
+from synmt.analysis.words.table import tabulate_words
+from synmt.evaluation.bootstrap import SAMPLES, SEED
+from synmt.evaluation.metrics import MetricOptions
+from synmt.files import read_lines
+
+REFERENCE = ["der Hund sieht den Hund", "ein Mann sieht die Frau", "die Frau schläft und der Mann lacht"]
+A = ["der Hund sieht Hund Hund", "die Frau sieht ein Mann", "der Mann schläft und lacht lacht"]
+B = ["den Hund sieht der Hund", "ein Mann und die Frau", "die Frau schläft"]
+SOURCE = ["the dog sees the dog", "a man sees the woman", "the woman sleeps and the man laughs"]
+TAGS = {
+    "reference": ["DET NOUN VERB DET NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ DET NOUN VERB"],
+    "a": ["DET NOUN VERB NOUN NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ VERB ADV"],
+    "b": ["DET NOUN VERB DET NOUN", "DET NOUN CCONJ DET NOUN", "DET NOUN VERB"],
+    "source": ["DET NOUN VERB DET NOUN", "DET NOUN VERB DET NOUN", "DET NOUN VERB CCONJ DET NOUN VERB"],
+}
+# the fifth word of the last sentence, "the", is not aligned
+PAIRS = [
+    [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)],
+    [(0, 0), (1, 1), (2, 2), (4, 4), (3, 3)],
+    [(0, 0), (1, 1), (2, 2), (3, 3), (5, 5), (6, 6), (5, 4)],
+]
+NAMES = ["CCONJ", "DET", "NOUN", "VERB"]
+
+
+def cut(lines):
+    return CutText([line.split() for line in lines])
+
+
+def numbers(tags):
+    return np.array([NAMES.index(tag) if tag in NAMES else -1 for line in tags for tag in line.split()])
+
+
+def counts_of(hypotheses, references, groups=None, size=0):
+    """Count words by group, or all words only: groups of the reference and of the translation."""
+    hypothesis, reference = cut(hypotheses), cut(references)
+    matches = match_words(hypothesis, reference)
+    if groups is None:
+        groups = np.full(len(reference), -1), np.full(len(hypothesis), -1)
+    return count_target(groups, matches, (reference, hypothesis), size)
+
+
+def random_lines(random, sentences, words=8):
+    return [" ".join(random.choice(list("abcdef"), random.integers(0, words))) for _ in range(sentences)]
+
+
+def test_copies_of_a_word_match_in_their_order_and_no_more_than_the_reference_has():
+    # Hund: the second and the fifth word of the reference; the third copy matches nothing
+    assert match_words(cut(A[:1]), cut(REFERENCE[:1])).tolist() == [0, 1, 2, 4, -1]
+    # words are numbered through the text: the first sentence of the reference has five
+    assert match_words(cut(B[:2]), cut(REFERENCE[:2])).tolist() == [3, 1, 2, 0, 4, 5, 6, -1, 8, 9]
+    assert match_words(cut([""]), cut([""])).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_matches_are_those_of_bags_of_words(seed):
+    random = np.random.default_rng(seed)
+    references, hypotheses = random_lines(random, 30), random_lines(random, 30)
+    matches = match_words(cut(hypotheses), cut(references))
+    counts = counts_of(hypotheses, references)
+    expected = [(Counter(h.split()) & Counter(r.split())).total() for h, r in zip(hypotheses, references, strict=True)]
+    assert counts.matches[:, -1].tolist() == expected
+    words = [word for line in references for word in line.split()]
+    for word, place in zip((w for line in hypotheses for w in line.split()), matches.tolist(), strict=True):
+        assert place < 0 or words[place] == word
+    assert found_words(matches, len(words)).sum() == sum(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_counts_of_a_group_do_not_depend_on_other_sentences_or_their_order(seed):
+    random = np.random.default_rng(seed)
+    references, hypotheses = random_lines(random, 12), random_lines(random, 12)
+
+    def groups(lines):
+        return np.array([ord(word) % 3 - (word == "a") for line in lines for word in line.split()], dtype=np.int64)
+
+    def count(order):
+        chosen, translated = [references[n] for n in order], [hypotheses[n] for n in order]
+        return counts_of(translated, chosen, (groups(chosen), groups(translated)), 3)
+
+    order = random.permutation(12).tolist()
+    one, other = count(range(12)), count(order)
+    for name in ("words", "matches", "translated"):
+        assert np.array_equal(getattr(one, name)[order], getattr(other, name))
+        alone = [getattr(count([n]), name)[0] for n in range(12)]
+        assert np.array_equal(getattr(one, name), np.array(alone))
+
+
+def percent(*fractions):
+    return [None if one is None else float(100 * Fraction(one)) for one in fractions]
+
+
+def row_of(table, group, system):
+    row = next(row for row in [*table.rows, table.total] if row.group == group)
+    return [row.systems[system][measure].value for measure in table.measures]
+
+
+def test_the_accuracy_by_tag_is_that_of_compare_mt():
+    groups = WordGroups("tag", "", NAMES, numbers(TAGS["reference"]))
+    counts = [
+        [counts_of(lines, REFERENCE, (groups.words, numbers(TAGS[name])), 4)] for name, lines in (("a", A), ("b", B))
+    ]
+    table = tabulate_words(groups, counts)
+    # compare-mt a b with ref_labels and out_labels: recall, precision, F1
+    expected = {
+        ("CCONJ", 0): ("1", "1", "1"),
+        ("CCONJ", 1): ("0", "0", "0"),
+        ("DET", 0): ("2/3", "1", "4/5"),
+        ("DET", 1): ("5/6", "1", "10/11"),
+        ("NOUN", 0): ("5/6", "5/6", "5/6"),
+        ("NOUN", 1): ("5/6", "1", "10/11"),
+        ("VERB", 0): ("1", "1", "1"),
+        ("VERB", 1): ("1/2", "1", "2/3"),
+    }
+    for (group, system), (recall, precision, f1) in expected.items():
+        assert row_of(table, group, system) == pytest.approx(percent(precision, recall, f1))
+    assert [(row.group, row.words, row.sentences) for row in table.rows] == [
+        ("DET", 6, 3),
+        ("NOUN", 6, 3),
+        ("VERB", 4, 3),
+        ("CCONJ", 1, 1),
+    ]
+
+
+def test_the_accuracy_by_frequency_in_the_references_is_that_of_compare_mt():
+    reference = cut(REFERENCE)
+    groups = group_by_frequency(Counter(reference), reference, [[cut(A)], [cut(B)]], whose="target", about="")
+    counts = [
+        [counts_of(lines, REFERENCE, (groups.words, own[0]), len(groups.names))]
+        for lines, own in zip((A, B), groups.translated, strict=True)
+    ]
+    table = tabulate_words(groups, counts)
+    assert groups.names == ["0", "1", "2", "3", "4", "5-9", "10-99", "100-999", ">999"]
+    assert [row.group for row in table.rows] == ["1", "2"]
+    assert row_of(table, "1", 0) == pytest.approx(percent("4/5", "4/5", "4/5"))
+    assert row_of(table, "1", 1) == pytest.approx(percent("3/4", "3/5", "2/3"))
+    assert row_of(table, "2", 0) == pytest.approx(percent("10/11", "5/6", "20/23"))
+    assert row_of(table, "2", 1) == pytest.approx(percent("1", "3/4", "6/7"))
+
+
+def test_a_source_word_is_right_if_all_words_aligned_with_it_are_found():
+    reference, source = cut(REFERENCE), cut(SOURCE)
+    pairs = join_alignments(PAIRS, source, reference)
+    counts = []
+    for lines in (A, B):
+        found = found_words(match_words(cut(lines), reference), len(reference))
+        aligned, right = right_sources(found, pairs, len(source))
+        assert aligned.tolist() == [number != 14 for number in range(17)]
+        counts.append([count_source(numbers(TAGS["source"]), source, aligned, right, 4)])
+    table = tabulate_words(WordGroups("tag", "", NAMES, numbers(TAGS["source"])), counts)
+    assert table.measures == ("recall",)
+    # compare-mt divides by all six articles, one of which is not aligned: 1/2 and 5/6
+    assert row_of(table, "DET", 0) + row_of(table, "DET", 1) == pytest.approx(percent("3/5", "5/5"))
+    for group, a, b in (("CCONJ", "1", "0"), ("NOUN", "5/6", "5/6"), ("VERB", "1", "1/2")):
+        assert row_of(table, group, 0) + row_of(table, group, 1) == pytest.approx(percent(a, b))
+
+
+def test_without_words_there_is_nothing_to_divide_by():
+    table = tabulate_words(WordGroups("any", "", [], np.full(2, -1)), [[counts_of([""], ["x y"])]])
+    assert row_of(table, "all", 0) == [None, 0.0, 0.0]
+    assert table.total.systems[0]["precision"].low is None
+
+
+def many_counts(random, sentences=14):
+    """Make counts of two groups and their sum, for two systems with two seeds and three."""
+    words = random.integers(1, 4, (sentences, 2)).astype(float)
+    words[FEW_SENTENCES - 1 :, 1] = 0
+    found = []
+    for seeds in (2, 3):
+        found.append([])
+        for _ in range(seeds):
+            translated = random.integers(1, 4, (sentences, 2)).astype(float)
+            matches = np.minimum(words, translated) - random.integers(0, 2, (sentences, 2)).clip(max=translated)
+            parts = [np.c_[one, one.sum(1)] for one in (words, matches.clip(min=0), translated)]
+            found[-1].append(WordCounts(*parts))
+    return found
+
+
+def test_intervals_and_differences_resample_sentences_and_seeds():
+    counts = many_counts(np.random.default_rng(5))
+    table = tabulate_words(WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64)), counts)
+
+    def f1(parts, chosen):
+        words, matches, translated = (sum(part[n][0] for n in chosen) for part in parts)
+        return 200 * matches / (words + translated)
+
+    parts = [[(one.words, one.matches, one.translated) for one in seeds] for seeds in counts]
+    random = np.random.default_rng(SEED)
+    draws = random.choice(14, size=(SAMPLES, 14), replace=True).tolist()
+    samples = [np.array([[f1(seed, chosen) for seed in seeds] for chosen in draws]) for seeds in parts]
+    whole = [np.mean([f1(seed, range(14)) for seed in seeds]) for seeds in parts]
+    row = table.rows[0]
+    assert [one["F1"].value for one in row.systems] == pytest.approx(whole)
+    assert row.systems[1]["F1"].seeds == pytest.approx([f1(seed, range(14)) for seed in parts[1]])
+    # one seed of two, two of three
+    random = np.random.default_rng(SEED)
+    drawn = [random.integers(len(seeds), size=(SAMPLES, len(seeds) - 1)) for seeds in parts]
+    means = [np.take_along_axis(one, picks, axis=1).mean(1) for one, picks in zip(samples, drawn, strict=True)]
+    compared = row.systems[1]["F1"].comparison
+    assert compared.difference == pytest.approx(whole[1] - whole[0])
+    assert [compared.low, compared.high] == pytest.approx(np.quantile(means[1] - means[0], [0.025, 0.975]))
+    assert [row.systems[0]["F1"].low, row.systems[0]["F1"].high] == pytest.approx(np.quantile(means[0], [0.025, 0.975]))
+    far = np.abs(means[1] - means[0] - compared.difference) >= abs(compared.difference)
+    assert compared.p_value == pytest.approx((far.sum() + 1) / (SAMPLES + 1))
+    # two comparisons by each measure: of the first group and of all words; the second group is in nine sentences
+    assert table.comparisons == dict.fromkeys(table.measures, 2)
+    assert table.rows[1].few
+    assert table.rows[1].systems[1]["F1"].comparison is None
+    p_values = sorted((table.total.systems[1]["F1"].comparison.p_value, compared.p_value))
+    adjusted = [min(1, 2 * p_values[0]), max(min(1, 2 * p_values[0]), p_values[1])]
+    assert sorted(one.systems[1]["F1"].holm_p for one in (row, table.total)) == pytest.approx(adjusted)
+
+
+def test_a_system_against_itself_differs_in_nothing():
+    counts = many_counts(np.random.default_rng(1))[0][:1]
+    table = tabulate_words(WordGroups("any", "", ["often", "seldom"], np.zeros(1, dtype=np.int64)), [counts, counts])
+    compared = table.total.systems[1]["recall"].comparison
+    assert (compared.difference, compared.low, compared.high, compared.p_value) == (0, 0, 0, 1)
+
+
+def test_words_are_cut_as_bleu_cuts_them_and_found_in_the_line_again():
+    line = "„Ja&quot;, sagt er:  3,5 % (fast)."
+    words = cut_text([line], MetricOptions()).lines[0]
+    assert words == ["„Ja", '"', ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
+    places = place_words(words, line)
+    found = [line[start:end] for start, end in places.tolist()]
+    assert [found[0], *found[2:]] == ["„Ja", ",", "sagt", "er", ":", "3,5", "%", "(", "fast", ")", "."]
+    assert line[places[1, 0]] == "&"
+    assert in_case(CutText([["Der", "HUND"]]), MetricOptions(lowercase=True)).lines == [["der", "hund"]]
+    assert place_words(["x"], " ").tolist() == [[0, 0]]
+
+
+def test_the_figures_on_the_files_of_the_pascal_paper_are_those_of_compare_mt(nc11):
+    names = ("truth", "transformer.preds", "transformer_pascal.preds")
+    reference, *systems = (cut(read_lines(nc11(name))) for name in names)
+    groups = group_by_frequency(Counter(reference), reference, [[one] for one in systems], whose="target", about="")
+    counts = [
+        [count_target((groups.words, own[0]), match_words(one, reference), (reference, one), len(groups.names))]
+        for one, own in zip(systems, groups.translated, strict=True)
+    ]
+    table = tabulate_words(groups, counts)
+    expected = {
+        "1": [(58.4679, 28.0011, 37.8671), (58.5594, 28.7294, 38.5474)],
+        "2": [(57.7118, 40.6562, 47.7054), (57.6846, 40.8702, 47.8430)],
+        "3": [(54.7830, 44.9434, 49.3778), (55.2114, 45.4288, 49.8447)],
+        "4": [(55.0425, 47.9873, 51.2733), (56.2878, 49.3114, 52.5692)],
+        "5-9": [(55.8394, 49.8754, 52.6892), (56.6066, 51.1793, 53.7563)],
+        "10-99": [(56.2848, 54.5857, 55.4222), (57.0265, 55.7897, 56.4013)],
+        "100-999": [(58.3184, 57.0311, 57.6676), (58.2063, 58.0617, 58.1339)],
+        ">999": [(68.0663, 72.5272, 70.2260), (68.8914, 73.6397, 71.1864)],
+    }
+    for group, figures in expected.items():
+        found = [[round(value, 4) for value in row_of(table, group, system)] for system in (0, 1)]
+        assert found == [list(one) for one in figures]

@@ -1,0 +1,144 @@
+"""The groups that trees and training texts give to words, and the alignments of source words with references."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_groups import random_parses
+
+from synmt.analysis.words.aligned import carry_over
+from synmt.analysis.words.alignments import read_alignments
+from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
+from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_by_frequency, group_words, tree_labels
+from synmt.analysis.words.matching import CutText, join_alignments
+from synmt.errors import SynmtError
+from synmt.evaluation.metrics import MetricOptions
+from synmt.files import read_lines
+from synmt.run import Run
+from synmt.syntax.parse import Parse, flat_parse
+
+OLD = Path(__file__).parent / "format1"
+LINE = "We don't eat, bananas !"
+# eat is the root, and bananas hangs below the comma, which a parser should not do
+WORDS = ["We", "do", "n't", "eat", ",", "bananas", "!"]
+PARENTS = [3, 3, 3, 3, 3, 4, 3]
+RELATIONS = ["nsubj:pass", "aux", "advmod", "root", "punct", "obj", "punct"]
+TAGS = ["PRON", "AUX", "PART", "VERB", "PUNCT", "NOUN", "PUNCT"]
+
+
+def parse():
+    spans = [(0, 2), (3, 5), (5, 8), (9, 12), (12, 13), (14, 21), (22, 23)]
+    return Parse(WORDS, np.array(spans), np.array(PARENTS), RELATIONS, TAGS)
+
+
+def labels(name, words=WORDS):
+    return tree_labels(TREE_LABELS[name], CutText([words]), [LINE], [parse()])
+
+
+def test_a_word_has_the_tag_and_the_relation_of_its_tree():
+    assert labels("tag") == TAGS
+    assert labels("relation") == ["nsubj", "aux", "advmod", "root", "punct", "obj", "punct"]
+
+
+def test_distances_and_depths_leave_out_punctuation():
+    assert labels("distance") == ["3-4", "2", "1", "root", "punctuation", UNKNOWN, "punctuation"]
+    assert labels("depth") == ["1", "1", "1", "0", "punctuation", "2", "punctuation"]
+
+
+def test_a_word_that_is_cut_otherwise_has_the_label_of_its_first_character():
+    assert labels("tag", ["We", "don't", "eat,", "banan", "as", "!"]) == [
+        "PRON",
+        "AUX",
+        "VERB",
+        "NOUN",
+        "NOUN",
+        "PUNCT",
+    ]
+    assert tree_labels(TREE_LABELS["tag"], CutText([["x"]]), [""], [flat_parse("")]) == [UNKNOWN]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_and_depths_are_those_of_a_walk_through_the_tree(seed):
+    for one in random_parses(seed):
+        words = [relation != "punct" for relation in one.relations]
+        text, lines = CutText([["w"] * len(one)]), ["w" * len(one)]
+        distances = tree_labels(TREE_LABELS["distance"], text, lines, [one])
+        depths = tree_labels(TREE_LABELS["depth"], text, lines, [one])
+        for word, parent in enumerate(one.parents.tolist()):
+            steps, above = 0, word
+            while one.parents[above] != above:
+                steps, above = steps + 1, one.parents[above]
+            expected = next((name for last, name in ((4, str(steps)), (6, "5-6")) if steps <= last), ">6")
+            assert depths[word] == (expected if words[word] else "punctuation")
+            between = sum(words[min(word, parent) + 1 : max(word, parent)]) + 1
+            buckets = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"))
+            expected = next((name for last, name in buckets if between <= last), ">8")
+            expected = "root" if word == parent else expected if words[parent] else UNKNOWN
+            assert distances[word] == (expected if words[word] else "punctuation")
+
+
+def test_groups_are_numbered_and_words_without_a_label_are_in_none():
+    groups = group_words(TREE_LABELS["tag"], ["NOUN", "DET", "NOUN", UNKNOWN], [[["X", "DET"]]], whose="target")
+    assert (groups.by, groups.names) == ("part of speech of the target word", ["NOUN", "DET", "X"])
+    assert (groups.words.tolist(), groups.translated[0][0].tolist()) == ([0, 1, 0, -1], [2, 1])
+    ordered = group_words(TREE_LABELS["depth"], ["2", "0", ">6"], [], whose="source")
+    assert ordered.names == ["0", "1", "2", "3", "4", "5-6", ">6", "punctuation"]
+    assert ordered.words.tolist() == [2, 0, 6]
+
+
+def test_a_frequency_is_in_the_bucket_that_ends_with_it_or_above():
+    counts = Counter({"a": 1, "b": 4, "c": 5, "d": 9, "e": 10, "f": 999, "g": 1000})
+    words = CutText([list("xabcd"), list("efg")])
+    groups = group_by_frequency(counts, words, [[CutText([["a"]])]], whose="target", about="")
+    found = [groups.names[number] for number in groups.words]
+    assert found == ["0", "1", "4", "5-9", "5-9", "10-99", "100-999", ">999"]
+    assert groups.translated[0][0].tolist() == [1]
+
+
+def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prepared():
+    options = MetricOptions()
+    path = OLD / "corpus" / "train.de"
+    counts = count_file(path, options)
+    lines = [line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)]
+    assert counts == Counter(word for line in lines for word in line.split())
+    prepared = prepared_text(Run(OLD / "runs" / "pascal"))
+    assert prepared is not None
+    # the vocabulary has no word that was too rare
+    found = count_prepared(prepared, "target", options)
+    assert 0 < found.total() < counts.total()
+    assert found["die"] == counts["die"]
+    assert all(count <= counts[word] for word, count in found.items())
+    assert count_prepared(prepared, "source", options)["the"] == count_file(OLD / "corpus" / "train.en", options)["the"]
+    assert count_file(path, MetricOptions(lowercase=True))["der"] == counts["der"] + counts["Der"]
+
+
+def test_a_target_word_is_in_the_group_of_its_first_aligned_source_word():
+    pairs = np.array([(0, 0), (1, 0), (1, 2), (2, 1)])
+    assert carry_over(np.array([5, 7, -1]), pairs, 4).tolist() == [5, -1, 7, -1]
+    assert carry_over(np.array([5]), np.zeros((0, 2), dtype=np.int64), 2).tolist() == [-1, -1]
+
+
+def test_pairs_are_read_as_pharaoh_wrote_them(tmp_path):
+    path = tmp_path / "a.align"
+    path.write_text("0-0 1-1\n\n0-1\n")
+    source, reference = CutText([["a", "b"], [], ["c"]]), CutText([["x", "y"], ["z"], ["u", "v"]])
+    pairs = read_alignments(path, source, reference)
+    assert pairs == [[(0, 0), (1, 1)], [], [(0, 1)]]
+    # the third source word is aligned with the fifth word of the references
+    assert join_alignments(pairs, source, reference).tolist() == [[0, 0], [1, 1], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0-0\n", r"1 lines of alignments, but there are 2 sentences"),
+        ("0-0\n0:0\n", r"line 2: '0:0' is not an aligned pair"),
+        ("0-2\n\n", r"line 1: 0-2, but the source has 1 words and the reference 2\. Align the same words"),
+    ],
+)
+def test_alignments_that_do_not_fit_are_refused(tmp_path, text, message):
+    path = tmp_path / "a.align"
+    path.write_text(text)
+    with pytest.raises(SynmtError, match=message):
+        read_alignments(path, CutText([["a"], ["b"]]), CutText([["x", "y"], ["z"]]))
