@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -85,10 +86,10 @@ def slow_attend(
             rows.append(torch.zeros(size, dtype=terms.v.dtype))
             continue
         seen = mask[b, 0, t].nonzero().flatten().tolist()
-        powers = [torch.exp(score(b, h, t, j)) for j in seen]
-        values = [value(b, h, t, j) if value else terms.v[b, h, j] for j in seen]
-        total = sum(p * v for p, v in zip(powers, values, strict=True))
-        rows.append(total / sum(powers) if normalized else total)
+        powers = torch.stack([score(b, h, t, j) for j in seen]).exp()
+        values = torch.stack([value(b, h, t, j) for j in seen]) if value else terms.v[b, h, seen]
+        total = (powers[:, None] * values).sum(0)
+        rows.append(total / powers.sum() if normalized else total)
     return torch.stack(rows).view(batch, heads, queries, size)
 
 
@@ -155,3 +156,14 @@ def assert_alone_as_in_a_batch(model: Seq2Seq, words: Sequence[int]) -> None:
         torch.testing.assert_close(alone, together[row, : len(alone)], rtol=tolerance, atol=tolerance)
     backwards = model(batch_for(model, examples[::-1])).states.flip(0)
     torch.testing.assert_close(together, backwards, rtol=tolerance, atol=tolerance)
+
+
+def assert_step_by_step_as_all_at_once(model: Seq2Seq, rtol: float = 1e-5) -> None:
+    """Compare the states of a decoder that gets one piece after the other with those of teacher forcing."""
+    # the seed makes the two targets short, and not equally long
+    _, batch = random_batch(model, [4, 7], seed=9)
+    at_once = model(replace(batch, target_signals={})).states
+    memory, _ = model.remember(batch.source, batch.source_signals)
+    state, syntax = model.start(memory), model.syntax("target", {})
+    steps = [model.step(state, pieces[:, None], syntax) for pieces in batch.target_input.T]
+    torch.testing.assert_close(torch.cat(steps, 1), at_once, rtol=rtol, atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +35,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("journey")
         if item.get_closest_marker("journey") is None:
             item.add_marker("unit")
+
+
+def pytest_collection_finish() -> None:
+    """Let all loggers pass on what they log: pytest visits those that do not, 50 of torch, six times for each test."""
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ import torch
 
 # loaded once where processes fork from: optimizers load it when the first one is made
 import torch._dynamo
+from forked import run_command
 from safetensors.torch import save_file
 from small import random_batch, small_recipe
 from test_training import make_exact, make_recipe, make_trainer
@@ -122,10 +123,19 @@ def lose_one(rank, count, folder, how):
     os._exit(0)
 
 
-def launch_two(folder):
+def launch_two(port, work, *arguments):
     """Do what torchrun does, but let the two processes fork."""
-    options = ["--nproc-per-node=2", "--master-port=29511", "--max-restarts=1", "--start-method=forkserver", "unused"]
-    elastic_launch(config_from_args(parse_args(options))[0], train_twice)(folder)
+    options = ["--nproc-per-node=2", f"--master-port={port}", "--max-restarts=1", "--start-method=forkserver", "unused"]
+    elastic_launch(config_from_args(parse_args(options))[0], work)(*arguments)
+
+
+def be_command(*arguments):
+    """Be the command `synmt`; a process of torchrun has to return, or to fail."""
+    try:
+        run_command(*arguments)
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"exit code {end.code}") from None
 
 
 def train_twice(folder):

@@ -45,11 +45,17 @@ def small_recipe(**sections: Any) -> Recipe:
     return check_recipe({"name": "small", **languages, "corpus": {"name": "controlled"}, **sections}, where="test")
 
 
+def sized_recipe(*variants: dict[str, Any], **options: Any) -> Recipe:
+    """Make the recipe of a small model without dropout unless asked for it."""
+    model = {**_size(options), "dropout": 0.0, **options}
+    return small_recipe(model=model, syntax={"variants": list(variants)})
+
+
 def small_model(*variants: dict[str, Any], seed: int = 0, **options: Any) -> Seq2Seq:
     """Build a small model without dropout unless asked for it."""
-    model = {**_size(options), "dropout": 0.0, **options}
-    recipe = small_recipe(model=model, syntax={"variants": list(variants)})
-    torch.manual_seed(seed)
+    recipe = sized_recipe(*variants, **options)
+    # torch.manual_seed writes down the stack for each kind of device that is not in use
+    torch.default_generator.manual_seed(seed)
     punctuation = {"source": PUNCTUATION, "target": PUNCTUATION}
     return build(recipe.model, recipe.syntax, source_pieces=PIECES, target_pieces=PIECES, punctuation=punctuation)
 

@@ -52,15 +52,18 @@ def test_limits_grow_with_the_source_and_leave_room_for_one_piece():
 
 
 @pytest.mark.journey
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])
-def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, seed, alpha):
+def test_a_beam_that_is_wide_enough_finds_what_enumeration_finds(architecture, seed):
     model = sharp(seed=seed, architecture=architecture)
     keep_pieces(model, 7)
     _, batch = random_batch(model, [3, 5], seed)
-    for row, hypotheses in enumerate(found(model, batch, 4, beam_size=60, alpha=alpha, n_best=60)):
-        assert_found(hypotheses, enumerate_all(next_logs(members_of(batch, model, row=row)), alpha))
+    # they keep what they have computed, which does not depend on alpha
+    logs = [next_logs(members_of(batch, model, row=row)) for row in range(2)]
+    for alpha in (0.0, 0.6, 1.5):
+        both = found(model, batch, 4, beam_size=60, alpha=alpha, n_best=60)
+        for own, hypotheses in zip(logs, both, strict=True):
+            assert_found(hypotheses, enumerate_all(own, alpha))
 
 
 SYSTEMS = {
@@ -79,12 +82,12 @@ def test_a_sentence_gets_the_same_translations_in_any_batch(system, beam_size):
     variants, options = SYSTEMS[system]
     model = sharp(*variants, seed=11, **options)
     random = torch.Generator().manual_seed(5)
-    words = torch.randint(1, 12, (24,), generator=random).tolist()
+    words = torch.randint(1, 12, (12,), generator=random).tolist()
     _, batch = random_batch(model, words, seed=1)
     together = found(model, batch, 14, beam_size, n_best=beam_size)
     # the lengths differ, so sentences leave at different steps
     assert beam_size == 1 or len({len(one[0].ids) for one in together}) > 1
-    for row in range(24):
+    for row in range(12):
         options = SearchOptions(beam_size=beam_size, n_best=beam_size)
         [single] = run(members_of(batch, model, row=row), options, 14)
         assert [one.ids for one in single] == [one.ids for one in together[row]]

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from forked import Forked
+from ranks import be_command, launch_two
 from test_cli_train import assert_same_run, play
 from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
@@ -166,21 +168,13 @@ def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_i
 
 
 def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node=2",
-        "--master-port=29513",
-        "-m",
-        "synmt",
-    ]
-    command += ["train", "plain", "pascal"]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    log = untested / "said"
+    ended = Forked(launch_two, 29513, be_command, "train", "plain", "pascal", log=log).wait()
+    said = log.read_text(encoding="utf-8")
+    assert ended == 0, said
     for name in ("plain", "pascal"):
-        assert done.stderr.count(f"run: runs/{name}\n") == 1
-    assert done.stderr.count("run 2 of 2: runs/pascal\n") == 1
+        assert said.count(f"run: runs/{name}\n") == 1
+    assert said.count("run 2 of 2: runs/pascal\n") == 1
 
 
 def test_a_run_may_be_given_to_an_executor(untested):

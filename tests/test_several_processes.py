@@ -5,7 +5,7 @@ import signal
 import pytest
 import torch
 from forked import Forked, run_together
-from ranks import launch_two, lose_one, share_state, systems_of, train, train_variants
+from ranks import launch_two, lose_one, share_state, systems_of, train, train_twice, train_variants
 from safetensors.torch import load_file
 from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 
@@ -59,7 +59,7 @@ def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how, 
 
 def test_torchrun_goes_on_from_the_checkpoint_after_a_process_was_killed(tmp_path):
     log = tmp_path / "log"
-    assert Forked(launch_two, tmp_path, log=log).wait() == 0, log.read_text()
+    assert Forked(launch_two, 29511, train_twice, tmp_path, log=log).wait() == 0, log.read_text()
     assert (tmp_path / "has been killed").exists()
     assert_same_weights(tmp_path / "whole", tmp_path / "killed")
     alone = make_trainer(tmp_path / "alone", make_recipe(max_steps=2, accumulate=2))

@@ -11,7 +11,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -213,6 +213,7 @@ def split_words(tokens: str | Iterable[str]) -> list[str]:
     return WORD.findall(tokens if isinstance(tokens, str) else " ".join(tokens))
 
 
+@cache
 def _version(package: str) -> str:
     try:
         return version(package)
