@@ -102,9 +102,9 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         else " only, since no system has two seeds yet"
     )
     yield (
-        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} "
-        f"after Holm's correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of "
-        f"sentences{luck}. ±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
+        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} after Holm's "
+        f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
+        "±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
         "other work ran on the machine; neither has the time of parsing if the trees were in the cache. Steps: the "
         "first validation with a loss as low as the lowest of the baseline."
     )

@@ -32,7 +32,8 @@ class StepRecord:
     loss: label-smoothed loss per target piece, in nats; `losses` holds the auxiliary losses, weighted.
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
-    seconds, processor_seconds, tokens, joules: spent since the last record, without validation and checkpoints. Tokens
+    seconds, processor_seconds, tokens, joules: spent since the last record, or since training continued, without
+        validation and checkpoints. Tokens
         are target pieces of all processes; the others are of this process, energy that of its machine. None if it is
         not known.
     """
