@@ -81,7 +81,7 @@ def unpacked(stored: dict[str, Any]) -> npt.NDArray[np.float64]:
 
 def _training(cost: RunCost) -> dict[str, Any]:
     values = {key: getattr(cost, key) for key in ("seconds", "processor_seconds", "tokens", "joules", "memory")}
-    return {key: round(value, 1) if isinstance(value, float) else value for key, value in values.items()}
+    return {key: round(value, 3) if isinstance(value, float) else value for key, value in values.items()}
 
 
 def _parser(run: Run) -> str | None:

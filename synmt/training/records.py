@@ -33,9 +33,8 @@ class StepRecord:
     perplexity: without smoothing.
     memory: peak memory so far, in bytes.
     seconds, processor_seconds, tokens, joules: spent since the last record, or since training continued, without
-        validation and checkpoints. Tokens
-        are target pieces of all processes; the others are of this process, energy that of its machine. None if it is
-        not known.
+        validation and checkpoints. Tokens are target pieces of all processes; the others are of this process, energy
+        that of its machine. None if it is not known.
     """
 
     step: int
