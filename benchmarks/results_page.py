@@ -19,6 +19,8 @@ from results_tables import attractor_table, main_table, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
+MEASURED = "## What we measured\n"
+"""The heading of a section that the page of every system has."""
 
 
 def main() -> None:
@@ -31,7 +33,7 @@ def main() -> None:
         sys.exit("results/ has no results: run `make results`")
     _replace(root / "docs/results.md", _comparison(found))
     for page, rows in _pages(root, found).items():
-        _replace(page, ["## What we measured", "", *rows])
+        _replace(page, rows)
     draw(found, root / "docs/does-syntax-help.png")
 
 
@@ -95,15 +97,15 @@ def _names(results: Results, system: str) -> Iterator[str]:
 
 
 def _replace(path: Path, lines: Iterable[str]) -> None:
-    """Replace the marked part of a page; a page without one gets it at its end."""
+    """Replace the marked part of a page; the page of a system gets it at the end of its section of measurements."""
     text = path.read_text(encoding="utf-8")
     block = f"{BEGIN}\n\n" + "\n".join(lines).strip() + f"\n\n{END}"
-    if BEGIN in text:
-        before, _, rest = text.partition(BEGIN)
-        text = before + block + rest.partition(END)[2]
-    else:
-        text = f"{text.rstrip()}\n\n{block}\n"
-    path.write_text(text, encoding="utf-8")
+    if BEGIN not in text:
+        before, measured, rest = text.partition(MEASURED)
+        section, following, others = rest.partition("\n## ")
+        text = f"{before}{measured}{section.rstrip()}\n\n{BEGIN}{END}\n{following}{others}"
+    before, _, rest = text.partition(BEGIN)
+    path.write_text(before + block + rest.partition(END)[2], encoding="utf-8")
 
 
 if __name__ == "__main__":

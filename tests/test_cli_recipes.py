@@ -86,7 +86,7 @@ def completed(words, monkeypatch):
 def test_a_shell_completes_names_and_files(place, monkeypatch):
     for name in ("nc11-own.yaml", "own.yml", "own.txt", "a[b].yaml"):
         (place / "here" / name).touch()
-    assert completed("synmt train nc11-p", monkeypatch) == ["nc11-pascal", *PASCALS]
+    assert completed("synmt train nc11-pas", monkeypatch) == ["nc11-pascal", *PASCALS]
     assert completed("synmt prepare nc11-", monkeypatch)[:2] == ["nc11-own.yaml", "nc11-base"]
     assert completed("synmt train ablations/nc11-pascal-heads3", monkeypatch) == ["ablations/nc11-pascal-heads3"]
     assert completed("synmt train own", monkeypatch) == ["own.yml"]

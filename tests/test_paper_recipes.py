@@ -233,8 +233,8 @@ def test_the_systems_on_multi30k_differ_from_the_plain_model_in_syntax_alone():
     # PASCAL and 5 controls; LISA, tags, multi-task; 3 Deps-SAN, 6 of Yang et al., relative; 3 DBSA; 7 LDD; structured
     # attention; a mixture; distance and kinship masks, and other positions in the tree; a graph network; 3 that read
     # constituents; UDISCAL; the mixed encoder and parse2seq; 2 with planted trees; 2 diagonals;
-    # 3 with features of words
-    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 3 + 1 + 2 + 2 + 2 + 3
+    # 3 with features of words; paths of relations
+    assert len(names) == 1 + 6 + 3 + 10 + 3 + 7 + 1 + 1 + 6 + 1 + 3 + 1 + 2 + 2 + 2 + 3 + 1
     for name in names:
         free = {"syntax.variants", "tasks.parsing", "tasks.mixed", "tasks.mixed_only", "target_parser.model"}
         if name.startswith(("multi30k-pascal-", "multi30k-lisa-")):

@@ -130,7 +130,9 @@ def root(tmp_path):
     (tmp_path / "results/multi30k").mkdir(parents=True)
     (tmp_path / "docs/systems").mkdir(parents=True)
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
-    (tmp_path / "docs/systems/pascal.md").write_text("# PASCAL\n\nA page.\n")
+    (tmp_path / "docs/systems/pascal.md").write_text(
+        "# PASCAL\n\n## What we measured\n\nMuch.\n\n## Look inside\n\nHere.\n"
+    )
     plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
@@ -159,7 +161,8 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "**Captions**, 2 seeds: 1 of 1 systems (pascal +" in results
     assert "| pascal | 2 |" in results
     page = first["pascal.md"].decode()
-    assert page.startswith("# PASCAL\n\nA page.\n")
+    assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
+    assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
     assert "| plain | 2 |" in page
     assert "does-syntax-help.png" in first
     assert write_pages(root) == first
