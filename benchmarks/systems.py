@@ -23,6 +23,8 @@ TRANSFORMERS: dict[str, list[dict]] = {
     "pascal": [{"name": "pascal", "ignore": 0.3}],
     "lisa": [{"name": "lisa"}],
     "tags": [{"name": "tag_embedding"}],
+    "features": [{"name": "tag_embedding", "features": {"subword": 1, "tag": 3, "relation": 3}}],
+    "syntax-infused": [{"name": "syntax_infused"}],
     "deps-san": [{"name": "deps_san"}],
     "deps-san-rs": [{"name": "deps_san", "resample": 0.1}],
     "deps-san-wink": [{"name": "deps_san", "window": 6}],
@@ -154,7 +156,8 @@ def _draw_tree(pieces: int, random: np.random.Generator) -> Tree:
     parents = random_tree(words, random)
     relations = [UNIVERSAL[number] for number in random.integers(len(UNIVERSAL), size=words)]
     arcs, scenes = _draw_arcs(words, random), {SCENES: list(map(str, random.integers(1 + words // 8, size=words)))}
-    parse = Parse([""] * words, np.zeros((words, 2), int), parents, relations, arcs=arcs, features=scenes)
+    tags = [("NOUN", "VERB", "DET", "ADJ")[number] for number in random.integers(4, size=words)]
+    parse = Parse(["w"] * words, np.zeros((words, 2), int), parents, relations, tags, arcs, features=scenes)
     return Tree(parse, word_of)
 
 
