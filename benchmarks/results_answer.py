@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from results_figure import is_control
 from results_statistics import Line, Results
-from results_tables import REAL, signed
+from results_tables import is_real, signed
 
 _NAMED = 6
 """The most systems that a sentence names."""
@@ -21,8 +21,16 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 
 def _which(results: Results, lines: Sequence[Line]) -> str:
     systems = [line for line in lines if line.difference and not is_control(results, line.system)]
+    seeds = sorted({len(line.scores) for line in lines})
+    if seeds == [1]:
+        largest = sorted(systems, key=lambda line: -abs(_gain(line)))
+        return (
+            f"**{results.plan.title}**: {len(systems)} systems and a plain model have one seed each so far, so no "
+            f"difference can be told from the luck of training; the largest are {_named(largest[:3])} BLEU."
+        )
     better, worse = _better(systems), _better(systems, sign=-1)
-    text = f"**{results.plan.title}**, {_seeds(lines)}: {_count(better, systems)} better than the plain model"
+    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    text = f"**{results.plan.title}**, {count} seeds: {_count(better, systems)} better than the plain model"
     text += f"; worse: {_named(worse)}" if worse else ", and none is worse"
     return f"{text}. All other differences may be chance."
 
@@ -51,23 +59,18 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         systems = [line for line in harder if line.difference and not is_control(results, line.system)]
         plain = next(line for line in harder if line.difference is None)
         own = next(line for line in lines if line.system == plain.system)
-        yield (
+        text = (
             "In sentences that are longer and deeper than those of training, the plain model falls from "
-            f"{own.mean:.1f} to {plain.mean:.1f} BLEU; {_count(_better(systems), systems)} better there."
+            f"{own.mean:.1f} to {plain.mean:.1f} BLEU"
         )
+        seeded = any(line.difference and line.difference.seeded for line in harder)
+        yield f"{text}; {_count(_better(systems), systems)} better there." if seeded else f"{text}."
 
 
 def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
     """Choose the lines with a real gain, or with a real loss, the largest first."""
-    real = (line for line in lines if line.difference and line.difference.p < REAL and sign * _gain(line) > 0)
+    real = (line for line in lines if line.difference and is_real(line.difference) and sign * _gain(line) > 0)
     return sorted(real, key=lambda line: -sign * _gain(line))
-
-
-def _seeds(lines: Sequence[Line]) -> str:
-    counts = sorted({len(line.scores) for line in lines})
-    if counts == [1]:
-        return "one seed so far, which does not show how much of a difference is the luck of training"
-    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
 
 
 def _gain(line: Line) -> float:

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from results_statistics import Line, Results
-from results_tables import REAL
+from results_tables import is_real
 
 _CONTROL, _SYSTEM, _NOT_REAL = "#b35806", "#2166ac", 0.45
 
@@ -30,7 +30,7 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
         found = line.difference
         assert found is not None
         colour = _CONTROL if is_control(results, line.system) else _SYSTEM
-        strength = 1.0 if found.p < REAL else _NOT_REAL
+        strength = 1.0 if is_real(found) else _NOT_REAL
         panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
         panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
     panel.axvline(0, color="#888888", linewidth=0.8)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from results_statistics import Line, Results
+from results_statistics import Difference, Line, Results
 
 from synmt.evaluation.report import format_p_value
 
 REAL = 0.05
-"""A difference is called real if its adjusted p is below this."""
+"""The adjusted p below which a difference is called real."""
+
+
+def is_real(found: Difference) -> bool:
+    """Tell whether a difference is more than chance; with one seed of each system nothing shows that."""
+    return found.seeded and found.p < REAL
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -27,7 +32,7 @@ def difference_cells(line: Line) -> list[str]:
         return ["", "", ""]
     value = signed(found.value)
     return [
-        f"**{value}**" if found.p < REAL else value,
+        f"**{value}**" if is_real(found) else value,
         f"{signed(found.low)} to {signed(found.high)}",
         format_p_value(found.p),
     ]
@@ -47,7 +52,7 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     columns = ["system", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
-    columns += ["contrasts"] * contrast + ["weights", "training", "translation", "steps to the loss of plain"]
+    columns += ["contrasts"] * contrast + ["weights", "steps to the loss of plain"]
     rows = []
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
@@ -70,26 +75,16 @@ def _contrast(runs: Sequence[dict[str, Any]]) -> float:
 
 
 def _costs(results: Results, system: str) -> list[str]:
-    """Write weights, processor time of training and translation over the baseline's, and steps to its best loss."""
+    """Write the number of weights, and the steps to the baseline's best loss."""
     runs, base = results.runs[system], results.runs.get(results.baseline(system), [])
-    own, ratio = (
-        (_mean([run["training"]["processor_seconds"] for run in members]), _mean(_per_sentence(members, results)))
-        for members in (runs, base)
-    )
-    cells = [f"{runs[0]['weights']:,}"]
-    cells += [f"{one / other:.2f}" if other else "" for one, other in zip(own, ratio, strict=True)]
     best = min((loss for run in base for _, loss in run["validation"]), default=0.0)
-    reached = [next((step for step, loss in run["validation"] if loss <= best), None) for run in runs]
-    return [*cells, f"{sum(reached) / len(reached):,.0f}" if all(reached) else "–"]  # type: ignore[arg-type]
+    reached = [step for run in runs if (step := _first(run["validation"], best))]
+    steps = f"{sum(reached) / len(reached):,.0f}" if len(reached) == len(runs) else "–"
+    return [f"{runs[0]['weights']:,}", steps]
 
 
-def _per_sentence(runs: Sequence[dict[str, Any]], results: Results) -> list[float]:
-    costs = [run["tests"][results.plan.test]["cost"] for run in runs]
-    return [cost["processor_seconds"] / cost["sentences"] for cost in costs]
-
-
-def _mean(seconds: Sequence[float]) -> float:
-    return sum(seconds) / len(seconds) if seconds else 0.0
+def _first(validation: Sequence[tuple[int, float]], loss: float) -> int | None:
+    return next((step for step, found in validation if found <= loss), None)
 
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -99,14 +94,14 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     luck = (
         " and the luck of training (the variance of the seeds, pooled over all systems)"
         if any(line.difference and line.difference.seeded for line in lines)
-        else " only, since no system has two seeds yet"
+        else " only; since no system has two seeds yet, no difference is called real"
     )
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} after Holm's "
         f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
-        "±: standard deviation of the seeds. Training and translation: processor time over that of the baseline, while "
-        "other work ran on the machine; neither has the time of parsing if the trees were in the cache. Steps: the "
-        "first validation with a loss as low as the lowest of the baseline."
+        "±: standard deviation of the seeds. Steps: the first validation with a loss as low as the lowest of the "
+        "baseline. What a step costs was measured side by side, [below](#what-a-variant-costs-in-training): the runs "
+        "shared their machine with other work, so their times, which are in `results/`, do not compare."
     )
 
 
@@ -124,5 +119,5 @@ def attractor_table(results: Results) -> Iterator[str]:
 
 
 def _exact_cell(line: Line) -> str:
-    real = line.difference is not None and line.difference.p < REAL
+    real = line.difference is not None and is_real(line.difference)
     return f"{line.mean:.1f}" + (f" (**{signed(line.difference.value)}**)" if real and line.difference else "")
