@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from results_figure import is_control
 from results_statistics import Line, Results
 from results_tables import is_real, signed
 
@@ -20,7 +19,7 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 
 
 def _which(results: Results, lines: Sequence[Line]) -> str:
-    systems = [line for line in lines if line.difference and not is_control(results, line.system)]
+    systems = [line for line in lines if line.difference and line.system not in results.controls]
     seeds = sorted({len(line.scores) for line in lines})
     if seeds == [1]:
         largest = sorted(systems, key=lambda line: -abs(_gain(line)))
@@ -55,8 +54,8 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for test in results.plan.groups:
         if test == results.plan.test:
             continue
-        harder = results.bleu(test)
-        systems = [line for line in harder if line.difference and not is_control(results, line.system)]
+        harder = results.bleu[test]
+        systems = [line for line in harder if line.difference and line.system not in results.controls]
         plain = next(line for line in harder if line.difference is None)
         own = next(line for line in lines if line.system == plain.system)
         text = (

@@ -29,7 +29,7 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     for row, line in enumerate(shown):
         found = line.difference
         assert found is not None
-        colour = _CONTROL if is_control(results, line.system) else _SYSTEM
+        colour = _CONTROL if line.system in results.controls else _SYSTEM
         strength = 1.0 if is_real(found) else _NOT_REAL
         panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
         panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
@@ -42,12 +42,6 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
-
-
-def is_control(results: Results, system: str) -> bool:
-    """Tell whether a system reads trees that are wrong on purpose."""
-    parser = results.plan.recipe(system, {}).parser
-    return parser.control not in ("none", "gold") or parser.rewire > 0
 
 
 def _name(results: Results, line: Line) -> str:

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from results_plan import Plan, Planned
 
 from synmt import __version__
+from synmt.analysis.groups.labels import read_labels
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.cost import RunCost, run_cost
 from synmt.evaluation.metrics import make_metric, options_of
@@ -57,10 +58,9 @@ def labels(run: Run) -> dict[str, dict[str, list[str]]]:
     """Read what the page groups sentences by: for each test set, the labels of its sentences by their names."""
     found: dict[str, dict[str, list[str]]] = {}
     for name in tests_of(run.folder):
-        words = [str(len(line.split())) for line in from_run(run.folder, name).source]
-        path = run.test_folder(name) / "labels.tsv"
-        rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-        columns = {column: [row[place] for row in rows[1:]] for place, column in enumerate(rows[0])} if rows else {}
+        outputs = from_run(run.folder, name)
+        words = [str(len(line.split())) for line in outputs.source]
+        columns = read_labels(outputs.labels, len(words)) if outputs.labels else {}
         found[name] = {"words": words, **columns}
     return found
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from results_answer import answer
 from results_figure import draw
 from results_statistics import Line, Results, plans
-from results_tables import attractor_table, main_table, markdown
+from results_tables import attractor_table, difference_cells, main_table, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
@@ -28,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", type=Path, default=ROOT, help="folder with results/ and docs/; default: this one")
     root = parser.parse_args().root
-    found = [(Results(plan), Results(plan).bleu(plan.test)) for plan in plans(root / "results")]
+    found = [(one, one.bleu[one.plan.test]) for one in map(Results, plans(root / "results"))]
     if not found:
         sys.exit("results/ has no results: run `make results`")
     _replace(root / "docs/results.md", _comparison(found))
@@ -59,24 +59,15 @@ def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path
             bases = {results.baseline(line.system) for line in chosen}
             shown = [line for line in lines if line in chosen or line.system in bases]
             rows = pages.setdefault(path, [])
-            rows += (
-                ["", f"{results.plan.title} ([the whole table](../results.md)):", ""]
-                if rows
-                else [f"{results.plan.title} ([the whole table](../results.md)):", ""]
-            )
+            # the blank line before the first table is stripped
+            rows += ["", f"{results.plan.title} ([the whole table](../results.md)):", ""]
             rows += markdown(*_short_table(shown))
     return pages
 
 
 def _short_table(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
-    rows = [[line.system, str(len(line.scores)), f"{line.mean:.2f}", *_difference_cells(line)] for line in lines]
+    rows = [[line.system, str(len(line.scores)), f"{line.mean:.2f}", *difference_cells(line)] for line in lines]
     return ["system", "seeds", "BLEU", "difference", "95 % interval", "p (Holm)"], rows
-
-
-def _difference_cells(line: Line) -> list[str]:
-    from results_tables import difference_cells
-
-    return difference_cells(line)
 
 
 def _names(results: Results, system: str) -> Iterator[str]:

@@ -87,9 +87,17 @@ class Results:
         """Name the system that a system is compared with."""
         return self.plan.baselines[self.runs[system][0]["architecture"]]
 
-    def bleu(self, test: str, chosen: BoolArray | None = None) -> list[Line]:
-        """Compare BLEU on a test set, or on some of its sentences."""
-        return self._lines(test, "statistics", make_metric("bleu").aggregate, chosen)
+    @cached_property
+    def bleu(self) -> dict[str, list[Line]]:
+        """The systems compared by BLEU on each test set."""
+        tests = next(iter(self.runs.values()))[0]["tests"]
+        return {test: self._lines(test, "statistics", make_metric("bleu").aggregate, None) for test in tests}
+
+    @cached_property
+    def controls(self) -> set[str]:
+        """The systems that read trees that are wrong on purpose."""
+        parsers = {system: self.plan.recipe(system, {}).parser for system in self.runs}
+        return {name for name, one in parsers.items() if one.control not in ("none", "gold") or one.rewire > 0}
 
     def exact(self, test: str, chosen: BoolArray | None = None) -> list[Line]:
         """Compare the share of the sentences that equal the reference, in percent."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from results_statistics import Difference, Line, Results
 
+from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
 
 REAL = 0.05
@@ -45,8 +46,8 @@ def signed(value: float) -> str:
 
 def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Write scores, differences and costs of all systems, the first baseline first."""
-    tests = [name for name in next(iter(results.runs.values()))[0]["tests"] if name != results.plan.test]
-    others = {test: {line.system: line for line in results.bleu(test)} for test in tests}
+    tests = [name for name in results.bleu if name != results.plan.test]
+    others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
     exact = {line.system: line for line in results.exact(results.plan.test)}
     contrast = all("contrast" in run for runs in results.runs.values() for run in runs)
     columns = ["system", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
@@ -78,13 +79,9 @@ def _costs(results: Results, system: str) -> list[str]:
     """Write the number of weights, and the steps to the baseline's best loss."""
     runs, base = results.runs[system], results.runs.get(results.baseline(system), [])
     best = min((loss for run in base for _, loss in run["validation"]), default=0.0)
-    reached = [step for run in runs if (step := _first(run["validation"], best))]
+    reached = [step for run in runs if (step := first_step(run["validation"], best))]
     steps = f"{sum(reached) / len(reached):,.0f}" if len(reached) == len(runs) else "–"
     return [f"{runs[0]['weights']:,}", steps]
-
-
-def _first(validation: Sequence[tuple[int, float]], loss: float) -> int | None:
-    return next((step for step, found in validation if found <= loss), None)
 
 
 def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -49,12 +49,17 @@ class RunCost:
 
     def steps_to(self, loss: float) -> int | None:
         """Return the step of the first validation with this loss or a lower one."""
-        return next((step for step, found in self.validation if found <= loss), None)
+        return first_step(self.validation, loss)
 
     @property
     def best_loss(self) -> float:
         """The lowest validation loss; infinite without a validation."""
         return min((loss for _, loss in self.validation), default=math.inf)
+
+
+def first_step(validation: Sequence[tuple[int, float]], loss: float) -> int | None:
+    """Return the step of the first validation, (step, loss), with this loss or a lower one."""
+    return next((step for step, found in validation if found <= loss), None)
 
 
 def run_cost(run: Run) -> RunCost:
