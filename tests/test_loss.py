@@ -29,6 +29,19 @@ def test_equals_the_usual_two_steps_gradients_too(smoothing, block, monkeypatch)
     torch.testing.assert_close(nll, F.cross_entropy(states.detach() @ weight.T.detach(), targets, reduction="sum"))
 
 
+@pytest.mark.parametrize("rows", [5, 16, 100])
+def test_comes_near_in_half_precision_whatever_the_number_of_rows(rows, monkeypatch):
+    monkeypatch.setitem(loss_module.BLOCKS, "cpu", 700)
+    states, weight, targets = draw(rows)
+    with torch.autocast("cpu", torch.bfloat16):
+        total, _ = smoothed_cross_entropy(states.float(), weight.float(), targets, smoothing=0.1)
+    usual = F.cross_entropy(states @ weight.T, targets, label_smoothing=0.1, reduction="sum")
+    near = {"rtol": 1e-2, "atol": 5e-2}
+    torch.testing.assert_close(total.double(), usual, **near)
+    gradients = (torch.autograd.grad(loss, (states, weight)) for loss in (total, usual))
+    torch.testing.assert_close(*gradients, **near)
+
+
 def test_equals_the_formula_on_two_pieces():
     # one state 2, pieces with weights 1 and 0: logits 2 and 0
     total, nll = smoothed_cross_entropy(

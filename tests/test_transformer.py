@@ -14,7 +14,8 @@ from torch import nn
 from synmt.data.batch import Sequences
 from synmt.data.vocabulary import PAD
 from synmt.model import linear as linears
-from synmt.model.linear import Linear, linear, product
+from synmt.model.fused import dropped_relu
+from synmt.model.linear import Linear, filled_up, linear, product
 from synmt.model.seq2seq import sinusoids
 from synmt.model.transformer import Transformer
 from synmt.recipe.schema import ModelRecipe
@@ -249,6 +250,30 @@ def test_under_autocast_it_multiplies_in_half_precision_as_torch_does():
         ours, usual = layer(x), F.linear(x, layer.weight, layer.bias)
     assert ours.dtype == torch.bfloat16
     assert_same_with_gradients(ours, usual, (x, *layer.parameters()), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (15, 8), (3, 11, 8), (7, 5, 8), (4, 16, 8), (1000, 8)])
+def test_rows_that_fill_up_a_half_precision_product_change_neither_it_nor_its_gradients(shape):
+    layer, x = Linear(8, 6), torch.randn(shape, requires_grad=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        ours, relu = layer(x), dropped_relu(layer, x)
+        with torch.no_grad():
+            assert torch.equal(ours, layer(x))
+    usual = F.linear(*(t.bfloat16().double() for t in (x, layer.weight, layer.bias)))
+    near = {"rtol": 2e-2, "atol": 2e-2 * math.sqrt(x.numel())}
+    assert_same_with_gradients(ours.double(), usual, (x, *layer.parameters()), **near)
+    # of the few values next to 0, rounding may change the sign, and with it whether the gradient passes
+    assert_same_with_gradients(relu.double(), ours.detach().gt(0) * usual, (x, *layer.parameters()), **near)
+
+
+def test_half_precision_products_have_few_numbers_of_rows_and_little_to_fill_up():
+    rows = {count: len(filled_up(torch.ones(count, 1), torch.bfloat16)) for count in range(1, 5000)}
+    assert len(set(rows.values())) < 120
+    assert all(count <= room <= max(count + 15, count * 17 / 16) for count, room in rows.items())
+    assert all(len(filled_up(torch.ones(count, 1), torch.float32)) == count for count in (1, 17, 1999))
+    full = filled_up(torch.ones(17, 2), torch.bfloat16)
+    assert full[:17].eq(1).all()
+    assert full[17:].eq(0).all()
 
 
 @pytest.mark.parametrize("intel", [True, False])

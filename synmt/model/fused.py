@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from synmt.model.linear import forward_product, linear_gradients, product_dtype, suits
+from synmt.model.linear import filled_up, forward_product, linear_gradients, product_dtype, suits
 
 _STEPS = 1 << 16
 """How many different probabilities there are."""
@@ -110,23 +110,22 @@ def dropped_relu(projection: nn.Linear, x: Tensor, probability: float = 0.0) -> 
 class _DroppedRelu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
-        ctx.types = x.dtype, weight.dtype
-        x, weight = x.to(dtype), weight.to(dtype)
-        output = forward_product(x, weight, bias.to(dtype), relu=True)  # (…, D')
+        ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
+        rows, weight = filled_up(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
+        output = forward_product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
+        output = output[: x.shape[:-1].numel()].view(*x.shape[:-1], -1)  # (…, D')
         ctx.scale = 1.0
         if probability:
             mask, ctx.scale = scaled_mask(output.shape, probability, dtype)
             output.mul_(mask).mul_(ctx.scale)
-        ctx.save_for_backward(x, weight, output)
+        ctx.save_for_backward(rows, weight, output)
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        x, weight, output = ctx.saved_tensors
-        slope = torch.ops.aten.threshold_backward(slopes[0], output, 0)  # (…, D')
-        slope = (slope.mul_(ctx.scale) if ctx.scale != 1 else slope).flatten(0, -2)  # (N, D')
-        return (*linear_gradients(slope, x, weight, ctx.needs_input_grad, ctx.types), None, None)
+        slope = torch.ops.aten.threshold_backward(slopes[0], ctx.saved_tensors[2], 0)  # (…, D')
+        return (*linear_gradients(ctx, slope.mul_(ctx.scale) if ctx.scale != 1 else slope), None, None)
 
 
 def outruns_fused_kernel(q: Tensor, dropout: float) -> bool:

@@ -5,6 +5,9 @@ which is part of torch, is twice as fast (measured on a Zen 5), forward and back
 the same time forward, and MKL is faster backward (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there,
 too. Its operator has no gradient, so it gets one here. Layers and variants are written with torch's nn.Linear:
 `use_fast_linear` converts a whole model.
+
+oneDNN generates code for each shape that it meets. In bfloat16 that takes as long as a few products, and nearly every
+batch has another number of rows: `filled_up` leaves few numbers to meet.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return F.linear(x, weight, bias)
     if torch.is_grad_enabled() and (x.requires_grad or weight.requires_grad):
         return _Linear.apply(x, weight, bias, dtype)  # type: ignore[return-value]
-    return forward_product(x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype))
+    return _forward(filled_up(x.reshape(-1, x.size(-1)), dtype), x.shape, weight.to(dtype), bias)
 
 
 def product_dtype(x: Tensor) -> torch.dtype:
@@ -114,30 +117,55 @@ class _Use(torch.autograd.Function):
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-        ctx.types = x.dtype, weight.dtype
-        x, weight = x.to(dtype), weight.to(dtype)
-        ctx.save_for_backward(x, weight)
-        return forward_product(x, weight, None if bias is None else bias.to(dtype))
+        ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
+        rows, weight = filled_up(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
+        ctx.save_for_backward(rows, weight)
+        return _forward(rows, x.shape, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        x, weight = ctx.saved_tensors
-        slope = slopes[0].flatten(0, -2)  # (N, D')
-        return (*linear_gradients(slope, x, weight, ctx.needs_input_grad, ctx.types), None)
+        return (*linear_gradients(ctx, slopes[0]), None)
 
 
-def linear_gradients(
-    slope: Tensor, x: Tensor, weight: Tensor, needed: tuple[bool, ...], types: tuple[torch.dtype, torch.dtype]
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Compute the gradients of x Wᵀ + b by x, W and b: slope (N, D'), x (…, D), W (D', D).
+def _forward(rows: Tensor, shape: torch.Size, weight: Tensor, bias: Tensor | None) -> Tensor:
+    output = forward_product(rows, weight, None if bias is None else bias.to(rows.dtype))  # (P, D')
+    return output[: shape[:-1].numel()].view(*shape[:-1], -1)
 
-    needed: which of the three.
-    types: of x and of the weights, before they were converted.
+
+def linear_gradients(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """Compute the gradients of x Wᵀ + b by x (…, D), W (D', D) and b (D',), those that are needed: slope (…, D').
+
+    ctx: has `shape` of x, `types` of x and of the weights before they were converted, and the first two saved tensors
+        are x as `filled_up` gives it, (P, D), and W.
     """
-    to_x = product(slope, weight.T).view_as(x).to(types[0]) if needed[0] else None  # (…, D)
-    to_weight = outer_product(slope, x.flatten(0, -2)).to(types[1]) if needed[1] else None  # (D', D)
-    return to_x, to_weight, slope.sum(0).to(types[1]) if needed[2] else None
+    rows, weight = ctx.saved_tensors[:2]
+    slope = slope.reshape(-1, slope.size(-1))  # (N, D')
+    full = filled_up(slope, rows.dtype)  # (P, D')
+    to_x = to_weight = None
+    if ctx.needs_input_grad[0]:
+        to_x = product(full, weight.T)[: len(slope)].view(ctx.shape).to(ctx.types[0])  # (…, D)
+    if ctx.needs_input_grad[1]:
+        to_weight = outer_product(full, rows).to(ctx.types[1])  # (D', D)
+    return to_x, to_weight, slope.sum(0).to(ctx.types[1]) if ctx.needs_input_grad[2] else None
+
+
+def filled_up(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert (N, D) to a precision, (P, D); if that is bfloat16, zeros follow the N rows."""
+    count = len(x)
+    room = _room(count) if dtype == torch.bfloat16 and suits(x, dtype) else count
+    if room == count:
+        return x.to(dtype)
+    full = x.new_empty(room, x.size(1), dtype=dtype)
+    full[:count] = x
+    full[count:] = 0
+    return full
+
+
+def _room(count: int) -> int:
+    # at most a sixteenth of the rows is zeros, or up to 16 rows, which take the time of one
+    step = max(16, 1 << max(0, count.bit_length() - 5))
+    return -(-count // step) * step
 
 
 def forward_product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.errors import UsageError
-from synmt.model.linear import Linear, linear
+from synmt.model.linear import Linear, filled_up, linear
 from synmt.model.variant import Variant
 
 InferencePrecision = Literal["float32", "bf16"]
@@ -73,8 +73,9 @@ class _ReducedLinear(Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """(…, D) -> (…, D')."""
-        rows = input.flatten(0, -2).to(torch.bfloat16)  # (N, D)
-        return self.multiply(rows).to(input.dtype).unflatten(0, input.shape[:-1])
+        rows = filled_up(input.flatten(0, -2), torch.bfloat16)  # (P, D)
+        output = self.multiply(rows)[: input.shape[:-1].numel()]  # (N, D')
+        return output.to(input.dtype).unflatten(0, input.shape[:-1])
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:

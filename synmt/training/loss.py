@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.data.batch import Batch
-from synmt.model.linear import add_outer_product, product
+from synmt.model.linear import add_outer_product, filled_up, product
 from synmt.model.seq2seq import Seq2Seq
 
 BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
@@ -35,8 +35,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
         for block in _blocks(len(states), BLOCKS[kind] // pieces):
-            logits = product(states_[block], weight_).to(exact)  # (n, V)
-            target = targets[block, None]  # (n, 1)
+            rows, target = filled_up(states_[block], dtype), targets[block, None]  # (p, D), (n, 1)
+            logits = product(rows, weight_)[: len(target)].to(exact)  # (n, V)
             slope = logits.softmax(-1)  # (n, V)
             normalizer = logits.amax(-1) - slope.amax(-1).log()  # (n,)
             nll = normalizer - logits.gather(-1, target)[:, 0]  # (n,)
@@ -46,9 +46,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             total += ((1 - smoothing) * nll + smoothing * uniform).sum()
             if to_states is None or to_weight is None:
                 continue
-            slope = slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1)[:, None]).to(dtype)
-            to_states[block] = product(slope, weight_.T)
-            add_outer_product(to_weight, slope, states_[block])
+            slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1)[:, None])
+            slope = filled_up(slope, dtype)  # (p, V)
+            to_states[block] = product(slope, weight_.T)[: len(target)]
+            add_outer_product(to_weight, slope, rows)
         if to_states is not None and to_weight is not None:
             # what is left of the slope: -ε / V for every piece
             to_states.sub_(smoothing * mean)
