@@ -14,24 +14,27 @@ _NAMED = 6
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
     for results, lines in found:
-        for sentence in (_which(results, lines), *_controls(results, lines), *_where(results, lines)):
+        for sentence in (*_which(results, lines), *_controls(results, lines), *_where(results, lines)):
             yield f"- {sentence}"
 
 
-def _which(results: Results, lines: Sequence[Line]) -> str:
-    systems = [line for line in lines if line.difference and line.system not in results.controls]
+def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     seeds = sorted({len(line.scores) for line in lines})
     if seeds == [1]:
+        systems = [line for line in lines if line.difference and line not in results.of_trees(lines, "wrong")]
         largest = sorted(systems, key=lambda line: -abs(_gain(line)))
-        return (
+        yield (
             f"**{results.plan.title}**: {len(systems)} systems and a plain model have one seed each so far, so no "
             f"difference can be told from the luck of training; the largest are {_named(largest[:3])} BLEU."
         )
-    better, worse = _better(systems), _better(systems, sign=-1)
+        return
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    text = f"**{results.plan.title}**, {count} seeds: {_count(better, systems)} better than the plain model"
-    text += f"; worse: {_named(worse)}" if worse else ", and none is worse"
-    return f"{text}. All other differences may be chance."
+    yield (
+        f"**{results.plan.title}**, {count} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))} than the "
+        "plain model. Other differences may be chance."
+    )
+    if without := results.of_trees(lines, "none"):
+        yield f"Without trees, {_verdict(without)} than the plain model."
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -51,19 +54,20 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say which systems gain where the sentences are hard."""
-    for test in results.plan.groups:
+    for test, harder in results.bleu.items():
         if test == results.plan.test:
             continue
-        harder = results.bleu[test]
-        systems = [line for line in harder if line.difference and line.system not in results.controls]
         plain = next(line for line in harder if line.difference is None)
         own = next(line for line in lines if line.system == plain.system)
         text = (
             "In sentences that are longer and deeper than those of training, the plain model falls from "
             f"{own.mean:.1f} to {plain.mean:.1f} BLEU"
         )
-        seeded = any(line.difference and line.difference.seeded for line in harder)
-        yield f"{text}; {_count(_better(systems), systems)} better there." if seeded else f"{text}."
+        if any(line.difference and line.difference.seeded for line in harder):
+            text += f"; with trees, {_verdict(results.of_trees(harder, 'right'))} there"
+            if without := results.of_trees(harder, "none"):
+                text += f", without trees {_verdict(without)}"
+        yield f"{text}."
 
 
 def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
@@ -77,11 +81,16 @@ def _gain(line: Line) -> float:
     return line.difference.value
 
 
-def _count(some: Sequence[Line], of: Sequence[Line]) -> str:
-    """Write `3 of 20 systems (a +2.00, …) are`."""
-    if not some:
-        return "the one system is not" if len(of) == 1 else f"none of {len(of)} systems is"
-    return f"{len(some)} of {len(of)} systems ({_named(some)}) {'is' if len(some) == 1 else 'are'}"
+def _verdict(systems: Sequence[Line]) -> str:
+    """Write `3 of 20 systems are better (a +2.00, …) and 1 is worse (…)`."""
+    better, worse = _better(systems), _better(systems, sign=-1)
+    text = f"{len(better) or 'none'} of {len(systems)} systems {_are(better)} better"
+    text += f" ({_named(better)})" if better else ""
+    return text + (f" and {len(worse)} {_are(worse)} worse ({_named(worse)})" if worse else "")
+
+
+def _are(lines: Sequence[Line]) -> str:
+    return "are" if len(lines) > 1 else "is"
 
 
 def _named(lines: Sequence[Line]) -> str:

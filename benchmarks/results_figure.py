@@ -7,14 +7,17 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from results_statistics import Line, Results
 from results_tables import is_real
 
-_CONTROL, _SYSTEM, _NOT_REAL = "#b35806", "#2166ac", 0.45
+_COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806"}
+_NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees"}
+_NOT_REAL = 0.45
 
 
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
-    """Draw a panel for each comparison, the largest gain on top; controls have another colour."""
+    """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has."""
     most = max(sum(line.difference is not None for line in lines) for _, lines in found)
     figure = Figure(figsize=(5.6 * len(found), 1.2 + 0.2 * most), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False)[0]
@@ -26,13 +29,20 @@ def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
 
 def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     shown = sorted((line for line in lines if line.difference), key=lambda line: line.difference.value)  # type: ignore[union-attr]
+    kinds = {line.system: kind for kind in _COLOURS for line in results.of_trees(lines, kind)}
     for row, line in enumerate(shown):
         found = line.difference
         assert found is not None
-        colour = _CONTROL if line.system in results.controls else _SYSTEM
+        colour = _COLOURS[kinds[line.system]]
         strength = 1.0 if is_real(found) else _NOT_REAL
         panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
         panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
+    marks = [
+        Line2D([], [], color=colour, marker="o", markersize=4, label=_NAMES[kind])
+        for kind, colour in _COLOURS.items()
+        if kind in kinds.values()
+    ]
+    panel.legend(handles=marks, fontsize=7.5, frameon=False, loc="lower right")
     panel.axvline(0, color="#888888", linewidth=0.8)
     panel.set_yticks(range(len(shown)), [_name(results, line) for line in shown], fontsize=7.5)
     panel.set_ylim(-0.7, len(shown) - 0.3)

@@ -15,7 +15,7 @@ from pathlib import Path
 from results_answer import answer
 from results_figure import draw
 from results_statistics import Line, Results, plans
-from results_tables import attractor_table, difference_cells, main_table, markdown
+from results_tables import difference_cells, group_tables, main_table, markdown
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
@@ -41,8 +41,10 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     yield from answer(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
-        if "attractors" in results.plan.groups.get(results.plan.test, ()):
-            yield from ("", *attractor_table(results))
+        if results.plan.groups:
+            yield from ("", f"### {results.plan.title}: where the systems differ", "")
+            yield "In brackets the difference to the baseline where it is real, corrected within each column."
+            yield from group_tables(results)
 
 
 def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:

@@ -7,7 +7,9 @@ set: {KEY: VALUE}                   changes of every recipe
 seeds: [1, 2, 3]
 baselines: {transformer: plain}     the system that the others of an architecture are compared with
 systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}}}
-contrast, groups                    contrastive sets, and the labels by which test sets are grouped
+contrast                            contrastive sets
+groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}}]
+                                    tables of a test set by a label, of BLEU or `exact` match
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from synmt.model.build import place_variants
 from synmt.recipe.load import check_recipe, load_recipe, load_yaml, recipe_values
 from synmt.recipe.schema import Recipe
+from synmt.training.tree_requirements import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 """The sections of a recipe that make the system; the others are those of the corpus."""
@@ -78,7 +82,7 @@ class Plan:
     lstm: Mapping[str, str] | None = None
     baselines: Mapping[str, str] = field(default_factory=dict)
     contrast: str | None = None
-    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    groups: Sequence[Mapping[str, Any]] = ()
 
     @classmethod
     def load(cls, path: Path) -> Plan:
@@ -108,6 +112,17 @@ class Plan:
             _set(values, key.split("."), value)
         values["name"] = f"{self.corpus}-{file_name(system)}-seed{values['training']['seed']}"
         return check_recipe(values, where=f"{self.path}, {system}")
+
+
+def trees_of(recipe: Recipe) -> str:
+    """Tell which trees a model reads or learns from: `parser`, a control, `rewired`, `induced`, `none`."""
+    needs = tree_requirements(recipe).values()
+    if any(need.to_run or need.to_learn for need in needs) or recipe.tasks.trees != "none":
+        changed = "rewired" if recipe.parser.rewire else recipe.parser.control
+        return "parser" if changed == "none" else changed
+    placed = place_variants(recipe.model, recipe.syntax)
+    variants = (variant for layers in placed.values() for layer in layers for variant in layer)
+    return "induced" if any(variant.build().induces_trees for variant in variants) else "none"
 
 
 def file_name(system: str) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from results_measure import unpacked
-from results_plan import Plan
+from results_plan import Plan, trees_of
 from scipy import stats
 
 from synmt.arrays import BoolArray, DoubleArray
@@ -29,6 +29,8 @@ from synmt.evaluation.significance import bootstrap_scores, holm
 
 Aggregate = Callable[[DoubleArray], float]
 SAMPLES = 1000
+_KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"}
+"""Kinds of trees; the others are wrong on purpose."""
 
 
 @dataclass(frozen=True)
@@ -91,21 +93,26 @@ class Results:
     def bleu(self) -> dict[str, list[Line]]:
         """The systems compared by BLEU on each test set."""
         tests = next(iter(self.runs.values()))[0]["tests"]
-        return {test: self._lines(test, "statistics", make_metric("bleu").aggregate, None) for test in tests}
+        return {test: self.compared(test, "bleu") for test in tests}
 
     @cached_property
-    def controls(self) -> set[str]:
-        """The systems that read trees that are wrong on purpose."""
-        parsers = {system: self.plan.recipe(system, {}).parser for system in self.runs}
-        return {name for name, one in parsers.items() if one.control not in ("none", "gold") or one.rewire > 0}
+    def trees(self) -> dict[str, str]:
+        """Which trees each system reads or learns from, as `trees_of` says it."""
+        return {system: trees_of(self.plan.recipe(system, {})) for system in self.runs}
 
-    def exact(self, test: str, chosen: BoolArray | None = None) -> list[Line]:
-        """Compare the share of the sentences that equal the reference, in percent."""
+    def of_trees(self, lines: Sequence[Line], kind: str) -> list[Line]:
+        """Choose systems with `right` trees, with `wrong` ones, or with `none`; their baselines are left out."""
+        return [line for line in lines if line.difference and _KINDS.get(self.trees[line.system], "wrong") == kind]
+
+    def group(self, test: str, label: str, value: str) -> BoolArray:
+        """Choose the sentences whose label has a value: (N,)."""
+        return np.array([one == value for one in self.labels[test][label]])
+
+    def compared(self, test: str, metric: str, chosen: BoolArray | None = None) -> list[Line]:
+        """Compare the systems by `bleu`, or by the share of the sentences that equal the reference (`exact`)."""
+        if metric == "bleu":
+            return self._lines(test, "statistics", make_metric("bleu").aggregate, chosen)
         return self._lines(test, "exact", _share, chosen)
-
-    def group(self, test: str, label: str, values: Sequence[str]) -> BoolArray:
-        """Choose the sentences whose label has one of the values: (N,)."""
-        return np.isin(self.labels[test][label], values)
 
     def _lines(self, test: str, what: str, aggregate: Aggregate, chosen: BoolArray | None) -> list[Line]:
         counts = [[unpacked(run["tests"][test][what]) for run in runs] for runs in self.runs.values()]

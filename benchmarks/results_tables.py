@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from results_statistics import Difference, Line, Results
 
 from synmt.evaluation.cost import first_step
@@ -48,16 +49,17 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Write scores, differences and costs of all systems, the first baseline first."""
     tests = [name for name in results.bleu if name != results.plan.test]
     others = {test: {line.system: line for line in results.bleu[test]} for test in tests}
-    exact = {line.system: line for line in results.exact(results.plan.test)}
+    exact = {line.system: line for line in results.compared(results.plan.test, "exact")}
     contrast = all("contrast" in run for runs in results.runs.values() for run in runs)
-    columns = ["system", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
+    columns = ["system", "trees", "seeds", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     for test in tests:
         columns += [f"BLEU, {test}", "difference"]
     columns += ["contrasts"] * contrast + ["weights", "steps to the loss of plain"]
     rows = []
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
-        row = [line.system, str(len(line.scores)), f"{line.mean:.2f}", deviation, *difference_cells(line)]
+        row = [line.system, results.trees[line.system], str(len(line.scores)), f"{line.mean:.2f}", deviation]
+        row += difference_cells(line)
         row.append(f"{exact[line.system].mean:.1f} %")
         for test in tests:
             other = others[test][line.system]
@@ -96,25 +98,30 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield (
         f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} after Holm's "
         f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
-        "±: standard deviation of the seeds. Steps: the first validation with a loss as low as the lowest of the "
+        "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
+        "Steps: the first validation with a loss as low as the lowest of the "
         "baseline. What a step costs was measured side by side, [below](#what-a-variant-costs-in-training): the runs "
         "shared their machine with other work, so their times, which are in `results/`, do not compare."
     )
 
 
-def attractor_table(results: Results) -> Iterator[str]:
-    """Write exact match by attractors."""
-    test = results.plan.test
-    values = sorted(set(results.labels[test]["attractors"]))
-    short = results.group(test, "split", ["seen", "combination", "attractors"])
-    groups = [results.exact(test, results.group(test, "attractors", [value]) & short) for value in values]
-    rows = [[lines[0].system, *(_exact_cell(line) for line in lines)] for lines in zip(*groups, strict=True)]
-    yield "Exact match in percent by the number of attractors, without long sentences; in brackets the difference to"
-    yield "the baseline where it is real, corrected within each column:"
-    yield ""
-    yield from markdown(["system", *(f"{value} attractor{'s' * (value != '1')}" for value in values)], rows)
+def group_tables(results: Results) -> Iterator[str]:
+    """Write a table for each label by which the plan groups a test set."""
+    names = {"bleu": "BLEU", "exact": "Exact match in percent"}
+    for group in results.plan.groups:
+        test, label, without = group["test"], group["by"], group.get("without", {})
+        values = sorted(set(results.labels[test][label]))
+        left_out = [results.group(test, *pair) for pair in without.items()]
+        kept = ~np.any(left_out, axis=0) if left_out else np.ones(len(results.labels[test][label]), dtype=bool)
+        chosen = {value: results.group(test, label, value) & kept for value in values}
+        groups = [results.compared(test, group["metric"], one) for one in chosen.values() if one.any()]
+        of_test = "" if test == results.plan.test else f" of `{test}`"
+        less = "".join(f", without the {name} `{value}`" for name, value in without.items())
+        yield from ("", f"{names[group['metric']]}{of_test} by {label}{less}:", "")
+        rows = [[lines[0].system, *(_group_cell(line) for line in lines)] for lines in zip(*groups, strict=True)]
+        yield from markdown(["system", *(f"{value}" for value, one in chosen.items() if one.any())], rows)
 
 
-def _exact_cell(line: Line) -> str:
+def _group_cell(line: Line) -> str:
     real = line.difference is not None and is_real(line.difference)
     return f"{line.mean:.1f}" + (f" (**{signed(line.difference.value)}**)" if real and line.difference else "")

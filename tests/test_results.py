@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
-from results_plan import Plan, file_name  # noqa: E402
+from results_plan import Plan, file_name, trees_of  # noqa: E402
 from results_statistics import compare, pooled_variance  # noqa: E402
 
 import results  # noqa: E402
@@ -46,6 +46,26 @@ def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
     lstm = plan.recipe("sa", {"training.seed": 3})
     assert lstm.training.schedule == load_recipe("controlled-lstm").training.schedule
     assert lstm.training.seed == 3
+
+
+@pytest.mark.parametrize(
+    ("system", "trees"),
+    [
+        ("plain", "none"),
+        ("relative", "none"),
+        ("pascal", "parser"),
+        ("dbsa-decoder", "parser"),
+        ("multitask", "parser"),
+        ("pascal, gold trees", "gold"),
+        ("lisa-left", "left"),
+        ("ldd, rewired 50 %", "rewired"),
+        ("sa", "induced"),
+        ("fa", "none"),
+        ("tree-attention", "induced"),
+    ],
+)
+def test_a_system_with_trees_is_told_from_one_without(system, trees):
+    assert trees_of(Plan.load(ROOT / "results/controlled.yaml").recipe(system, {})) == trees
 
 
 def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
@@ -97,6 +117,9 @@ def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
 
 
+LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
+
+
 def make_result(system, seed, quality):
     """Invent a result: sentences of ten words, each with `quality` of them right."""
     random = np.random.default_rng([seed, round(100 * quality)])
@@ -135,12 +158,14 @@ def root(tmp_path):
     )
     plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
+    plan += "  relative: multi30k-relative\n"
+    plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}}]\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
-    for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7)):
+    for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7), ("relative", 0.95)):
         for seed in (1, 2):
             path = tmp_path / f"results/multi30k/{file_name(system)}-seed{seed}.json"
             path.write_text(json.dumps(make_result(system, seed, quality)))
-    (tmp_path / "results/multi30k/labels.json").write_text(json.dumps({"test": {"words": ["10"] * 40}}))
+    (tmp_path / "results/multi30k/labels.json").write_text(json.dumps({"test": LABELS}))
     return tmp_path
 
 
@@ -158,8 +183,11 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.startswith("# Results\n")
     assert "Before." in results
     assert results.rstrip().endswith("Fast.")
-    assert "**Captions**, 2 seeds: 1 of 1 systems (pascal +" in results
-    assert "| pascal | 2 |" in results
+    assert "**Captions**, 2 seeds: with trees, 1 of 1 systems is better (pascal +" in results
+    assert "Without trees, 1 of 1 systems is better (relative +" in results
+    assert "Wrong trees: pascal gains +" in results
+    assert "| pascal | parser | 2 |" in results
+    assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
     assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
