@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal
@@ -227,6 +228,7 @@ def _interrupt_again(ignored: Any) -> None:
         sys.__unraisablehook__(ignored)
 
 
+@cache
 def _guarded(app: typer.Typer) -> Callable[..., Any]:
     command = typer.main.get_command(app)
     invoke = command.invoke

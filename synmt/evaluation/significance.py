@@ -105,7 +105,7 @@ def bootstrap_scores(
     side_by_side = np.hstack(statistics)  # (N, M·S)
     return np.array(
         [
-            [aggregate(one) for one in np.split(totals, len(statistics))]
+            [aggregate(one) for one in totals.reshape(len(statistics), -1)]
             for times in resamples(len(side_by_side), samples=samples, seed=seed)
             for totals in times @ side_by_side
         ]
@@ -151,7 +151,7 @@ def swapped_differences(
     for coins in _toss_coins(len(first), samples=samples, seed=seed):
         mixed = coins @ first + (1 - coins) @ second  # (R, M·S)
         for totals in mixed:
-            parts = zip(np.split(both - totals, pairs), np.split(totals, pairs), strict=True)
+            parts = zip((both - totals).reshape(pairs, -1), totals.reshape(pairs, -1), strict=True)
             differences.append(sum(aggregate(one) - aggregate(other) for one, other in parts) / pairs)
     return np.array(differences)
 

@@ -81,12 +81,7 @@ class MosesTokenizer(Tokenizer):
 
     @cached_property
     def _loaded(self) -> Any:
-        tokenizer = self._import("sacremoses").MosesTokenizer(self.language)
-        # its own methods make a set of 100,000 letters for every word with a full stop, which takes most of the time
-        letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
-        tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
-        tokenizer.islower = lower.issuperset
-        return tokenizer
+        return _load_moses(self._import("sacremoses"), self.language)
 
     def tokenize(self, line: str) -> list[str]:
         options = {"aggressive_dash_splits": self.recipe.split_hyphens, "escape": self.recipe.escape}
@@ -95,6 +90,22 @@ class MosesTokenizer(Tokenizer):
     def detokenize(self, words: Sequence[str]) -> str:
         self._import("sacremoses")
         return join_spaced(words, self.language, unescape=self.recipe.escape)
+
+
+@cache
+def _load_moses(sacremoses: Any, language: str) -> Any:
+    tokenizer = sacremoses.MosesTokenizer(language)
+    # its own methods make a set of 100,000 letters for every word with a full stop, which takes most of the time
+    letters, lower = frozenset(tokenizer.IsAlpha), frozenset(tokenizer.IsLower)
+    tokenizer.isanyalpha = lambda text: not letters.isdisjoint(text)
+    tokenizer.islower = lower.issuperset
+    return tokenizer
+
+
+@cache
+def _load_spacy(spacy: Any, language: str) -> Any:
+    # one for all recipes of a process: it takes a third of a second
+    return spacy.blank(language).tokenizer
 
 
 class SpacyTokenizer(Tokenizer):
@@ -106,7 +117,7 @@ class SpacyTokenizer(Tokenizer):
     def _loaded(self) -> Any:
         spacy = self._import("spacy")
         try:
-            return spacy.blank(self.language).tokenizer
+            return _load_spacy(spacy, self.language)
         except ImportError as error:
             # spaCy raises the same exception for an unknown language and for a package that a language needs
             if "E048" in str(error):
