@@ -1,8 +1,9 @@
 """Training speed side by side: synmt plain and with every variant, and tools with models of the same size.
 
 The Transformer is compared with Hugging Face's MarianMT and those of OpenNMT-py and JoeyNMT, the LSTM with JoeyNMT's
-and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Printed are medians
-over rounds, ratios with their 95 % interval (bootstrap over rounds):
+and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Each round has batches
+of other shapes, as in training: some libraries generate code for each shape. Printed are medians over rounds, ratios
+with their 95 % interval (bootstrap over rounds):
 
     target tokens/s       of wall time, and for each second of processor time
     step / base           processor time of a step relative to the plain model of the same architecture
@@ -33,6 +34,7 @@ from pathlib import Path
 
 import measuring
 import numpy as np
+import numpy.typing as npt
 import torch
 from marian import marian_loss, marian_model
 from recurrent_peers import joeynmt_loss, joeynmt_model, opennmt_loss, opennmt_model
@@ -156,32 +158,37 @@ class System:
 def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     """Time every system on the same batches, round by round, in turn."""
     random = np.random.default_rng(0)
-    corpus = draw_corpus(options, random)
-    tokens = sum(len(batch_for(None, examples).target_positions) for examples in corpus)
     systems = {name: System(name, options) for name in options.systems}
+    tokens = []
     for number in range(options.rounds + 1):
+        corpus = draw_corpus(options, random, number)
+        tokens.append(sum(len(batch_for(None, examples).target_positions) for examples in corpus))
         for system in systems.values():
             system.round(corpus, options.busy)
             if not number:  # the first round warms up
                 system.forget()
-    return {name: summary(name, systems, tokens, len(corpus)) for name in systems}
+    return {name: summary(name, systems, np.array(tokens[1:]), len(corpus)) for name in systems}
 
 
-def draw_corpus(options: argparse.Namespace, random: np.random.Generator) -> list[list[Example]]:
-    """Draw batches: of the lengths asked for, or four of a prepared text, evenly from all."""
+def draw_corpus(options: argparse.Namespace, random: np.random.Generator, number: int) -> list[list[Example]]:
+    """Draw the batches of a round: of the lengths asked for, or of a prepared text, evenly from all."""
     if options.prepared is None:
-        rows = ((longest, max(1, options.batch_tokens // longest)) for longest in options.lengths)
+        rows = ((longest, max(1, options.batch_tokens // longest - number)) for longest in options.lengths)
         return [draw_examples(longest, count, options.pieces, random) for longest, count in rows]
     lengths = np.concatenate(list(PreparedCorpus.open(options.prepared).split("train").lengths()))
     plan = plan_batches([lengths], len(lengths), batch_tokens=options.batch_tokens)
     chosen = np.linspace(0, len(plan) - 1, 2 * len(options.lengths) + 1).round().astype(int)[1::2]
-    return [draw_pairs(lengths[plan[number]], options.pieces, random) for number in chosen]
+    return [draw_pairs(lengths[plan[(place + number) % len(plan)]], options.pieces, random) for place in chosen]
 
 
-def summary(name: str, systems: dict[str, System], tokens: int, batches: int) -> dict[str, float]:
+def summary(name: str, systems: dict[str, System], tokens: npt.NDArray[np.int64], batches: int) -> dict[str, float]:
+    """Summarise a system.
+
+    tokens: target tokens of each round.
+    """
     system, base = systems[name], base_of(name)
-    row = {"tokens_per_second": tokens / statistics.median(system.wall), "weights": system.weights}
-    row["tokens_per_cpu_second"] = tokens / statistics.median(system.steps)
+    row = {"tokens_per_second": float(np.median(tokens / np.array(system.wall))), "weights": system.weights}
+    row["tokens_per_cpu_second"] = float(np.median(tokens / np.array(system.steps)))
     if system.busy:
         row |= ratio("busy", system.steps, system.busy)
     row["first_loss"] = system.first_loss
