@@ -8,7 +8,7 @@ bulk call in the same round; the table has its median, least and greatest value,
 processor time of all processes. "Sorted" is the bulk call with its lines sorted by length. Loading the models is not
 counted for one process, and is for two: processes are only worth it for longer texts.
 
-With `--busy N` each round is repeated beside N processes that only count, and the last column says how much of the
+With `--busy N` each round is repeated next to N processes that only count, and the last column says how much of the
 sentences per second of processor time is left. With the probabilities of arcs (`--arcs` of `synmt parse`) it also says
 how many there are, what they weigh and what they take in a file.
 """
@@ -38,7 +38,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lang", default="en")
     parser.add_argument("--model", default="compact", help="`compact`, or a folder of Stanza models")
-    parser.add_argument("--busy", type=int, default=0, help="processes that only count, beside a second run of each")
+    parser.add_argument("--busy", type=int, default=0, help="processes that only count, next to a second run of each")
     settings = parser.parse_args()
     lines = [line for line in islice(read_lines(settings.text), settings.lines) if line.strip()]
     systems = prepare(lines, settings.lang, settings.model)

@@ -3,7 +3,7 @@
 Both have synmt's widths and layers, attention by a product with a matrix between (Luong et al., 2015), input feeding,
 one matrix for source, target and output, and dropout between layers and at the attentional state. Each computes its
 loss as its own trainer does, which counts the correct pieces beside the cross-entropy; nothing is smoothed, as the
-dense targets of JoeyNMT's smoothing would only slow it down. What is left of their own: JoeyNMT encodes EOS, and begins
+dense targets of JoeyNMT's smoothing would only slow it down. What remains different: JoeyNMT encodes EOS, and begins
 every layer of the decoder, h and c, where h of the encoder's last layer ended; both have two biases for each gate of
 the decoder, and one more in a linear map.
 """
@@ -26,7 +26,7 @@ Loss = Callable[[Batch], Tensor]
 
 
 class Vocabulary:
-    """What JoeyNMT's models ask of a vocabulary: one of its own has other numbers for padding and the rest."""
+    """What JoeyNMT's models ask of a vocabulary: its own has other numbers for padding and the rest."""
 
     pad_index, unk_index, bos_index, eos_index, sep_index = PAD, UNK, BOS, EOS, None
     specials = lang_tags = ()

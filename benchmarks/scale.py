@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py --pairs 1000000 4000000 --cores 1 2
 
-Each measurement is a process of its own that may use so many cores. Seconds are those on the clock, then those of
+Each measurement is a separate process with a given number of cores. Seconds are those on the clock, then those of
 processors, which other work on the machine does not change much. Memory is `ru_maxrss` at the end of a stage, of the
 process and of the largest of its children. The words are drawn by Zipf's law, 1 to `--longest` for a sentence. The
 vocabulary learns from at most `--training-lines` lines. The prepared corpora must be the same with any number of cores.
@@ -78,7 +78,7 @@ def show(what, stages):
 
 
 def write_text(folder, pairs, longest):
-    """Generate both sides; the target is the source in words of its own, with other lengths."""
+    """Generate both sides; the target is the source in other words, with other lengths."""
     if (folder / "train.de").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ with their 95 % interval (bootstrap over rounds):
     step / base           processor time of a step relative to the plain model of the same architecture
     collation, fed / base milliseconds of a batch, and the same ratio with batches made in a thread beside the steps
     x TOOL                how many times as fast as the tool, in wall time and in processor time
-    busy / quiet          with --busy N: the work of a second of processor time beside N processes that never rest
+    busy / quiet          with --busy N: the work of a second of processor time next to N processes that never rest
 
 Where other work runs on the machine, only ratios in processor time hold. The tools compute in --peer-precision, by
 default float32. --prepared takes the lengths of a real text from a folder that `synmt prepare` made.
@@ -124,7 +124,7 @@ class System:
         self.optimizer.zero_grad()
 
     def round(self, corpus: Sequence[list[Example]], busy: int = 0) -> None:
-        """Run all batches once with batches ready, once beside others, once from the thread."""
+        """Run all batches once with batches ready, once with other processes, once from the thread."""
         began = time.perf_counter()
         batches = [batch_for(self.reads, examples) for examples in corpus]
         self.collating.append(time.perf_counter() - began)
@@ -230,7 +230,7 @@ def main() -> None:
     cli.add_argument("--precision", default="float32", choices=("float32", "bf16", "fp16"))
     cli.add_argument("--peer-precision", default="float32", choices=("float32", "bf16", "fp16"))
     cli.add_argument("--prepared", type=Path, help="folder of a prepared corpus, whose lengths the batches get")
-    cli.add_argument("--busy", type=int, default=0, metavar="N", help="measure beside N busy processes, too")
+    cli.add_argument("--busy", type=int, default=0, metavar="N", help="measure next to N busy processes, too")
     cli.add_argument("--dropout", type=float, nargs=3, metavar=("D", "A", "F"), help="dropout, of attention, of ReLU")
     missing = [name for name, (_, module, *_) in PEERS.items() if importlib.util.find_spec(module) is None]
     names = (*PEERS, *SYSTEMS)

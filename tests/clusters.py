@@ -1,4 +1,4 @@
-"""A real Dask cluster for tests: a scheduler and workers in processes of their own, over TCP; and a parser for them."""
+"""A real Dask cluster for tests: a scheduler and workers in separate processes, over TCP; and a parser for them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ SYSTEMS = {case.id: case.values[0] for case in DEFAULTS}
 
 
 def systems_of(count):
-    """Name the variants that so many processes train: all, or those with a loss of their own."""
+    """Name the variants that a number of processes train: all, or those with an auxiliary loss."""
     return [name for name, recipe in SYSTEMS.items() if count == 2 or has_loss(recipe)]
 
 

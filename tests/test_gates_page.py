@@ -92,7 +92,7 @@ def test_each_word_shows_its_norm_and_the_highest_is_framed():
     read = Reader(page)
     assert [name for name in read.classes if "word" in name] == ["word n0", "word n6 top", "word none"]
     assert 'title="VERB, norm 0.750, the highest of the sentence">Affe<small dir="ltr" lang="en">VERB 0.750' in page
-    assert 'title="NOUN, no piece of its own">schläft' in page
+    assert 'title="NOUN, no separate piece">schläft' in page
     assert "line 1, norms 0.250 to 0.750" in page
 
 

@@ -61,7 +61,7 @@ def read_translations(
 
 def _put_first(groups: Sequence[_Group], baseline: Path, *, group_seeds: bool) -> list[_Group]:
     """Put the baseline before the other systems, from which it is removed if it is one of them."""
-    # a run may have the name of its system, `plain` beside `plain-seed2`
+    # a run may have the name of its system, `plain` next to `plain-seed2`
     wanted = str(baseline)
     named = [one for one in groups if wanted == one[0] or (wanted == Path(one[0]).name and not baseline.exists())]
     named = named or group_paths([baseline], group_seeds=group_seeds)

@@ -81,7 +81,7 @@ ClusterAddress = Annotated[
 
 
 def split_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split arguments into recipes and overrides, which begin at the first `key=value` that is no file."""
+    """Split arguments into recipes and overrides, which begin at the first `key=value` that is not a file."""
     # not Path.is_file, which fails for a long value
     begins = (place for place, one in enumerate(arguments) if "=" in one and not os.path.isfile(one))
     first = next(begins, len(arguments))

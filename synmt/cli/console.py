@@ -124,7 +124,7 @@ def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], 
 
 
 def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
-    """Print lines and tables to stdout as text, tsv, latex or markdown; the lines beside TSV go to stderr."""
+    """Print lines and tables to stdout as text, tsv, latex or markdown; lines next to a TSV table go to stderr."""
     # a table of Markdown ends with an empty line
     between, after = "", "\n" if kind == "markdown" else ""
     for part in parts:

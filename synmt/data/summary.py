@@ -63,7 +63,7 @@ def _tree_rows(side: str, counts: list[dict[str, int] | None]) -> list[list[str]
         "pieces per word of the tree": lambda c: _ratio(c["pieces"], c["words"]),
         "pieces that span two words": lambda c: _share(c["straddling"], c["pieces"]),
         "characters outside any word or piece": lambda c: _share(c["unowned"], c["characters"]),
-        "words merged into a neighbour (no piece of their own)": lambda c: _share(c["merged"], c["words"]),
+        "words merged into a neighbour (no separate piece)": lambda c: _share(c["merged"], c["words"]),
     }
     return [[f"{side} trees: {name}", *(show(c) if c else "" for c in counts)] for name, show in rows.items()]
 

@@ -105,7 +105,7 @@ def group_by_seed(paths: Sequence[Path]) -> list[tuple[str, list[Path]]]:
     groups: dict[str, list[Path]] = {}
     systems = {_SEED_IN_NAME.sub("", str(path)) for path in paths if _SEED_IN_NAME.search(str(path))}
     for path in paths:
-        # what follows the dot of `ignore0.3` is no seed if `ignore0.3-seed2` is there
+        # what follows the dot of `ignore0.3` is not a seed if `ignore0.3-seed2` exists
         members = groups.setdefault(str(path) if str(path) in systems else _without_seed(path), [])
         if path in members:
             raise UsageError("the same seed of a system is given twice", where=str(path), do="Leave one out")

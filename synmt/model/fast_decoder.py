@@ -229,7 +229,7 @@ def _inner(feed_forward: nn.Module, projection: PackedLinear) -> _Function:
 
 
 def fast_decoder(model: Seq2Seq, precision: InferencePrecision = "float32") -> FastDecoder | None:
-    """Pack the decoder of a model; None if variants edit its decoder or it is no Transformer's."""
+    """Pack the decoder of a model; None if variants edit its decoder or it is not a Transformer's."""
     if not isinstance(model, Transformer) or not all(variant.only_learns for variant in model.variants["target"]):
         return None
     return FastDecoder(model, precision)

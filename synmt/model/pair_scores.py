@@ -1,7 +1,7 @@
-"""Scores of attention in which each pair adds vectors of its own to its query and to its key (Cai & Lam, 2020).
+"""Scores of attention in which each pair adds its own vectors to its query and to its key (Cai & Lam, 2020).
 
-Where pairs share few vectors, `Pairs` computes one product for each vector. Here a table has so many that this would
-take more room than a vector for each pair. So the vectors are looked up for some queries at a time, forward and
+Where pairs share few vectors, `Pairs` computes one product for each vector. Here a table has too many for that: it
+would take more room than a vector for each pair. So the vectors are looked up for some queries at a time, forward and
 backward, and nothing of size (B, Tq, Tk, d) is made.
 """
 

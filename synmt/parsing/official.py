@@ -124,7 +124,7 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
     files = {}
     for processor, name in common.flatten_processor_list(common.add_dependencies(resources, code, models)):
-        # `identity` is no file
+        # `identity` is not a file
         if facts := resources[code].get(processor, {}).get(name):
             parts = [_safe(part) for part in (code, processor, f"{name}.pt")]
             remote = address.format(

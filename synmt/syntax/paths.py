@@ -1,4 +1,4 @@
-"""The signal of label paths: what lies in the tree on the way from one word to another (Cai & Lam, 2020).
+"""The signal of label paths: the words and arcs of the tree on the way from one word to another (Cai & Lam, 2020).
 
 A path is a row of up to LONGEST symbols, followed by zeros. The arc from a child to its parent has the number of its
 relation, as in `relation_signal`; the arc from a parent to its child has that plus the number of relations. Three more
@@ -51,7 +51,7 @@ def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
     depths = ancestors(parse.parents).sum(1)  # (W,)
     rising = (lengths + depths - depths[:, None]) // 2  # (W, W) arcs from the column to what is above both words
     paths = np.zeros((*lengths.shape, LONGEST), dtype=np.uint8)  # (W, W, 8)
-    above = words  # (W,) the ancestor that is so many steps above each word
+    above = words  # (W,) the ancestor of each word at a number of steps above it
     for step in range(longest):
         rows, columns = np.nonzero(step < rising)
         paths[rows, columns, step] = labels[above[columns]]

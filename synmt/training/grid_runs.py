@@ -118,7 +118,7 @@ def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recip
     chosen = [own] if seeds is None else list(range(own, own + seeds)) if isinstance(seeds, int) else list(seeds)
     if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
         raise UsageError(
-            f"{seeds!r} is no number of seeds and no list of them",
+            f"{seeds!r} is neither a number of seeds nor a list of them",
             where="seeds",
             allowed="A number from 1, or different seeds from 0",
         )

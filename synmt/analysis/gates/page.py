@@ -132,7 +132,7 @@ def _word(one: GatedSentence, index: int, step: int | None, *, top: bool) -> str
     start, end = one.parse.spans[index].tolist()
     tag = escape(one.tags[index])
     norm = "–" if step is None else f"{one.norms[index]:.3f}"
-    title = "no piece of its own" if step is None else f"norm {norm}" + ", the highest of the sentence" * top
+    title = "no separate piece" if step is None else f"norm {norm}" + ", the highest of the sentence" * top
     kind = ("none" if step is None else f"n{step}") + (" top" if top else "")
     # dir: the Latin letters of the tag must not change the direction of an Arabic line
     return (

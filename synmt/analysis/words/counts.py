@@ -57,7 +57,7 @@ class WordCounts:
     translated: DoubleArray | None = None
 
     def total(self, times: DoubleArray) -> WordCounts:
-        """Sum the counts over the sentences, each of them so many times: (R, N) -> (R, G+1) each."""
+        """Sum the counts over the sentences, each of them a number of times: (R, N) -> (R, G+1) each."""
         translated = None if self.translated is None else times @ self.translated
         return WordCounts(times @ self.words, times @ self.matches, translated)
 

@@ -43,7 +43,7 @@ def count_prepared(folder: Path, side: Side, options: MetricOptions) -> Counter[
 
 
 def prepared_text(run: Run) -> Path | None:
-    """Find the prepared training text of a run, in `data/` here or beside the folder of the run; None if it is gone.
+    """Find the prepared training text of a run, in `data/` here or next to the folder of the run; None if it is gone.
 
     A run that trains on trees as text has no such text.
     """

@@ -135,7 +135,7 @@ def tabulate_words(groups: WordGroups, counts: Sequence[Sequence[WordCounts]]) -
 
 
 def resamples_for(comparisons: int) -> int:
-    """Choose the number of resamples: so many that the smallest p-value is 0.01 after Holm's correction."""
+    """Choose how many resamples are drawn, so that the smallest p-value is 0.01 after Holm's correction."""
     return max(SAMPLES, 100 * comparisons)
 
 
