@@ -7,6 +7,8 @@ set: {KEY: VALUE}                   changes of every recipe
 seeds: [1, 2, 3]
 baselines: {transformer: plain}     the system that the others of an architecture are compared with
 systems: {NAME: RECIPE, NAME: {recipe: RECIPE, set: {KEY: VALUE}}}
+search: {NAME: …}                   mixtures, as `systems`: trained with the first seed; the one with the lowest
+                                    loss on the validation text is compared like a system, with all seeds
 contrast                            contrastive sets
 groups: [{test: TEST, by: LABEL, metric: bleu, without: {LABEL: VALUE}}]
                                     tables of a test set by a label, of BLEU or `exact` match
@@ -77,6 +79,7 @@ class Plan:
     test: str
     seeds: Sequence[int]
     systems: Mapping[str, str | Mapping[str, Any]]
+    search: Mapping[str, str | Mapping[str, Any]] = field(default_factory=dict)
     set: Mapping[str, Any] = field(default_factory=dict)
     transformer: Mapping[str, str] | None = None
     lstm: Mapping[str, str] | None = None
@@ -96,14 +99,31 @@ class Plan:
 
     def runs(self, changes: Mapping[str, Any]) -> Iterator[Planned]:
         """Yield the runs in order: all systems with the first seed, then with the second."""
+        found = self.found()
         for seed in self.seeds:
-            for system in self.systems:
+            tried = self.search if seed == self.seeds[0] else (found,) if found else ()
+            for system in (*self.systems, *tried):
                 recipe = self.recipe(system, {**changes, "training.seed": seed})
-                yield Planned(system, seed, recipe, self.folder / f"{file_name(system)}-seed{seed}.json")
+                yield Planned(system, seed, recipe, self.result(system, seed))
+
+    def result(self, system: str, seed: int) -> Path:
+        """Name the file of a result."""
+        return self.folder / f"{file_name(system)}-seed{seed}.json"
+
+    def tried(self) -> dict[str, float]:
+        """Read the lowest loss on the validation text of each mixture of the search that has been trained."""
+        files = {system: self.result(system, self.seeds[0]) for system in self.search}
+        found = {system: json.loads(path.read_text("utf-8")) for system, path in files.items() if path.exists()}
+        return {system: min(loss for _, loss in result["validation"]) for system, result in found.items()}
+
+    def found(self) -> str | None:
+        """Name the mixture that the search has found, once all of them have been trained."""
+        tried = self.tried()
+        return min(tried, key=tried.__getitem__) if tried and len(tried) == len(self.search) else None
 
     def recipe(self, system: str, changes: Mapping[str, Any]) -> Recipe:
         """Make the recipe of a system."""
-        given = self.systems[system]
+        given = {**self.systems, **self.search}[system]
         name, own = (given, {}) if isinstance(given, str) else (given["recipe"], given.get("set", {}))
         of_system = load_recipe(name)
         frame = self.lstm if of_system.model.architecture == "lstm" else self.transformer

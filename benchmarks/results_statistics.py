@@ -78,7 +78,8 @@ class Results:
         by_system: dict[str, list[dict[str, Any]]] = {}
         for result in sorted(found, key=lambda one: one["seed"]):
             by_system.setdefault(result["system"], []).append(result)
-        self.runs = {system: by_system[system] for system in plan.systems if system in by_system}
+        compared = (*plan.systems, *filter(None, [plan.found()]))
+        self.runs = {system: by_system[system] for system in compared if system in by_system}
 
     @cached_property
     def labels(self) -> dict[str, dict[str, list[str]]]:

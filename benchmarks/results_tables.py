@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from results_plan import Plan
 from results_statistics import Difference, Line, Results
 
 from synmt.evaluation.cost import first_step
@@ -103,6 +104,16 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         "baseline. What a step costs was measured side by side, [below](#what-a-variant-costs-in-training): the runs "
         "shared their machine with other work, so their times, which are in `results/`, do not compare."
     )
+
+
+def search_table(plan: Plan) -> Iterator[str]:
+    """Write which mixtures were tried, the best one first."""
+    tried, found = plan.tried(), plan.found()
+    which = f"`{found}` is compared with the systems above" if found else "the search is not finished"
+    yield f"Mixtures by their lowest loss on the validation text, in nats for each piece, one seed each; {which}:"
+    yield ""
+    rows = [[name, f"{loss:.4f}"] for name, loss in sorted(tried.items(), key=lambda one: one[1])]
+    yield from markdown(["mixture", "validation loss"], rows)
 
 
 def group_tables(results: Results) -> Iterator[str]:

@@ -32,8 +32,10 @@ def test_every_system_of_a_plan_has_a_recipe_and_a_name_of_its_own(path):
     runs = list(Plan.load(path).runs({}))
     assert len({run.recipe.name for run in runs}) == len({run.result for run in runs}) == len(runs)
     assert all(run.recipe.training.seed == run.seed for run in runs)
-    of_first_seed = [run.fingerprint for run in runs if run.seed == 1]
-    assert len(set(of_first_seed)) == len(of_first_seed), "two systems are the same"
+    of_first_seed = [run for run in runs if run.seed == 1]
+    assert len({run.fingerprint for run in of_first_seed}) == len(of_first_seed), "two systems are the same"
+    kinds = {trees_of(run.recipe) for run in of_first_seed}
+    assert kinds <= {"parser", "gold", "random", "left", "right", "shuffled", "rewired", "induced", "none"}
 
 
 def test_a_system_is_moved_to_another_corpus_with_all_that_makes_it():
@@ -77,6 +79,26 @@ def test_the_fingerprint_tells_recipes_apart_but_not_seeds_and_machines():
     assert others[0] == first != others[1]
     seeds = {run.fingerprint for run in plan.runs({}) if run.system == "plain"}
     assert seeds == {first}
+
+
+def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds(tmp_path):
+    (tmp_path / "mixed").mkdir()
+    path = tmp_path / "mixed.yaml"
+    path.write_text(
+        "corpus: mixed\ntitle: Mixed\ntest: test\nseeds: [1, 2]\nsystems: {plain: multi30k-tiny}\n"
+        "search: {first: multi30k-pascal, second: multi30k-gcn}\n"
+    )
+    plan = Plan.load(path)
+
+    def names():
+        return [f"{run.system} {run.seed}" for run in plan.runs({})]
+
+    assert names() == ["plain 1", "first 1", "second 1", "plain 2"]
+    plan.result("first", 1).write_text(json.dumps({"validation": [[5, 3.0], [10, 2.5]]}))
+    assert plan.found() is None, "the other one may be better"
+    plan.result("second", 1).write_text(json.dumps({"validation": [[5, 2.4], [10, 2.6]]}))
+    assert plan.tried() == {"first": 2.5, "second": 2.4}
+    assert names() == ["plain 1", "first 1", "second 1", "plain 2", "second 2"]
 
 
 def test_packed_arrays_are_read_as_they_were():
