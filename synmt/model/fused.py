@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from synmt.model.linear import filled_up, forward_product, linear_gradients, product_dtype, suits
+from synmt.model.linear import filled_up, linear_gradients, product, product_dtype, suits
 
 _STEPS = 1 << 16
 """How many different probabilities there are."""
@@ -112,7 +112,7 @@ class _DroppedRelu(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, probability: float, dtype: torch.dtype) -> Tensor:
         ctx.shape, ctx.types = x.shape, (x.dtype, weight.dtype)
         rows, weight = filled_up(x.reshape(-1, x.size(-1)), dtype), weight.to(dtype)  # (P, D)
-        output = forward_product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
+        output = product(rows, weight, bias.to(dtype), relu=True)  # (P, D')
         output = output[: x.shape[:-1].numel()].view(*x.shape[:-1], -1)  # (…, D')
         ctx.scale = 1.0
         if probability:

@@ -1,12 +1,11 @@
 """Linear maps, computed by the fastest library for the processor.
 
 torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from Intel. There oneDNN,
-which is part of torch, is twice as fast (measured on a Zen 5), forward and backward. On processors from Intel both take
-the same time forward, and MKL is faster backward (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there,
-too. Its operator has no gradient, so it gets one here. Layers and variants are written with torch's nn.Linear:
-`use_fast_linear` converts a whole model.
+which is part of torch, is twice as fast (measured on a Zen 5). On processors from Intel MKL is faster, most of all for
+few rows (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it
+gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
 
-oneDNN generates code for each shape that it meets. In bfloat16 that takes as long as a few products, and nearly every
+oneDNN generates code for each shape that it meets. In bfloat16 this takes as long as a few products, and nearly every
 batch has another number of rows: `filled_up` leaves few numbers to meet.
 """
 
@@ -129,7 +128,7 @@ class _Linear(torch.autograd.Function):
 
 
 def _forward(rows: Tensor, shape: torch.Size, weight: Tensor, bias: Tensor | None) -> Tensor:
-    output = forward_product(rows, weight, None if bias is None else bias.to(rows.dtype))  # (P, D')
+    output = product(rows, weight, None if bias is None else bias.to(rows.dtype))  # (P, D')
     return output[: shape[:-1].numel()].view(*shape[:-1], -1)
 
 
@@ -168,14 +167,16 @@ def _room(count: int) -> int:
     return -(-count // step) * step
 
 
-def forward_product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
-    """Compute x Wᵀ + b by oneDNN, without a gradient: (…, D), (D', D), (D',) -> (…, D'); `suits` says when."""
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> Tensor:
+    """Compute x Wᵀ + b, or its ReLU, without a gradient: (…, D), (D', D), (D',) -> (…, D'); `suits` says when."""
+    if _prefers_torch(x):
+        output = F.linear(x, weight, bias)
+        return output.relu_() if relu else output
+    return _multiply(x, weight, bias, relu=relu)
+
+
+def _multiply(x: Tensor, weight: Tensor, bias: Tensor | None, *, relu: bool) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "relu" if relu else "none", [], "")
-
-
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Compute x Wᵀ without a gradient: (N, D), (D', D) -> (N, D')."""
-    return x @ weight.T if _prefers_torch(x) else forward_product(x, weight)
 
 
 def outer_product(slope: Tensor, x: Tensor) -> Tensor:
@@ -185,7 +186,7 @@ def outer_product(slope: Tensor, x: Tensor) -> Tensor:
         return outer_product(x, slope).T
     # oneDNN's copy in bfloat16 takes longer than the product of two matrices of like width
     like = x.dtype == torch.bfloat16 and x.size(1) < 4 * slope.size(1)
-    return slope.T @ x if like or _prefers_torch(x) else forward_product(slope.T, x.T)
+    return slope.T @ x if like or _prefers_torch(x) else product(slope.T, x.T)
 
 
 def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
@@ -194,7 +195,7 @@ def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
         total.addmm_(slope.T, x)
     else:
         # not by `outer_product`: adding a transposed matrix takes longer than the product
-        total.add_(slope.T @ x if _prefers_torch(x) or x.dtype == torch.bfloat16 else forward_product(slope.T, x.T))
+        total.add_(slope.T @ x if _prefers_torch(x) or x.dtype == torch.bfloat16 else product(slope.T, x.T))
 
 
 def _prefers_torch(x: Tensor) -> bool:
@@ -206,7 +207,7 @@ def _works(dtype: torch.dtype) -> bool:
     if not torch.backends.mkldnn.is_available():
         return False
     try:
-        forward_product(torch.ones(1, 1, dtype=dtype), torch.ones(1, 1, dtype=dtype), relu=True)
+        _multiply(torch.ones(1, 1, dtype=dtype), torch.ones(1, 1, dtype=dtype), None, relu=True)
     except (AttributeError, RuntimeError, TypeError):
         return False
     return True
