@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from results_statistics import Line, Results
 from results_tables import is_real, signed
@@ -14,7 +15,8 @@ _NAMED = 6
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
     for results, lines in found:
-        for sentence in (*_which(results, lines), *_controls(results, lines), *_where(results, lines)):
+        parts = (_which(results, lines), _controls(results, lines), _where(results, lines), _cost(results, lines))
+        for sentence in chain(*parts):
             yield f"- {sentence}"
 
 
@@ -68,6 +70,17 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             if without := results.of_trees(harder, "none"):
                 text += f", without trees {_verdict(without)}"
         yield f"{text}."
+
+
+def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say what the systems that help add to the model."""
+    better = _better([line for line in lines if line not in results.of_trees(lines, "wrong")])
+    parts = []
+    for line in better[:_NAMED]:
+        own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
+        parts.append(f"{line.system} adds {(own - base) / base:.1%} to the weights".replace("%", " %"))
+    if parts:
+        yield f"Cost: {', '.join(parts)}; [below](#what-a-variant-costs-in-training) is what a step of training costs."
 
 
 def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:

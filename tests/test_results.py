@@ -160,7 +160,7 @@ def make_result(system, seed, quality):
         "seed": seed,
         "fingerprint": "x",
         "architecture": "transformer",
-        "weights": 1000,
+        "weights": 1500 if system == "relative" else 1000,
         "steps": 10,
         "validation": [[5, 3.0], [10, 2.0 - quality]],
         "training": {"seconds": 9.0, "processor_seconds": 9.0, "tokens": 99, "joules": None, "memory": 1},
@@ -208,6 +208,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "**Captions**, 2 seeds: with trees, 1 of 1 systems is better (pascal +" in results
     assert "Without trees, 1 of 1 systems is better (relative +" in results
     assert "Wrong trees: pascal gains +" in results
+    assert "Cost: relative adds 50.0 % to the weights, pascal adds 0.0 % to the weights; " in results
     assert "| pascal | parser | 2 |" in results
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     page = first["pascal.md"].decode()
