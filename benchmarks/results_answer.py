@@ -31,12 +31,9 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         )
         return
     count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    yield (
-        f"**{results.plan.title}**, {count} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))} than the "
-        "plain model. Other differences may be chance."
-    )
+    yield f"**{results.plan.title}**, {count} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
-        yield f"Without trees, {_verdict(without)} than the plain model."
+        yield f"Without trees, {_verdict(without)}."
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -66,9 +63,9 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             f"{own.mean:.1f} to {plain.mean:.1f} BLEU"
         )
         if any(line.difference and line.difference.seeded for line in harder):
-            text += f"; with trees, {_verdict(results.of_trees(harder, 'right'))} there"
+            text += f"; there, with trees, {_verdict(results.of_trees(harder, 'right'))}"
             if without := results.of_trees(harder, "none"):
-                text += f", without trees {_verdict(without)}"
+                text += f"; without trees, {_verdict(without)}"
         yield f"{text}."
 
 
@@ -95,15 +92,19 @@ def _gain(line: Line) -> float:
 
 
 def _verdict(systems: Sequence[Line]) -> str:
-    """Write `3 of 20 systems are better (a +2.00, …) and 1 is worse (…)`."""
-    better, worse = _better(systems), _better(systems, sign=-1)
-    text = f"{len(better) or 'none'} of {len(systems)} systems {_are(better)} better"
-    text += f" ({_named(better)})" if better else ""
-    return text + (f" and {len(worse)} {_are(worse)} worse ({_named(worse)})" if worse else "")
-
-
-def _are(lines: Sequence[Line]) -> str:
-    return "are" if len(lines) > 1 else "is"
+    """Write `3 of 20 systems are better than the plain model (a +2.00, …) and 1 is worse than the plain model (…)`."""
+    one, better, worse = len(systems) == 1, _better(systems), _better(systems, sign=-1)
+    if not better and not worse:
+        subject = "the one system does not differ" if one else f"none of {len(systems)} systems differs"
+        return f"{subject} from the plain model by more than chance"
+    parts: list[str] = []
+    for lines, word in ((better, "better"), (worse, "worse")):
+        if lines:
+            number = f"{len(lines)}" if parts else f"{len(lines)} of {len(systems)} systems"
+            verb = "are" if len(lines) > 1 else "is"
+            subject = "the one system" if one else number
+            parts.append(f"{subject} {verb} {word} than the plain model ({_named(lines)})")
+    return " and ".join(parts)
 
 
 def _named(lines: Sequence[Line]) -> str:
