@@ -70,10 +70,9 @@ def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
     """Yield the runs without a result; a result of another recipe is an error."""
     changes = dict(change.split("=", 1) for change in options.changes)
     for planned in plan.runs({key: parse_yaml_value(value) for key, value in changes.items()}):
-        wanted = planned.seed in (options.seeds or plan.seeds) and planned.system in (
-            options.systems or [planned.system]
-        )
-        if not wanted:
+        if options.seeds and planned.seed not in options.seeds:
+            continue
+        if options.systems and planned.system not in options.systems:
             continue
         if planned.result.exists():
             measured = json.loads(planned.result.read_text(encoding="utf-8"))["fingerprint"]

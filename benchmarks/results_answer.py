@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from results_statistics import Line, Results
-from results_tables import is_real, signed
+from results_statistics import Line, Results, seeds_of
+from results_tables import signed
 
 _NAMED = 6
 """The most systems that a sentence names."""
@@ -21,17 +21,16 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    seeds = sorted({len(line.scores) for line in lines})
-    if seeds == [1]:
-        systems = [line for line in lines if line.difference and line not in results.of_trees(lines, "wrong")]
+    seeds = seeds_of(lines)
+    if seeds == "1":
+        systems = results.of_trees(lines, "right", "none")
         largest = sorted(systems, key=lambda line: -abs(_gain(line)))
         yield (
             f"**{results.plan.title}**: {len(systems)} systems and a plain model have one seed each so far, so no "
             f"difference can be told from the luck of training; the largest are {_named(largest[:3])} BLEU."
         )
         return
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    yield f"**{results.plan.title}**, {count} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
+    yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"Without trees, {_verdict(without)}."
 
@@ -71,18 +70,18 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the systems that help add to the model."""
-    better = _better([line for line in lines if line not in results.of_trees(lines, "wrong")])
+    better = _better(results.of_trees(lines, "right", "none"))
     parts = []
     for line in better[:_NAMED]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
-        parts.append(f"{line.system} adds {(own - base) / base:.1%} to the weights".replace("%", " %"))
+        parts.append(f"{line.system} adds {100 * (own - base) / base:.1f} % to the weights")
     if parts:
         yield f"Cost: {', '.join(parts)}; [below](#what-a-variant-costs-in-training) is what a step of training costs."
 
 
 def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:
     """Choose the lines with a real gain, or with a real loss, the largest first."""
-    real = (line for line in lines if line.difference and is_real(line.difference) and sign * _gain(line) > 0)
+    real = (line for line in lines if line.difference and line.difference.is_real and sign * _gain(line) > 0)
     return sorted(real, key=lambda line: -sign * _gain(line))
 
 

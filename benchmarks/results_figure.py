@@ -8,8 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from results_statistics import Line, Results
-from results_tables import is_real
+from results_statistics import Line, Results, seeds_of
 
 _COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806"}
 _NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees"}
@@ -29,26 +28,24 @@ def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
 
 def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     shown = sorted((line for line in lines if line.difference), key=lambda line: line.difference.value)  # type: ignore[union-attr]
-    kinds = {line.system: kind for kind in _COLOURS for line in results.of_trees(lines, kind)}
     for row, line in enumerate(shown):
         found = line.difference
         assert found is not None
-        colour = _COLOURS[kinds[line.system]]
-        strength = 1.0 if is_real(found) else _NOT_REAL
+        colour = _COLOURS[results.kind(line.system)]
+        strength = 1.0 if found.is_real else _NOT_REAL
         panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
         panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
     marks = [
         Line2D([], [], color=colour, marker="o", markersize=4, label=_NAMES[kind])
         for kind, colour in _COLOURS.items()
-        if kind in kinds.values()
+        if results.of_trees(lines, kind)
     ]
     panel.legend(handles=marks, fontsize=7.5, frameon=False, loc="lower right")
     panel.axvline(0, color="#888888", linewidth=0.8)
     panel.set_yticks(range(len(shown)), [_name(results, line) for line in shown], fontsize=7.5)
     panel.set_ylim(-0.7, len(shown) - 0.3)
-    seeds = sorted({len(line.scores) for line in lines})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    panel.set_title(f"{results.plan.title}, {count} seed{'s' * (seeds[-1] > 1)}", fontsize=10)
+    seeds = seeds_of(lines)
+    panel.set_title(f"{results.plan.title}, {seeds} seed{'s' * (seeds != '1')}", fontsize=10)
     panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)

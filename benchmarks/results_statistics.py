@@ -29,6 +29,9 @@ from synmt.evaluation.significance import bootstrap_scores, holm
 
 Aggregate = Callable[[DoubleArray], float]
 SAMPLES = 1000
+REAL = 0.05
+"""The adjusted p below which a difference is called real."""
+
 _KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"}
 """Kinds of trees; the others are wrong on purpose."""
 
@@ -45,6 +48,11 @@ class Difference:
     high: float
     p: float
     seeded: bool
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is more than chance; with one seed of each system nothing shows that."""
+        return self.seeded and self.p < REAL
 
 
 @dataclass(frozen=True)
@@ -101,9 +109,13 @@ class Results:
         """Which trees each system reads or learns from, as `trees_of` says it."""
         return {system: trees_of(self.plan.recipe(system, {})) for system in self.runs}
 
-    def of_trees(self, lines: Sequence[Line], kind: str) -> list[Line]:
-        """Choose systems with `right` trees, with `wrong` ones, or with `none`; their baselines are left out."""
-        return [line for line in lines if line.difference and _KINDS.get(self.trees[line.system], "wrong") == kind]
+    def kind(self, system: str) -> str:
+        """Tell whether the trees of a system are `right` or `wrong`, or whether it has `none`."""
+        return _KINDS.get(self.trees[system], "wrong")
+
+    def of_trees(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
+        """Choose systems by the kind of their trees; baselines are left out."""
+        return [line for line in lines if line.difference and self.kind(line.system) in kinds]
 
     def group(self, test: str, label: str, value: str) -> BoolArray:
         """Choose the sentences whose label has a value: (N,)."""
@@ -174,6 +186,12 @@ def _adjusted(lines: Sequence[Line]) -> list[Line]:
         replace(line, difference=replace(line.difference, p=next(adjusted))) if line.difference else line
         for line in lines
     ]
+
+
+def seeds_of(lines: Sequence[Line]) -> str:
+    """Write how many seeds systems have: `3`, or `1 to 3`."""
+    counts = sorted({len(line.scores) for line in lines})
+    return f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
 def plans(folder: Path) -> list[Plan]:

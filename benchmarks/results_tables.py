@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from results_plan import Plan
-from results_statistics import Difference, Line, Results
+from results_statistics import REAL, Line, Results
 
 from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
-
-REAL = 0.05
-"""The adjusted p below which a difference is called real."""
-
-
-def is_real(found: Difference) -> bool:
-    """Tell whether a difference is more than chance; with one seed of each system nothing shows that."""
-    return found.seeded and found.p < REAL
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -35,7 +26,7 @@ def difference_cells(line: Line) -> list[str]:
         return ["", "", ""]
     value = signed(found.value)
     return [
-        f"**{value}**" if is_real(found) else value,
+        f"**{value}**" if found.is_real else value,
         f"{signed(found.low)} to {signed(found.high)}",
         format_p_value(found.p),
     ]
@@ -122,17 +113,18 @@ def group_tables(results: Results) -> Iterator[str]:
     for group in results.plan.groups:
         test, label, without = group["test"], group["by"], group.get("without", {})
         values = sorted(set(results.labels[test][label]))
-        left_out = [results.group(test, *pair) for pair in without.items()]
-        kept = ~np.any(left_out, axis=0) if left_out else np.ones(len(results.labels[test][label]), dtype=bool)
-        chosen = {value: results.group(test, label, value) & kept for value in values}
-        groups = [results.compared(test, group["metric"], one) for one in chosen.values() if one.any()]
+        chosen = {value: results.group(test, label, value) for value in values}
+        for pair in without.items():
+            chosen = {value: one & ~results.group(test, *pair) for value, one in chosen.items()}
+        chosen = {value: one for value, one in chosen.items() if one.any()}
+        groups = [results.compared(test, group["metric"], one) for one in chosen.values()]
         of_test = "" if test == results.plan.test else f" of `{test}`"
         less = "".join(f", without the {name} `{value}`" for name, value in without.items())
         yield from ("", f"{names[group['metric']]}{of_test} by {label}{less}:", "")
         rows = [[lines[0].system, *(_group_cell(line) for line in lines)] for lines in zip(*groups, strict=True)]
-        yield from markdown(["system", *(f"{value}" for value, one in chosen.items() if one.any())], rows)
+        yield from markdown(["system", *chosen], rows)
 
 
 def _group_cell(line: Line) -> str:
-    real = line.difference is not None and is_real(line.difference)
-    return f"{line.mean:.1f}" + (f" (**{signed(line.difference.value)}**)" if real and line.difference else "")
+    real = line.difference is not None and line.difference.is_real
+    return f"{line.mean:.1f}" + (f" ({difference_cells(line)[0]})" if real else "")
