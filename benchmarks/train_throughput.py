@@ -29,7 +29,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 
 import measuring
@@ -160,8 +161,7 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     random = np.random.default_rng(0)
     systems = {name: System(name, options) for name in options.systems}
     tokens = []
-    for number in range(options.rounds + 1):
-        corpus = draw_corpus(options, random, number)
+    for number, corpus in enumerate(islice(draw_rounds(options, random), options.rounds + 1)):
         tokens.append(sum(len(batch_for(None, examples).target_positions) for examples in corpus))
         for system in systems.values():
             system.round(corpus, options.busy)
@@ -170,15 +170,20 @@ def measure(options: argparse.Namespace) -> dict[str, dict[str, float]]:
     return {name: summary(name, systems, np.array(tokens[1:]), len(corpus)) for name in systems}
 
 
-def draw_corpus(options: argparse.Namespace, random: np.random.Generator, number: int) -> list[list[Example]]:
-    """Draw the batches of a round: of the lengths asked for, or of a prepared text, evenly from all."""
+def draw_rounds(options: argparse.Namespace, random: np.random.Generator) -> Iterator[list[list[Example]]]:
+    """Draw the batches of round after round: of the lengths asked for, or of a prepared text, evenly from all."""
     if options.prepared is None:
-        rows = ((longest, max(1, options.batch_tokens // longest - number)) for longest in options.lengths)
-        return [draw_examples(longest, count, options.pieces, random) for longest, count in rows]
+        sizes = [(longest, max(1, options.batch_tokens // longest)) for longest in options.lengths]
+        while True:
+            # up to an eighth less, so that shapes differ
+            rows = [(longest, most - int(random.integers(most // 8 + 1))) for longest, most in sizes]
+            yield [draw_examples(longest, size, options.pieces, random) for longest, size in rows]
     lengths = np.concatenate(list(PreparedCorpus.open(options.prepared).split("train").lengths()))
     plan = plan_batches([lengths], len(lengths), batch_tokens=options.batch_tokens)
     chosen = np.linspace(0, len(plan) - 1, 2 * len(options.lengths) + 1).round().astype(int)[1::2]
-    return [draw_pairs(lengths[plan[(place + number) % len(plan)]], options.pieces, random) for place in chosen]
+    for number in count():
+        places = (chosen + number) % len(plan)
+        yield [draw_pairs(lengths[plan[place]], options.pieces, random) for place in places]
 
 
 def summary(name: str, systems: dict[str, System], tokens: npt.NDArray[np.int64], batches: int) -> dict[str, float]:
