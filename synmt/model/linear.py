@@ -1,8 +1,8 @@
 """Linear maps, computed by the fastest library for the processor.
 
 torch multiplies float32 on a CPU by MKL, which uses only AVX2 on processors that are not from Intel. There oneDNN,
-which is part of torch, is twice as fast (measured on a Zen 5). On processors from Intel MKL is faster, most of all for
-few rows (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it
+which is part of torch, is twice as fast (measured on a Zen 5). On processors from Intel MKL is as fast, for few rows
+faster (measured on a Xeon with AMX). In bfloat16, oneDNN is faster there, too. Its operator has no gradient, so it
 gets one here. Layers and variants are written with torch's nn.Linear: `use_fast_linear` converts a whole model.
 
 oneDNN generates code for each shape that it meets. In bfloat16 this takes as long as a few products, and nearly every
@@ -186,7 +186,7 @@ def outer_product(slope: Tensor, x: Tensor) -> Tensor:
         return outer_product(x, slope).T
     # oneDNN's copy in bfloat16 takes longer than the product of two matrices of like width
     like = x.dtype == torch.bfloat16 and x.size(1) < 4 * slope.size(1)
-    return slope.T @ x if like or _prefers_torch(x) else product(slope.T, x.T)
+    return slope.T @ x if like else product(slope.T, x.T)
 
 
 def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
@@ -195,7 +195,7 @@ def add_outer_product(total: Tensor, slope: Tensor, x: Tensor) -> None:
         total.addmm_(slope.T, x)
     else:
         # not by `outer_product`: adding a transposed matrix takes longer than the product
-        total.add_(slope.T @ x if _prefers_torch(x) or x.dtype == torch.bfloat16 else product(slope.T, x.T))
+        total.add_(slope.T @ x if x.dtype == torch.bfloat16 else product(slope.T, x.T))
 
 
 def _prefers_torch(x: Tensor) -> bool:
