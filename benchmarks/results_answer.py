@@ -92,18 +92,25 @@ def _gain(line: Line) -> float:
 
 def _verdict(systems: Sequence[Line]) -> str:
     """Write `3 of 20 systems are better than the plain model (a +2.00, …) and 1 is worse than the plain model (…)`."""
-    one, better, worse = len(systems) == 1, _better(systems), _better(systems, sign=-1)
+    if len(systems) == 1:
+        return _verdict_on_one(systems[0])
+    better, worse = _better(systems), _better(systems, sign=-1)
     if not better and not worse:
-        subject = "the one system does not differ" if one else f"none of {len(systems)} systems differs"
-        return f"{subject} from the plain model by more than chance"
+        return f"none of {len(systems)} systems differs from the plain model by more than chance"
     parts: list[str] = []
     for lines, word in ((better, "better"), (worse, "worse")):
         if lines:
             number = f"{len(lines)}" if parts else f"{len(lines)} of {len(systems)} systems"
-            verb = "are" if len(lines) > 1 else "is"
-            subject = "the one system" if one else number
-            parts.append(f"{subject} {verb} {word} than the plain model ({_named(lines)})")
+            parts.append(f"{number} {'are' if len(lines) > 1 else 'is'} {word} than the plain model ({_named(lines)})")
     return " and ".join(parts)
+
+
+def _verdict_on_one(line: Line) -> str:
+    if _better([line]) or _better([line], sign=-1):
+        return (
+            f"{line.system} is {'better' if _gain(line) > 0 else 'worse'} than the plain model ({signed(_gain(line))})"
+        )
+    return f"{line.system} does not differ from the plain model by more than chance"
 
 
 def _named(lines: Sequence[Line]) -> str:
