@@ -106,10 +106,9 @@ def _verdict(systems: Sequence[Line]) -> str:
 
 
 def _verdict_on_one(line: Line) -> str:
-    if _better([line]) or _better([line], sign=-1):
-        return (
-            f"{line.system} is {'better' if _gain(line) > 0 else 'worse'} than the plain model ({signed(_gain(line))})"
-        )
+    if line.difference and line.difference.is_real:
+        word = "better" if _gain(line) > 0 else "worse"
+        return f"{line.system} is {word} than the plain model ({signed(_gain(line))})"
     return f"{line.system} does not differ from the plain model by more than chance"
 
 
