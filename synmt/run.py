@@ -28,8 +28,9 @@ from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
 from synmt.files import write_atomically, write_json
-from synmt.recipe.load import check_recipe, dump_yaml, load_yaml, recipe_values
+from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
+from synmt.recipe.yaml_text import dump_yaml, load_yaml
 
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the folder."""

@@ -13,7 +13,7 @@ from shipped import ABLATIONS, PATHS, ROOT, comment, differences, recipe, varian
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.model.build import build, place_variants
 from synmt.recipe.data import FilterRecipe
-from synmt.recipe.load import load_yaml
+from synmt.recipe.yaml_text import load_yaml
 from synmt.training.optimizer import learning_rate
 
 pytestmark = pytest.mark.journey

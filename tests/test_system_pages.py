@@ -26,9 +26,10 @@ from synmt.model.variants.gcn import GraphLayer, graph
 from synmt.model.variants.latent_graph import LABELS
 from synmt.model.variants.tree_regularization import residues, split_scores
 from synmt.recipe.data import ParserRecipe, TasksRecipe
-from synmt.recipe.load import check_recipe, load_recipe, load_yaml, parse_yaml_value
+from synmt.recipe.load import check_recipe, load_recipe
 from synmt.recipe.model import ModelRecipe
 from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
 from synmt.syntax.arc_signals import arcs, tree_arcs, uniform_arcs
 from synmt.syntax.constituent_signals import merges
 from synmt.syntax.controls import Control

@@ -15,7 +15,7 @@ import torch
 from small import batch_for, random_example, small_model
 from tiny import synmt, write_corpus, write_recipe
 
-from synmt.recipe.load import load_yaml
+from synmt.recipe.yaml_text import load_yaml
 from synmt.syntax.trees import tree_distances
 
 pytestmark = pytest.mark.journey

@@ -18,7 +18,7 @@ import numpy as np
 
 from synmt.cli import main
 from synmt.corpora.controlled import corpus as controlled
-from synmt.recipe.load import dump_yaml
+from synmt.recipe.yaml_text import dump_yaml
 from synmt.syntax.parse import Parse
 
 MODEL = {"encoder_layers": 1, "decoder_layers": 1, "model_dim": 16, "feedforward_dim": 16, "heads": 4}

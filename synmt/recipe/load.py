@@ -3,24 +3,22 @@
 A recipe may extend another one (`extends:`, a path relative to its own, or the name of a shipped recipe); its own
 values win, and lists replace lists. Overrides `key.key=value` come last. All errors are reported at once, before
 anything runs.
-
-The YAML has no surprises: 7e-4 is a number, `no` is a string (Norwegian), and keys are unique.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
 
 _TYPE = re.compile(r"^(?:int|function-after)$|\[")
 """The name of a type, in pydantic's location of a problem."""
@@ -53,27 +51,6 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
-def load_yaml(path: Path) -> Any:
-    """Read a YAML file; raises UsageError with the line of a syntax error."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError("file not found", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
-    return _parse_yaml(text, str(path))
-
-
-def parse_yaml_value(text: str) -> Any:
-    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
-    return _parse_yaml(text, "override")
-
-
-def dump_yaml(values: Any) -> str:
-    """Write plain data so that `load_yaml` returns it unchanged."""
-    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=110)
-
-
 def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
     extended_by = seen[-1] if seen else None
     try:
@@ -89,7 +66,7 @@ def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, A
         raise no_such_recipe(name, folder, extended_by)
     if any(path.samefile(other) for other in seen):
         raise UsageError("the recipe extends itself", where=str(path))
-    given = load_yaml(path)
+    given = _plain(load_yaml(path), path)
     if not isinstance(given, dict):
         raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
     base = given.pop("extends", None)
@@ -100,6 +77,14 @@ def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, A
     inherited = _with_bases(Path(base), path.parent, (*seen, path))
     inherited.pop("name", None)
     return _merge(inherited, given)
+
+
+def _plain(values: Any, path: Path) -> Any:
+    """Copy values as JSON has them: keys are strings, and an override of one place leaves aliases of it alone."""
+    try:
+        return json.loads(json.dumps(values, default=str))
+    except ValueError:
+        raise UsageError("an alias stands for something that contains it", where=str(path)) from None
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +120,7 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 
 
 def _index(items: list[Any], text: str, key: str) -> int:
-    if text.isdigit() and int(text) < len(items):
+    if text.isdecimal() and int(text) < len(items):
         return int(text)
     allowed = f"0 to {len(items) - 1}" if items else ""
     raise UsageError(f"'{key}' is not an index of a list with {len(items)} items", allowed=allowed)
@@ -210,43 +195,3 @@ def _in_sections(key: str) -> str:
 def _section(annotation: Any) -> Any:
     """Find the section in the type of a field: itself, optional, or the values of a mapping."""
     return next((kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields")), None)
-
-
-_NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
-
-
-# libyaml is ten times as fast, and not in every build of PyYAML
-_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_SafeLoader):
-    """The core schema of YAML 1.2, where only true and false are booleans; keys must be unique."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
-            if not isinstance(key, Hashable):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
-
-
-def _parse_yaml(text: str, where: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f"{where}, line {mark.line + 1}" if mark else where
-        raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"not valid YAML: {error}", where=where) from None

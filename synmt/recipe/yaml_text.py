@@ -1,0 +1,82 @@
+"""Reads and writes YAML without its surprises: 7e-4 is a number, 010 is ten, `no` is a string, and keys are unique."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from synmt.errors import UsageError
+
+
+def load_yaml(path: Path) -> Any:
+    """Read a YAML file; raises UsageError with the line of a syntax error."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError("file not found", where=str(path)) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
+    return _parse_yaml(text, str(path))
+
+
+def parse_yaml_value(text: str) -> Any:
+    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
+    return _parse_yaml(text, "override")
+
+
+def dump_yaml(values: Any) -> str:
+    """Write plain data so that `load_yaml` returns it unchanged."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+_NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
+
+
+# libyaml is ten times as fast, and not in every build of PyYAML
+_SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SafeLoader):
+    """The core schema of YAML 1.2, where only true and false are booleans; keys must be unique."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
+            if not isinstance(key, str | int | float | None):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|)$"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?\d[\d_]*$"), list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+# not an octal number as in YAML 1.1, where 010 is 8
+_Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(node.value.replace("_", "")))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts quotes around strings that `_Loader` would take for numbers, such as 08 and 1e5."""
+
+
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
+
+
+def _parse_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f"{where}, line {mark.line + 1}" if mark else where
+        raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
+        # PyYAML lets errors of its own conversions through, such as those of `!!int many`
+        raise UsageError(f"not valid YAML: {error}", where=where) from None
