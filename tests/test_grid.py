@@ -98,10 +98,19 @@ def test_overrides_begin_at_the_first_equals_sign_that_is_no_file(here):
 # what is refused
 
 
-@pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [3, -1]])
+@pytest.mark.parametrize("seeds", [0, -1, [], [1, 1], [3, -1], [1 << 64]])
 def test_seeds_that_are_none_are_refused(seeds):
     with pytest.raises(UsageError, match=r"^seeds: .* A number from 1, or different seeds from 0"):
         grid_runs([recipe("a")], seeds=seeds)
+
+
+def test_a_seed_that_is_given_as_their_number_is_told_from_it():
+    said = refused(recipe("a"), seeds=20261122)
+    assert said == (
+        "seeds: 20261122 seeds are too many. At most 1000. For one run with the seed 20261122, write "
+        "`--seeds 20261122,` or, in Python, `seeds=[20261122]`"
+    )
+    assert names_of(grid_runs([recipe("a")], seeds=[20261122])) == ["a-seed20261122"]
 
 
 def refused(*recipes, overrides=(), **options):

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
-from synmt.recipe.load import check_recipe, dump_yaml, load_recipe, parse_yaml_value, recipe_values
+from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml_text import dump_yaml, parse_yaml_value
 from synmt.training.tree_requirements import tree_requirements
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
@@ -52,10 +53,33 @@ def test_overrides_reach_every_key_and_list_items(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("7e-4", 7e-4), ("no", "no"), ("true", True), ("12", 12), ("[1, 2]", [1, 2]), ("null", None), ("1_000", 1000)],
+    [("7e-4", 7e-4), ("no", "no"), ("true", True), ("12", 12), ("[1, 2]", [1, 2]), ("null", None), ("1_000", 1000)]
+    # YAML 1.1 would read 64, and fail
+    + [("0100", 100), ("-08", -8), ("007", 7)],
 )
 def test_values_mean_what_they_look_like(text, value):
     assert parse_yaml_value(text) == value
+
+
+@pytest.mark.parametrize("text", ["08", "1e5", "0100", "-.5e3", "1_000", "no", "true", "~", ".inf", "0x1F", "2026-11-22"])
+def test_a_string_that_looks_like_a_number_stays_a_string(text):
+    assert parse_yaml_value(dump_yaml({"name": text, text: [text]})) == {"name": text, text: [text]}
+
+
+def test_an_override_changes_one_place_and_no_alias_of_it(tmp_path):
+    files = "{source: a, target: b}"
+    text = f"source: en\ntarget: de\ncorpus: {{train: {files}, valid: &v {files}, test: {{2016: *v}}}}\n"
+    recipe = load_recipe(write(tmp_path, "r.yaml", text), ["corpus.valid.source=c"])
+    assert [str(item.source) for item in recipe.corpus.items] == ["a", "c", "a"]
+    recipe = load_recipe(tmp_path / "r.yaml", ["corpus.test.2016.source=c"])
+    assert [str(item.source) for item in recipe.corpus.items] == ["a", "a", "c"]
+    assert str(recipe.corpus.test["2016"].target) == "b"
+
+
+@pytest.mark.parametrize("override", ["name=\udcff", "training.seed=!!int many", "training.seed=!!timestamp now"])
+def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
+    with pytest.raises(UsageError, match="^override: not valid YAML"):
+        load_recipe(write(tmp_path, "r.yaml", dump_yaml(LEAST)), [override])
 
 
 @pytest.mark.parametrize(
@@ -65,6 +89,7 @@ def test_values_mean_what_they_look_like(text, value):
         ({"training": {"max_stepz": 3}}, r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?"),
         ({"training": {"max_steps": "many"}}, r"training\.max_steps: input should be a valid integer, not 'many'"),
         ({"training": {"max_steps": 0}}, r"training\.max_steps: .*greater than or equal to 1"),
+        ({"training": {"seed": 1 << 64}}, r"training\.seed: .*less than 18446744073709551616"),
         ({"training": {"betas": [0.9]}}, r"training\.betas"),
         ({"training": {"betas": [0.9, 1.5]}}, r"training\.betas\.1: .*less than 1"),
         ({"corpus": {"train": {"sorce": "x"}}}, r"corpus\.train has no key 'sorce'.*Did you mean 'source'\?"),
@@ -102,6 +127,8 @@ def test_all_errors_are_reported_at_once():
     [
         ("source: en\nsource: de\n", r"line 2.*duplicate key 'source'"),
         ("{a: 1}: b\n", "a key must be a string"),
+        ("!!binary aGk=: b\n", "line 1: .*a key must be a string"),
+        ("a: &a [*a]\n", r"r\.yaml: an alias stands for something that contains it"),
         ("a: [1,\nb: }\n", r"r\.yaml, line \d+: not valid YAML"),
         ("extends: r.yaml\n", "extends itself"),
         # PyYAML and libyaml refuse half of a surrogate pair at different places

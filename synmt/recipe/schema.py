@@ -15,6 +15,9 @@ MAX_BEAM = 10_000
 MAX_PENALTY = 10
 """With a larger alpha, the length penalty of a long translation overflows float32."""
 
+SEEDS = 1 << 64
+"""How many different seeds PyTorch can be given, from 0."""
+
 _Decay = Annotated[float, Field(ge=0, lt=1)]
 _Metric = Literal["bleu", "bleu1", "bleu2", "bleu3", "chrf", "chrf++", "ter", "ribes"]
 
@@ -98,7 +101,7 @@ class TrainingRecipe(StrictModel):
     """Compile the model with `torch.compile`."""
     device: str = "auto"
     """auto, cpu, cuda, cuda:1, …"""
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, lt=SEEDS)
     """Seed of the initial weights, the dropout and the order of the data."""
     log_every: int = Field(default=50, ge=1)
     """Steps between records in the log."""

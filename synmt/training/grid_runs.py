@@ -11,11 +11,14 @@ from pathlib import Path
 from synmt.errors import SynmtError, UsageError, all_in_one, naming
 from synmt.evaluation.seeds import name_with_seed
 from synmt.recipe.load import load_recipe
-from synmt.recipe.schema import Recipe
+from synmt.recipe.schema import SEEDS, Recipe
 from synmt.run import Run
 from synmt.training.finished import has_finished, lacks_nothing
 
 _logger = logging.getLogger(__name__)
+
+_MOST_SEEDS = 1000
+"""A larger number of seeds is a seed that was taken for their number."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,19 @@ def _load(recipes: Sequence[str | Path | Recipe], overrides: Sequence[str]) -> l
 
 def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recipe]:
     own = recipe.training.seed
+    if isinstance(seeds, int) and seeds > _MOST_SEEDS:
+        raise UsageError(
+            f"{seeds} seeds are too many",
+            where="seeds",
+            allowed=f"At most {_MOST_SEEDS}",
+            do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, `seeds=[{seeds}]`",
+        )
     chosen = [own] if seeds is None else list(range(own, own + seeds)) if isinstance(seeds, int) else list(seeds)
-    if not chosen or min(chosen) < 0 or len(set(chosen)) < len(chosen):
+    if not chosen or min(chosen) < 0 or max(chosen) >= SEEDS or len(set(chosen)) < len(chosen):
         raise UsageError(
             f"{seeds!r} is neither a number of seeds nor a list of them",
             where="seeds",
-            allowed="A number from 1, or different seeds from 0",
+            allowed="A number from 1, or different seeds from 0, below 2⁶⁴",
         )
     return [recipe if seed == own else _with_seed(recipe, seed) for seed in chosen]
 
