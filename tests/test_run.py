@@ -23,7 +23,8 @@ from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, find_run, read_state, remove_leftovers
 from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
-from synmt.training.lifecycle import begin_run, check_run
+from synmt.training.finished import has_finished
+from synmt.training.lifecycle import begin_run, check_run, finish_run
 from synmt.training.stages import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
@@ -217,6 +218,51 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
         begin_run(run, recipe, replace(PREPARED, **changed), overwrite=False)
     assert run.info()["trees"] == {"source": "parse-source-1"}
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
+
+
+def test_a_finished_run_that_was_killed_while_it_got_a_new_recipe_has_not_finished_with_it(tmp_path, recipe, monkeypatch):
+    run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    finish_run(run, 5)
+    assert has_finished(run, recipe)
+    write = Run.write_recipe
+
+    def write_and_die(run, recipe):
+        write(run, recipe)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "write_recipe", write_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        begin_run(run, more, PREPARED, overwrite=False)
+    assert not has_finished(run, more)
+    assert run.recipe() == more
+
+
+def with_steps(recipe, steps):
+    return recipe.model_copy(update={"training": recipe.training.model_copy(update={"max_steps": steps})})
+
+
+def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_step(tmp_path, recipe):
+    run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    check_run(run, more, overwrite=False)
+    finish_run(run, 5)
+    check_run(run, recipe, overwrite=False)
+    check_run(run, more, overwrite=True)
+    with pytest.raises(UsageError, match=r"without its checkpoints it cannot go on or change.*name=one-2.*--overwrite"):
+        check_run(run, more, overwrite=False)
+    run.checkpoint(5).mkdir(parents=True)
+    check_run(run, more, overwrite=False)
+
+
+def test_overwriting_removes_a_link_and_not_what_is_behind_it(tmp_path, recipe):
+    run, elsewhere = Run(tmp_path / "one"), tmp_path / "elsewhere"
+    begin_run(run, recipe, PREPARED, overwrite=False)
+    elsewhere.mkdir()
+    (run.folder / "checkpoints").symlink_to(elsewhere)
+    begin_run(run, recipe, PREPARED, overwrite=True)
+    assert elsewhere.is_dir()
+    assert sorted(path.name for path in run.folder.iterdir()) == ["recipe.yaml", "run.json"]
 
 
 def test_a_run_of_another_format_is_not_gone_on_with(tmp_path, recipe):

@@ -18,6 +18,7 @@ from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
 from synmt.training.checkpoint import regular_checkpoints
+from synmt.training.finished import has_finished
 from synmt.training.stages import Prepared
 from synmt.words.cutter import case_model, identities
 
@@ -47,6 +48,12 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
     differences = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
     if differences:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
+    if not overwrite and _has_lost_checkpoints(run) and not has_finished(run, recipe):
+        raise _another(run, recipe, "the run has finished, and without its checkpoints it cannot go on or change")
+
+
+def _has_lost_checkpoints(run: Run) -> bool:
+    return run.info().get("status") == "finished" and not run.checkpoints()
 
 
 def _another(run: Run, recipe: Recipe, what: str) -> UsageError:
@@ -82,6 +89,9 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
         difference = parser_difference(recorded, dict(present)) if recorded and present else ""
         raise _another(run, recipe, f"{what} ({difference})" if difference else what)
     if not run.exists() or run.recipe() != recipe:
+        if run.exists():
+            # first: if this is interrupted, a run that has finished has not done so with the new recipe
+            run.write_info(status="training")
         run.write_recipe(recipe)
         run.write_info(name=recipe.name, status="training", synmt=__version__, torch=torch.__version__)
     for side, cutter in prepared.cutters.items():
@@ -97,7 +107,7 @@ def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) 
 def _empty(run: Run) -> None:
     # run.json goes last: if this is interrupted, the folder is still a run
     for path in sorted(run.folder.iterdir(), key=lambda path: path.name == "run.json"):
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         elif path.name != "lock":
             path.unlink()
