@@ -13,6 +13,9 @@ from forked import Forked
 from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.files import locked
+from synmt.training import grid, pipeline
+from synmt.training.grid import GridRecord
+from synmt.training.records import RunRecord
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]
@@ -107,6 +110,25 @@ def test_ctrl_c_and_sigterm_save_the_step_and_the_same_command_goes_on(place, st
     assert again["code"] == 0, again["errors"]
     assert "continuing from step " in again["errors"]
     assert_same_run(place / "runs" / "long", place / "runs" / name)
+
+
+@pytest.mark.parametrize(("options", "again"), [([], ""), (["--overwrite"], " without --overwrite")])
+def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options, again):
+    stopped = iter([RunRecord(place, "interrupted", 5)]), iter([GridRecord("interrupted", [place], [], {})])
+    monkeypatch.setattr(pipeline, "train", lambda *_, **__: (yield from stopped[0]))
+    monkeypatch.setattr(grid, "train_grid", lambda *_, **__: (yield from stopped[1]))
+    errors = fail(130, "train", place / "tiny.yaml", *options)
+    assert f"step 5 is saved, and the same command{again} continues from there" in errors
+    errors = fail(130, "train", place / "tiny.yaml", "--seeds", 2, *options)
+    assert f"1 run has finished, and the same command{again} goes on" in errors
+
+
+def test_a_run_that_is_longer_than_its_new_recipe_says_so(finished):
+    recipe = write_finished(finished, finished / "text", "test")
+    short, name = "training.max_steps=1", "name=short"
+    succeed("train", recipe, name, cwd=finished)
+    done = succeed("train", recipe, name, short, cwd=finished)
+    assert b"has reached step 2 already, so it ends there and not at training.max_steps, 1" in done.stderr
 
 
 def test_a_kill_while_parsing_or_preparing_is_made_good(place):

@@ -144,6 +144,52 @@ def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(c
     assert not list(scratch.iterdir())
 
 
+class StopAfter(threading.Event):
+    """An event that is set when it has been asked a number of times."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.left = times
+
+    def is_set(self):
+        self.left -= 1
+        return self.left < 0
+
+
+def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(place, monkeypatch, tmp_path):
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+    events, waits, begun = iter([StopAfter(5), threading.Event()]), iter([False, True]), []
+
+    class Here:
+        def run(self, work, state, items, *, where, long):
+            for item in items:
+                result = work(state, item)
+                if len(begun) == 1:
+                    raise KeyboardInterrupt
+                yield result
+
+    @contextmanager
+    def ending():
+        yield next(events)
+
+    def noting(*arguments, **options):
+        records = pipeline.train_prepared(*arguments, **options)
+        begun.append(next(records).step)
+        return (yield from records)
+
+    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Here)
+    monkeypatch.setattr(grid_cluster, "ending_with_driver", ending)
+    monkeypatch.setattr(grid_cluster, "train_prepared", noting)
+    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: next(waits))
+    with pytest.raises(KeyboardInterrupt):
+        list(steps_of(place, "gone", "plain"))
+    assert not Run(place / "gone" / "plain").checkpoints()
+    list(steps_of(place, "gone", "plain"))
+    assert begun[0] == 0 < begun[1] < 24
+    assert_same_run(place / "gone" / "plain", place / "here" / "plain")
+    assert not list((tmp_path / "workers" / "runs").iterdir())
+
+
 def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):
     # the cluster is this process, and the files of the driver are out of sight
     away = tmp_path / "project"
@@ -174,6 +220,7 @@ def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_pa
 
     monkeypatch.setattr("synmt.training.grid.cluster_in_use", Elsewhere)
     monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
+    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
     loaded, waves = [], []
     load = StanzaParser.from_identity.__func__
 

@@ -88,18 +88,19 @@ def _run(
     from synmt.parallel.work import using_cluster
 
     stop = threading.Event()
+    again = "the same command" + " without --overwrite" * folders["overwrite"]
     with using_cluster(cluster):
         if grid is None:
             with loading():
                 from synmt.training import pipeline
 
             with closing(pipeline.train(recipes[0], overrides, **folders, stop=stop)) as records:
-                _draw(records, stop)
+                _draw(records, stop, again)
         else:
             from synmt.training.grid import train_grid
 
             with closing(train_grid(recipes, overrides, **grid, **folders, stop=stop)) as records:
-                _draw_grid(records, stop)
+                _draw_grid(records, stop, again)
 
 
 def _parse_seeds(text: str | None) -> int | list[int] | None:
@@ -131,15 +132,15 @@ def _show_list(words: list[str]) -> None:
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
 
 
-def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event) -> None:
-    """Show which run comes next, the records of each run, and at the end the tables and what has failed."""
+def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: str) -> None:
+    """Show the runs with their records, then the tables and what has failed; `again` is the command that goes on."""
     from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster
 
     own = NextRun | OnCluster | FailedRun | GridRecord
     with ExitStack() as stack:
         for of_grid, group in groupby(records, lambda record: isinstance(record, own)):
             if not of_grid:
-                _draw(cast("Iterator[Record]", group), stop)
+                _draw(cast("Iterator[Record]", group), stop, again)
                 continue
             for record in group:
                 if isinstance(record, NextRun):
@@ -152,14 +153,15 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event) -> N
                     console.warn(f"{record.folder} has failed: {record.reason}")
                 elif isinstance(record, GridRecord):
                     stack.close()
-                    _end_grid(record)
+                    _end_grid(record, again)
 
 
-def _end_grid(record: GridRecord) -> None:
+def _end_grid(record: GridRecord, again: str) -> None:
     from synmt.evaluation import report
 
     if record.status == "interrupted":
-        console.remark(f"stopped; {len(record.finished)} runs have finished, and the same command goes on")
+        finished = len(record.finished)
+        console.remark(f"stopped; {finished} run{'s have' if finished != 1 else ' has'} finished, and {again} goes on")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
         console.remark(f"test set {test}:")
@@ -167,11 +169,11 @@ def _end_grid(record: GridRecord) -> None:
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
         reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
-        raise SynmtError("\n".join([f"{what}, and the same command tries them again", *reasons]))
+        raise SynmtError("\n".join([f"{what}, and {again} tries them again", *reasons]))
 
 
-def _draw(records: Iterator[Record], stop: threading.Event) -> None:
-    """Show every record as it comes; a signal during training sets `stop`."""
+def _draw(records: Iterator[Record], stop: threading.Event, again: str) -> None:
+    """Show every record as it comes; a signal sets `stop`, and `again` is the command that goes on after it."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
@@ -181,12 +183,12 @@ def _draw(records: Iterator[Record], stop: threading.Event) -> None:
                 step, settings = record.step, record.settings
                 console.remark(_start_line(record))
                 training.enter_context(_stopping(stop))
-                steps = console.progress("train", settings.max_steps - step, "steps", every=1e9)
+                steps = console.progress("train", max(0, settings.max_steps - step), "steps", every=1e9)
                 advance = training.enter_context(steps)
             elif isinstance(record, ScoreRecord):
                 console.remark(f"{record.test}: {record.metric} {record.score:.2f}  {record.signature}")
             elif isinstance(record, RunRecord):
-                _end(record)
+                _end(record, again)
             elif isinstance(record, LogRecord) and settings and advance:
                 advance(record.step - step)
                 step = record.step
@@ -232,9 +234,9 @@ def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
     return ""
 
 
-def _end(record: RunRecord) -> None:
+def _end(record: RunRecord, again: str) -> None:
     if record.status == "interrupted":
-        console.remark(f"stopped; step {record.steps:,} is saved, and the same command continues from there")
+        console.remark(f"stopped; step {record.steps:,} is saved, and {again} continues from there")
         raise KeyboardInterrupt
     console.remark(f"run: {record.folder}")
 

@@ -161,12 +161,8 @@ def ending_with_driver() -> Iterator[threading.Event]:
     item, kit = worker.get_current_task(), _at_work[0]
     stop, done = threading.Event(), threading.Event()
 
-    def is_wanted() -> bool:
-        task = worker.state.tasks.get(item)
-        return kit not in _ended and task is not None and task.state == "executing" and worker.status.name != "closing"
-
     def watch() -> None:
-        while is_wanted() and not done.wait(_LOOK):
+        while kit not in _ended and _is_awaited(worker, item) and not done.wait(_LOOK):
             pass
         stop.set()
 
@@ -177,3 +173,14 @@ def ending_with_driver() -> Iterator[threading.Event]:
     finally:
         done.set()
         watcher.join()
+
+
+def driver_waits() -> bool:
+    """Tell whether the result of the item in work will reach the driver: it has not gone, and the worker does not end."""
+    worker = import_module("distributed").get_worker()
+    return _is_awaited(worker, worker.get_current_task())
+
+
+def _is_awaited(worker: Any, item: str) -> bool:
+    task = worker.state.tasks.get(item)
+    return task is not None and task.state == "executing" and worker.status.name != "closing"

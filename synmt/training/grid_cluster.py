@@ -22,7 +22,7 @@ from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError
 from synmt.files import cache_folder, fingerprint, locked
 from synmt.parallel.cluster import Cluster, LongWork
-from synmt.parallel.kit import ending_with_driver
+from synmt.parallel.kit import driver_waits, ending_with_driver
 from synmt.run import Run, remove_leftovers
 from synmt.training.checks import admit, check_values
 from synmt.training.distributed import Processes
@@ -184,7 +184,9 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
             run = Run(place / target.name)
             end = _end_of(run, target, travelling, content, stop)
             content = pack(run)
-            shutil.rmtree(place)
+            # otherwise nobody gets what has been trained; a new attempt to overwrite would not look for it
+            if driver_waits() or state.attempt:
+                shutil.rmtree(place)
     except SynmtError as error:
         return TrainedRun(number, failure_of(target, error))
     return TrainedRun(number, end, content)
