@@ -142,6 +142,10 @@ def _check_architecture(kind: type[Variant], name: str, architecture: str, annot
 def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str) -> None:
     name = kind.recipe_name()
     for other in layer:
+        lengthened = kind.lengthens_memory or other.kind.lengthens_memory
+        if lengthened and (annotation != "none" or other.annotation != "none"):
+            what = f"of {name} and {other.kind.recipe_name()}, one annotates the source, and the other appends phrases"
+            raise UsageError(f"{what}, which have no annotation", where=where, do="Leave one of them out")
         if kind.annotates_memory() and other.kind.lengthens_memory:
             what = f"{name} reads the source after {other.kind.recipe_name()}, which appends phrases"
             raise UsageError(what, where=where, do=f"Name {name} first")
