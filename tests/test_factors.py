@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from attending import random_trees, read
-from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, small_model, small_recipe
+from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, relation_warnings, small_model, small_recipe
 
 from synmt.data.corpus import Tree
 from synmt.errors import UsageError
@@ -161,6 +161,13 @@ def test_syntax_infused_puts_the_features_before_the_piece(seed):
         return torch.tensor(rows, dtype=torch.float64) + bias
 
     check(variant, list(featured_trees(seed)), tables, join)
+
+
+def test_syntax_infused_warns_of_relations_that_share_an_embedding_if_it_reads_relations():
+    counts = {"nsubj": 500, "SUBJ": 1200}
+    [warning] = relation_warnings(SyntaxInfused, counts)
+    assert "syntax_infused does not know 1 relation of 1,200 of 1,700 words, which share one embedding" in warning
+    assert relation_warnings(SyntaxInfused, counts, features=("tag", "case")) == []
 
 
 def test_syntax_infused_divides_an_embedding_among_its_features_and_can_leave_it_as_it_is():
