@@ -242,14 +242,23 @@ class Lemmas(Variant):
     learns = (feature_signal("lemma", most=9),)
 """
 
+BY_OPTION = """
+    learns = ()
 
-def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch):
-    (tmp_path / "lemma_lab").mkdir()
-    (tmp_path / "lemma_lab" / "lemmas.py").write_text(LAB, encoding="utf-8")
+    @classmethod
+    def learns_for(cls, **options):
+        return (feature_signal("lemma", most=9),)
+"""
+
+
+@pytest.mark.parametrize(("lab", "module"), [("lemma_lab", LAB), ("option_lab", LAB + BY_OPTION)])
+def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch, lab, module):
+    (tmp_path / lab).mkdir()
+    (tmp_path / lab / "lemmas.py").write_text(module, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    small_model({"name": "lemma_lab.lemmas"})
+    small_model({"name": f"{lab}.lemmas"})
     with pytest.raises(UsageError, match="whose values are known for the source only"):
-        small_model({"name": "lemma_lab.lemmas", "side": "target"})
+        small_model({"name": f"{lab}.lemmas", "side": "target"})
 
 
 def test_an_embedding_narrower_than_its_number_of_features_is_refused():

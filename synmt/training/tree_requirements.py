@@ -114,9 +114,10 @@ def _needs_arcs(variant: PlacedVariant) -> bool:
 
 
 def _check_given_constituents(parser: ParserRecipe, side: Side, requirements: TreeRequirements) -> None:
+    section = parser_section(side)
     if parser.constituents == "given" and not requirements.constituents:
         raise UsageError(
-            f"{parser_section(side)}.constituents is given, but nothing in this recipe reads constituents of the {side}",
+            f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
             do="Leave it out, or add a variant that reads constituents",
         )
 
