@@ -34,8 +34,8 @@ Needed = Literal[
     "morphology",
     "scenes",
 ]
-"""What a signal is computed from: `words`, the word of each piece and no more; `labels`, the relation of each word without
-its parent; `relations`, parents and relations; `constituents`, which are given or built from the dependencies."""
+"""What a signal is computed from: `words`, the word of each piece and no more; `labels`, the relation of each word, but
+not its parent; `relations`, parents and relations; `constituents`, which are given or built from the dependencies."""
 
 
 @dataclass(frozen=True)
