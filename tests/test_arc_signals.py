@@ -230,7 +230,7 @@ def test_signals_differ_in_name_where_they_differ_in_values():
     assert len({signal.name for signal in made}) == len(made)
 
 
-@pytest.mark.parametrize(("kind", "needs"), [(arcs, "arcs"), (tree_arcs, "relations"), (uniform_arcs, "parents")])
+@pytest.mark.parametrize(("kind", "needs"), [(arcs, "arcs"), (tree_arcs, "relations"), (uniform_arcs, "words")])
 def test_equal_arguments_give_the_same_signal(kind, needs):
     same = tuple(tuple(group) for group in GROUPS)
     assert kind(GROUPS) is kind(same, split=False)

@@ -175,7 +175,7 @@ def test_without_gold_there_is_no_loss():
 
 def test_dbsa_reads_no_parse_to_translate():
     assert not Dbsa(place()).reads
-    assert {signal.needs for signal in Dbsa(place()).learns} == {"parents"}
+    assert {signal.needs for signal in Dbsa(place()).learns} == {"parents", "words"}
 
 
 @pytest.mark.parametrize("side", SIDES)

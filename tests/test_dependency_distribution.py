@@ -223,7 +223,7 @@ def test_lda_reads_which_pieces_are_words_only_where_it_has_no_softmax():
     [
         *((kind, "arcs") for kind in ("ldd", "lda", "udd")),
         *((kind, "relations") for kind in ("ldp", "udp")),
-        *((kind, "parents") for kind in ("uldd", "uudd")),
+        *((kind, "words") for kind in ("uldd", "uudd")),
     ],
 )
 def test_only_distributions_need_probabilities_of_arcs(kind, needs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from attending import random_trees, read
-from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, small_model, small_recipe
+from small import MONKEY, MONKEY_WORD_OF, SIZE, make_variant, random_batch, relation_warnings, small_model, small_recipe
 
 from synmt.data.corpus import Tree
 from synmt.errors import UsageError
@@ -163,6 +163,13 @@ def test_syntax_infused_puts_the_features_before_the_piece(seed):
     check(variant, list(featured_trees(seed)), tables, join)
 
 
+def test_syntax_infused_warns_of_relations_that_share_an_embedding_if_it_reads_relations():
+    counts = {"nsubj": 500, "SUBJ": 1200}
+    [warning] = relation_warnings(SyntaxInfused, counts)
+    assert "syntax_infused does not know 1 relation of 1,200 of 1,700 words, which share one embedding" in warning
+    assert relation_warnings(SyntaxInfused, counts, features=("tag", "case")) == []
+
+
 def test_syntax_infused_divides_an_embedding_among_its_features_and_can_leave_it_as_it_is():
     variant = make_variant(SyntaxInfused, PLACE)
     assert [tuple(table.weight.shape) for table in variant.tables] == [(19, 2), (73, 2), (7, 2), (6, 2)]
@@ -235,14 +242,23 @@ class Lemmas(Variant):
     learns = (feature_signal("lemma", most=9),)
 """
 
+BY_OPTION = """
+    learns = ()
 
-def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch):
-    (tmp_path / "lemma_lab").mkdir()
-    (tmp_path / "lemma_lab" / "lemmas.py").write_text(LAB, encoding="utf-8")
+    @classmethod
+    def learns_for(cls, **options):
+        return (feature_signal("lemma", most=9),)
+"""
+
+
+@pytest.mark.parametrize(("lab", "module"), [("lemma_lab", LAB), ("option_lab", LAB + BY_OPTION)])
+def test_a_variant_of_the_target_cannot_learn_from_lemmas(tmp_path, monkeypatch, lab, module):
+    (tmp_path / lab).mkdir()
+    (tmp_path / lab / "lemmas.py").write_text(module, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    small_model({"name": "lemma_lab.lemmas"})
+    small_model({"name": f"{lab}.lemmas"})
     with pytest.raises(UsageError, match="whose values are known for the source only"):
-        small_model({"name": "lemma_lab.lemmas", "side": "target"})
+        small_model({"name": f"{lab}.lemmas", "side": "target"})
 
 
 def test_an_embedding_narrower_than_its_number_of_features_is_refused():

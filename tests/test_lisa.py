@@ -151,7 +151,7 @@ def test_without_gold_there_is_no_loss():
 
 def test_lisa_reads_no_parse_to_translate():
     assert not Lisa(place()).reads
-    assert {signal.needs for signal in Lisa(place()).learns} == {"parents"}
+    assert {signal.needs for signal in Lisa(place()).learns} == {"parents", "words"}
 
 
 def test_by_default_it_is_the_first_head_of_the_first_layer():

@@ -15,6 +15,7 @@ REFUSED = {
         ({"varience": 2}, "Did you mean 'variance'?"),
         ({"layer": 1}, "Did you mean 'layers'?"),
         ({"combine": "divide"}, "'multiply' or 'add'"),
+        ({"shape": "parent_only", "variance": 4}, "pascal of shape parent_only has no Gaussian. Leave out `variance`"),
     ],
     "lisa": [
         ({"side": "target"}, "lisa cannot be used on the target side. side: source"),
@@ -25,6 +26,7 @@ REFUSED = {
         ({"layers": [1], "variance": 0}, "variance: input should be greater than 0, not 0"),
         ({"layers": [1], "resample": 1.5}, "resample: input should be less than or equal to 1, not 1.5"),
         ({"layers": [1], "resample": -0.1}, "resample: input should be greater than or equal to 0, not -0.1"),
+        ({"layers": [1], "fill": 3}, "deps_san replaces no distance by `fill`. Set `resample`, or leave out `fill`"),
         ({"layers": [1], "fill": -1}, "fill: input should be greater than or equal to 0, not -1"),
         ({"layers": [1], "window": -1}, "window: input should be greater than or equal to 0, not -1"),
         ({"layers": [1], "side": "target"}, "deps_san cannot be used on the target side. side: source"),
@@ -89,6 +91,7 @@ REFUSED = {
     "localness": [
         ({"layers": [1], "size": 0}, "size: input should be greater than or equal to 0.1, not 0"),
         ({"layers": [1], "size": -3}, "size: input should be greater than or equal to 0.1, not -3"),
+        ({"layers": [1], "size": 5}, "localness predicts the window `query`. Leave out `size`, or set `window: fixed`"),
         ({"layers": [1], "window": "head"}, "'fixed', 'layer' or 'query'"),
         ({"layers": [1], "side": "target"}, "cannot be used on the target side. side: source"),
         ({"layers": [1], "sise": 10}, "Did you mean 'size'"),
@@ -104,6 +107,7 @@ REFUSED = {
         ({"size": 0}, "syntax.variants.0.size: input should be greater than 0, not 0"),
         ({"size": 17}, "1 to 16"),
         ({"size": 2.5}, "size: input should be a valid integer"),
+        ({"size": 4, "features": {"tag": 3}}, "`size` of tag_embedding is for the relation alone"),
         ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),
         ({"layers": "all"}, "acts once, not in every layer. layers: [1]"),
         ({"side": "target"}, "side: source"),

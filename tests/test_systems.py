@@ -87,7 +87,7 @@ def test_unknown_relations_are_counted_and_told_of_once(place):
     path = place / "corpus/train.en.conllu"
     path.write_text(path.read_text(encoding="utf-8").replace(":det:", ":strange:"), encoding="utf-8")
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED, trees=given(place)))
-    assert len(re.findall(r"leaves out \d+ of \d+ arcs, whose 1 relations are in no group: strange \(\d+\)", said)) == 1
+    assert len(re.findall(r"leaves out \d+ of \d+ arcs, whose relation is in no group: strange \(\d+\)", said)) == 1
 
 
 def test_arcs_of_gold_trees_are_certain(place):

@@ -201,6 +201,13 @@ def test_what_edits_the_states_comes_before_the_phrases():
     assert model.reads("source") == (MERGES,)
 
 
+@pytest.mark.parametrize("other", [{"name": "latent_tree"}, {"name": "latent_graph"}], ids=str)
+@pytest.mark.parametrize("order", [1, -1])
+def test_it_is_refused_beside_annotations_since_phrases_have_none(other, order):
+    with pytest.raises(UsageError, match="the other appends phrases, which have no annotation"):
+        small_model(*[{"name": "tree_lstm"}, other][::order], **LSTM)
+
+
 def test_signals_of_a_batch_are_padded_along_every_axis():
     examples = [random_example(words, np.random.default_rng(words)) for words in (2, 9)]
     table = collate(examples, Reading([MERGES])).source_signals["merges"]

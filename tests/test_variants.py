@@ -310,7 +310,7 @@ def test_a_mixture_compiles_for_all_lengths_with_its_losses_and_gradients():
 def test_its_signals_name_what_they_need(name):
     kind = variant_class(name)
     for signal in kind.reads_for(**option_defaults(kind)) + kind.learns_for(**option_defaults(kind)):
-        assert signal.needs in ("parents", "relations", "tags", "arcs", "constituents", *STORED)
+        assert signal.needs in ("words", "parents", "labels", "relations", "tags", "arcs", "constituents", *STORED)
         example = random_example(5, np.random.default_rng(0))
         tree = example.trees["source"]
         array = signal.compute(tree.parse, np.append(tree.word_of, -1))

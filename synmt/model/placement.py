@@ -83,7 +83,7 @@ def place_variant(
     _check_architecture(kind, recipe.name, model.architecture, kind.annotation_for(**options), where)
     with _at(where):
         reads = tuple(with_values(signal, features) for signal in kind.reads_for(**options))
-    _check_side(kind, recipe, reads, where)
+    _check_side(kind, recipe, reads, kind.learns_for(**options), where)
     for key in ("loss_weight", "loss_steps"):
         if getattr(recipe, key) != VariantRecipe.model_fields[key].default and not kind.learns_for(**options):
             raise UsageError(f"{recipe.name} has no auxiliary loss", where=where, do=f"Leave out `{key}`")
@@ -142,6 +142,10 @@ def _check_architecture(kind: type[Variant], name: str, architecture: str, annot
 def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[PlacedVariant], where: str) -> None:
     name = kind.recipe_name()
     for other in layer:
+        lengthened = kind.lengthens_memory or other.kind.lengthens_memory
+        if lengthened and (annotation != "none" or other.annotation != "none"):
+            what = f"of {name} and {other.kind.recipe_name()}, one annotates the source, and the other appends phrases"
+            raise UsageError(f"{what}, which have no annotation", where=where, do="Leave one of them out")
         if kind.annotates_memory() and other.kind.lengthens_memory:
             what = f"{name} reads the source after {other.kind.recipe_name()}, which appends phrases"
             raise UsageError(what, where=where, do=f"Name {name} first")
@@ -150,7 +154,9 @@ def _check_annotations(kind: type[Variant], annotation: Annotation, layer: list[
             raise UsageError(what, where=where, do="Leave one of them out")
 
 
-def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], where: str) -> None:
+def _check_side(
+    kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal, ...], learns: tuple[Signal, ...], where: str
+) -> None:
     if recipe.side not in kind.sides:
         allowed = ", ".join(f"side: {side}" for side in kind.sides)
         raise UsageError(f"{recipe.name} cannot be used on the {recipe.side} side", where=where, allowed=allowed)
@@ -160,7 +166,7 @@ def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal,
             where=where,
             allowed="side: source",
         )
-    if recipe.side == "target" and any(signal.needs in FEATURES for signal in kind.learns):
+    if recipe.side == "target" and any(signal.needs in FEATURES for signal in learns):
         raise UsageError(
             f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for the source only",
             where=where,

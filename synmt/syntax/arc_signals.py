@@ -46,13 +46,13 @@ def tree_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
 
 def uniform_arcs(groups: Groups | None, *, split: bool = False) -> Signal:
     """Make the signal in which all parents and groups are equally likely: (G, T, T); options as in `arcs`."""
-    return _signal("uniform_arcs", "parents", uniform_table, groups, split)
+    return _signal("uniform_arcs", "words", uniform_table, groups, split)
 
 
 # cached, because signals are compared, and a partial equals only itself: equal arguments must give the same object
 @cache
 def _signal(
-    kind: str, needs: Literal["parents", "relations", "arcs"], table: Table, groups: Groups | None, split: bool
+    kind: str, needs: Literal["words", "relations", "arcs"], table: Table, groups: Groups | None, split: bool
 ) -> Signal:
     if groups is not None:
         group_numbers(groups)

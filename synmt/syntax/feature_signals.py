@@ -100,7 +100,7 @@ _TAG_NUMBERS, _CASE_NUMBERS = _numbered(UNIVERSAL_TAGS), _numbered(CASES)
 
 TAG = Signal("tag", needs="tags", compute=_tags, pad=0)
 CASE = Signal("case", needs="case", compute=_cases, pad=0)
-SUBWORD = Signal("subword", needs="parents", compute=places_of_pieces, pad=0)
+SUBWORD = Signal("subword", needs="words", compute=places_of_pieces, pad=0)
 
 
 def feature_signal(name: FeatureName, *, most: int) -> Signal:

@@ -134,8 +134,9 @@ def unknown_warning(variant: str, occurrences: Mapping[str, int], known: Iterabl
     unknown = {name: occurrences[name] for name in unknown_relations(occurrences, known)}
     if not unknown:
         return []
+    relations = "1 relation" if len(unknown) == 1 else f"{len(unknown)} relations"
     return [
-        f"{variant} does not know {len(unknown)} relations of {sum(unknown.values()):,} of "
+        f"{variant} does not know {relations} of {sum(unknown.values()):,} of "
         f"{sum(occurrences.values()):,} words, which {fate}: {most_frequent(unknown)}"
     ]
 

@@ -21,9 +21,21 @@ from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances
 
 Needed = Literal[
-    "parents", "relations", "tags", "arcs", "constituents", "case", "fine_tag", "lemma", "morphology", "scenes"
+    "words",
+    "parents",
+    "labels",
+    "relations",
+    "tags",
+    "arcs",
+    "constituents",
+    "case",
+    "fine_tag",
+    "lemma",
+    "morphology",
+    "scenes",
 ]
-"""What a signal is computed from; constituents are given, or built from the dependencies."""
+"""What a signal is computed from: `words`, the word of each piece and no more; `labels`, the relation of each word, but
+not its parent; `relations`, parents and relations; `constituents`, which are given or built from the dependencies."""
 
 
 @dataclass(frozen=True)
@@ -149,15 +161,20 @@ def relations_of_pieces(parse: Parse, word_of: IntArray, *, names: tuple[str, ..
 
 
 def needs_dependencies(signals: Iterable[Signal], *, given: bool) -> bool:
-    """Tell whether some signal is computed from dependencies; scenes and `given` constituents are not."""
-    others = ("scenes", "constituents") if given else ("scenes",)
+    """Tell whether some signal is computed from dependencies; words, scenes and `given` constituents are not."""
+    others = ("words", "scenes", "constituents") if given else ("words", "scenes")
     return any(signal.needs not in others for signal in signals)
+
+
+def needs_parents(signals: Iterable[Signal]) -> bool:
+    """Tell whether some signal changes if words get other parents."""
+    return any(signal.needs in ("parents", "relations", "arcs", "constituents") for signal in signals)
 
 
 PARENT_MIDDLE = Signal("parent_middle", needs="parents", compute=parent_middle, pad=0.0)
 PARENT_FIRST = Signal("parent_first", needs="parents", compute=parent_first, pad=0)
 PARENT_CHAIN = Signal("parent_chain", needs="parents", compute=parent_chain, pad=0)
-WORD = Signal("word", needs="parents", compute=words_of_pieces, pad=-1)
+WORD = Signal("word", needs="words", compute=words_of_pieces, pad=-1)
 DISTANCE = Signal("distance", needs="parents", compute=distance, pad=0)
 
 
@@ -170,7 +187,7 @@ def relation_signal(names: tuple[str, ...] = KNOWN) -> Signal:
 def _relation_signal(names: tuple[str, ...]) -> Signal:
     _numbers(names)
     name = "relation" if names == KNOWN else f"relation.{fingerprint(names)}"
-    return Signal(name, needs="relations", compute=partial(relations_of_pieces, names=names), pad=0)
+    return Signal(name, needs="labels", compute=partial(relations_of_pieces, names=names), pad=0)
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from synmt.syntax.constituents import without_dependencies
 from synmt.syntax.feature_signals import needed_features
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.scenes import no_parser_makes_scenes
-from synmt.syntax.signals import needs_dependencies
+from synmt.syntax.signals import Signal, needs_dependencies, needs_parents
 from synmt.training.given_trees import check_given
 
 
@@ -80,7 +80,8 @@ def tree_requirements(recipe: Recipe) -> dict[Side, TreeRequirements]:
     if recipe.tasks.mixed_only:
         requirements["source"] = TreeRequirements(True, True, dependencies=("tasks.mixed_only",), as_text=True)
     for side in SIDES:
-        _check_control(recipe, side, requirements[side])
+        _check_given_constituents(recipe.parser_of(side), side, requirements[side])
+        _check_control(recipe, side, [signal for variant in _flat(placed[side]) for signal in variant.signals])
     return requirements
 
 
@@ -112,21 +113,32 @@ def _needs_arcs(variant: PlacedVariant) -> bool:
     return any(signal.needs == "arcs" for signal in variant.signals)
 
 
-def _check_control(recipe: Recipe, side: Side, requirements: TreeRequirements) -> None:
-    parser, section = recipe.parser_of(side), parser_section(side)
+def _check_given_constituents(parser: ParserRecipe, side: Side, requirements: TreeRequirements) -> None:
+    section = parser_section(side)
     if parser.constituents == "given" and not requirements.constituents:
         raise UsageError(
             f"{section}.constituents is given, but nothing in this recipe reads constituents of the {side}",
             do="Leave it out, or add a variant that reads constituents",
         )
+
+
+def _check_control(recipe: Recipe, side: Side, signals: Sequence[Signal]) -> None:
+    """Refuse a control that changes nothing of what is read."""
+    parser, section = recipe.parser_of(side), parser_section(side)
     read_by_task = side == "source" and recipe.tasks.trees == "dependencies"
-    read = requirements.parses and (requirements.dependencies or requirements.constituents)
-    if (parser.control in ("none", "gold") and not parser.rewire) or read or read_by_task:
+    as_they_are = parser.control in ("none", "gold")
+    if read_by_task or needs_parents(signals) or (as_they_are and not parser.rewire):
         return
-    raise UsageError(
-        f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
-        do="Leave them out, or add a variant that reads trees",
-    )
+    if not any(signal.needs == "labels" for signal in signals):
+        raise UsageError(
+            f"{section}.control and {section}.rewire change trees of the {side}, but nothing in this recipe reads them",
+            do="Leave them out, or add a variant that reads parents or relations",
+        )
+    if as_they_are:
+        raise UsageError(
+            f"{section}.rewire changes parents in the {side}, but this recipe reads relations only, which stay",
+            do=f"Leave it out, or set {section}.control=shuffled, which moves relations with their arcs",
+        )
 
 
 def parser_section(side: Side) -> str:

@@ -155,9 +155,10 @@ class DependencyDistribution(Variant):
         unknown = {} if REST in known else {name: occurrences[name] for name in unknown_relations(occurrences, known)}
         warnings = []
         if unknown:
+            relations = "relation is" if len(unknown) == 1 else f"{len(unknown)} relations are"
             warnings.append(
                 f"dependency_distribution leaves out {sum(unknown.values()):,} of {sum(occurrences.values()):,} arcs, "
-                f"whose {len(unknown)} relations are in no group: {most_frequent(unknown)}"
+                f"whose {relations} in no group: {most_frequent(unknown)}"
             )
         present = {REST, *occurrences, *map(base_name, occurrences)}
         absent = [] if isinstance(groups, str) else [name for group in groups for name in group if name not in present]

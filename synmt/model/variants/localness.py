@@ -21,12 +21,13 @@ it is split into heads, uses I - 1 for the centre, and adds 0.1 to the window.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from synmt.errors import UsageError
 from synmt.model.attention import Terms, xavier
 from synmt.model.variant import Place, Syntax, Variant
 
@@ -59,6 +60,12 @@ class Localness(Variant):
             self.w_d = xavier(nn.Linear(width, width))
         if window != "fixed":
             self.u_d = xavier(nn.Linear(width, 1))
+
+    @classmethod
+    def check(cls, place: Place, *, window: str, size: float, **options: Any) -> None:
+        """Refuse the size of a window that is predicted."""
+        if window != "fixed" and size != 10.0:
+            raise UsageError(f"localness predicts the window `{window}`", do="Leave out `size`, or set `window: fixed`")
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:
         """Set the bias to G: (B, H, T, T)."""

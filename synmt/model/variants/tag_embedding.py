@@ -37,6 +37,7 @@ from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Widths = Mapping[FeatureName, PositiveInt]
+DEFAULT_SIZE = 10
 
 
 class TagEmbedding(Variant):
@@ -56,7 +57,7 @@ class TagEmbedding(Variant):
         self,
         place: Place,
         *,
-        size: PositiveInt = 10,
+        size: PositiveInt = DEFAULT_SIZE,
         relations: tuple[str, ...] = (),
         features: Widths = MappingProxyType({}),
         combine: Literal["replace", "concatenate", "sum"] = "replace",
@@ -98,6 +99,11 @@ class TagEmbedding(Variant):
         """Refuse features that are wider than an embedding, and options of a relation that is not embedded."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
         check_relations("tag_embedding", widths, relations)
+        if features and size != DEFAULT_SIZE:
+            raise UsageError(
+                "`size` of tag_embedding is for the relation alone, where there is no `features`",
+                do="Leave out `size`, and give the width of each feature in `features`",
+            )
         if combine == "replace" and sum(widths.values()) > width:
             raise UsageError(
                 f"the size of tag_embedding is {sum(widths.values())}",

@@ -47,7 +47,7 @@ def next_words(parse: Parse, word_of: IntArray) -> IntArray:
 
 
 NODE_DISTANCE = Signal("node_distance", needs="parents", compute=node_distances, pad=0)
-NEXT_WORD = Signal("next_word", needs="parents", compute=next_words, pad=-1)
+NEXT_WORD = Signal("next_word", needs="words", compute=next_words, pad=-1)
 
 
 class TreePlanting(Variant):
