@@ -26,7 +26,7 @@ from synmt.evaluation.model_scores import ModelOptions, load_translator
 from synmt.evaluation.report import Rows, format_p_value
 from synmt.evaluation.significance import Comparison
 from synmt.run import find_run
-from synmt.syntax.conllu import read_parses
+from synmt.syntax.conllu import format_conllu, parse_in, read_parses
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -203,7 +203,16 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
     """Find the trees that a model reads: from a file, or those of the set; None if its own parser makes them."""
     if not translator.reads_trees:
         return None
+    lines = translator.cutters["source"].cut_lines(contrast_set.sources)
     if parses is not None:
-        return list(read_parses(parses, translator.cutters["source"].cut_lines(contrast_set.sources), brackets=True))
+        return list(read_parses(parses, lines, brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
-    return contrast_set.trees if translator.parser_identity is None else None
+    if translator.parser_identity is not None or contrast_set.trees is None:
+        return None
+    trees = zip(contrast_set.trees, contrast_set.sources, lines, strict=True)
+    return [tree if line == source else _placed(tree, source, line) for tree, source, line in trees]
+
+
+def _placed(tree: Parse, source: str, line: str) -> Parse:
+    """Place the tree of a source in the line that the run cuts it into."""
+    return parse_in(format_conllu(tree, source, 1), line, where=f"the tree of '{source}'")
