@@ -498,7 +498,9 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
 
 def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp_path):
     folder = make_run(tmp_path / "lower", parser=False, text={"lowercase": True}).folder
-    [decision] = judge_models(ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])).decisions[0]
+    [decision] = judge_models(ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])).decisions[
+        0
+    ]
     pairs = score_pairs(Translator.load(folder), ["the dog runs."] * 2, ["der hund rennt.", "der hund rennen."])
     right, wrong = [one.log_probability for one in pairs]
     assert decision.log_probability == pytest.approx(right, abs=1e-3)

@@ -126,8 +126,10 @@ def _translate(
     _check_trees(translator, arguments)
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
-        # the lines of a pipe may come one by one
-        if cluster and arguments.source != "-":
+        if cluster and arguments.source == "-":
+            # its lines may come one by one
+            console.remark("the cluster translates files only: standard input is translated on this machine")
+        elif cluster:
             stack.enter_context(using_cluster(cluster))
             travelling = TravellingTranslator.of(translator, runs, how)
         out = stack.enter_context(_open(arguments.output))
