@@ -79,6 +79,11 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun, which gets an s unless the number is 1: `1 line`, `3,000 lines`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

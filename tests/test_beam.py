@@ -8,11 +8,11 @@ from searching import allowed, assert_found, enumerate_all, keep_pieces, members
 from small import PIECES, random_batch, small_model
 
 from synmt.data.vocabulary import BOS, EOS, PAD, UNK
-from synmt.decode import beam
+from synmt.decode import beam, sampling
 from synmt.decode.beam import Continuations, continuations, which_end
-from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty
+from synmt.decode.hypotheses import Finished, Live, best_possible, keep_best, length_penalty, looks
 from synmt.decode.next_piece import length_limits
-from synmt.decode.options import SearchOptions
+from synmt.decode.options import Sampling, SearchOptions
 from synmt.model.linear import linear
 
 PASCAL = {"name": "pascal", "layers": [1], "heads": 2}
@@ -134,6 +134,26 @@ def test_stopping_early_never_changes_the_best_translation(monkeypatch):
     early = found(model, batch, 12)
     monkeypatch.setattr(beam, "best_possible", lambda logs, limits, alpha: torch.full_like(logs, math.inf))
     assert [one[0].ids for one in found(model, batch, 12)] == [one[0].ids for one in early]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_best": 4}, {"n_best": 4, "groups": 2}, {"n_best": 3, "sampling": Sampling(seed=3)}],
+    ids=["beam", "groups", "samples"],
+)
+def test_sentences_that_leave_only_at_every_eighth_step_as_on_a_gpu_get_the_same_translations(options, monkeypatch):
+    model = sharp(seed=11)
+    _, batch = random_batch(model, [1, 5, 9, 2, 7], seed=1)
+    both = []
+    for look in (looks, lambda device: looks(torch.device("cuda"))):
+        for module in (beam, sampling):
+            monkeypatch.setattr(module, "looks", look)
+        both.append(
+            run(members_of(batch, model), SearchOptions(beam_size=4, **options), 20, prefixes=[[], [7], *[[]] * 3])
+        )
+    assert both[0] == both[1]
+    # some are done long before the others
+    assert len({len(hypotheses[0].ids) for hypotheses in both[0]}) > 1
 
 
 def test_no_special_piece_is_chosen_and_no_translation_is_empty():

@@ -309,6 +309,30 @@ def test_sentences_are_a_row_for_each_segment(files, name):
     assert float(values[1][3]) == pytest.approx(bleu, abs=1e-6)
 
 
+@pytest.mark.parametrize("given", [["two.tsv"], ["one.de", "-s", "two.tsv"], ["t*.tsv"], ["one.de", "-r", "./two.tsv"]])
+def test_scores_of_sentences_never_replace_an_input(files, given):
+    (files / "two.tsv").write_text((files / "two.de").read_text())
+    reference = [] if "-r" in given else ["-r", "ref.de"]
+    result = run(*reference, *given, "--sentences", "two.tsv")
+    assert "two.tsv: the scores of sentences would replace the input" in str(result.exception)
+    assert (files / "two.tsv").read_text() == (files / "two.de").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["one.de", "--tests", "t"], "one system is compared with nothing, so --tests has no effect"),
+        (["one.de", "--tokenize", "zh"], "--tokenize has no effect without the metric bleu or bleu1"),
+        (["one.de", "--cased"], "--lowercase/--cased has no effect without"),
+        (["one.de", "--beer", "x"], "--beer has no effect without the metric beer"),
+    ],
+)
+def test_an_option_without_effect_is_named(files, arguments, message):
+    result = score_files(*arguments, "-m", "ter")
+    assert (result.exit_code, message in result.stderr) == (0, True), result.stderr
+    assert "no effect" not in score_files("one.de", "two.de", "-m", "bleu,ter", "--tests", "t", "--lowercase").stderr
+
+
 def test_empty_translations_are_counted_in_a_warning(files):
     (files / "gaps.de").write_text("Der Affe.\n\n \n")
     assert "gaps.de: 2 of 3 translations are empty" in score_files("gaps.de", "-m", "bleu").stderr
@@ -336,7 +360,7 @@ def test_a_metric_that_reads_the_source_gets_it(files, monkeypatch):
     assert found["score"] == pytest.approx((20 + 100 / 3) / 3)
     (files / "src.en").write_text("Der monkey\n")
     wrong = score_files("one.de", "-s", "src.en", "-m", "copied")
-    assert "src.en: 1 lines, but" in str(wrong.exception)
+    assert "src.en: 1 line, but" in str(wrong.exception)
 
 
 @pytest.mark.parametrize(

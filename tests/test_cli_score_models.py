@@ -72,7 +72,7 @@ def test_each_pair_is_a_line_of_json_in_its_order(folder):
         assert one["perplexity"] == pytest.approx(expected.perplexity)
     assert found[1]["log_probability"] is found[1]["perplexity"] is None
     assert found[0]["tokens"][-1].keys() == {"text", "start", "end", "log_probability"}
-    assert "1 pairs are not in the summary" in result.stderr
+    assert "1 pair is not in the summary" in result.stderr
 
 
 def test_the_summary_is_the_sum_of_the_pairs(folder):
@@ -97,6 +97,12 @@ def test_the_table_of_the_summary_is_not_on_stdout(folder):
     result = pairs_of(folder)
     assert "perplexity by word" in result.stderr
     assert "perplexity by word" not in result.stdout
+
+
+def test_options_of_resamples_have_no_effect_on_pairs_and_are_named(folder):
+    errors = pairs_of(folder).stderr
+    assert "--samples has no effect without --contrast\n--seed has no effect without --contrast\n" in errors
+    assert "no effect" not in ask(models=[folder / "one"], contrast=[str(folder / "set")]).stderr
 
 
 def test_lines_that_are_too_long_are_named(folder):
@@ -172,7 +178,7 @@ def test_a_set_of_other_languages_gives_a_warning(folder):
 def test_identical_pairs_give_a_warning(folder):
     write_lines(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
     result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
-    assert "1 pairs are left out" in result.stderr
+    assert "left out: 1 pair with the same translation twice" in result.stderr
     assert "same.tsv: line 3" in result.stderr
 
 

@@ -1,6 +1,7 @@
 """`synmt translate` in its plain uses."""
 
 import gzip
+import io
 import os
 import re
 import select
@@ -8,12 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import tiny
 from small_run import PASCAL, TEXT, flat_conllu, make_run
 from tiny import environment, fail, lines_of, succeed
+
+from synmt.cli import console
 
 pytestmark = pytest.mark.journey
 
@@ -66,6 +71,20 @@ def test_the_last_newline_is_optional_and_no_text_gives_no_text(runs):
     assert synmt("--run", runs / "plain", text=INPUT[:-1]).stdout == whole.stdout
     empty = synmt("--run", runs / "plain", text="")
     assert (empty.returncode, empty.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize(("output", "shown"), [([], []), (["-o", "-"], []), (["-o", "out"], ["translating"])])
+def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
+    runs, tmp_path, monkeypatch, output, shown
+):
+    jobs, terminal = [], io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys.modules["synmt.cli.translate"], "sys", SimpleNamespace(stdout=terminal))
+    monkeypatch.setattr(console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None))
+    (tmp_path / "in").write_text("A dog.\n")
+    succeed("translate", "in", *output, "--run", runs / "plain", cwd=tmp_path)
+    assert jobs == shown
+    assert (terminal.getvalue() or (tmp_path / "out").read_text()).count("\n") == 1
 
 
 def test_n_best_lists_have_the_format_of_moses_and_scores_follow_a_tab(runs):
@@ -134,7 +153,8 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
 @pytest.mark.parametrize(
     ("arguments", "text", "code", "message"),
     [
-        (["--run", "nowhere"], "x\n", 1, "not a run folder"),
+        (["--run", "nowhere"], "x\n", 1, "nowhere: not a run folder: there is no such folder"),
+        (["--run", "runs/plain", "gone.txt"], "x\n", 1, "gone.txt: not a run folder: there is no such folder"),
         (["--checkpoint", "bset"], "x\n", 2, "Did you mean 'best'?"),
         (["--checkpoint", "last"], "x\n", 1, "has no checkpoints"),
         (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 cannot give 3 translations"),

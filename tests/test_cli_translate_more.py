@@ -71,7 +71,7 @@ def test_several_translations_of_an_object_are_a_list(runs):
     ("line", "message"),
     [
         ("{broken", "line 3: not JSON"),
-        ("", "line 3: not JSON"),
+        ("", "line 3: not JSON (Expecting value, at character 1). Write one object per line"),
         ("[1]", "line 3: not a JSON object"),
         ('{"src": "x"}', "line 3: the field `source` is missing"),
         ('{"source": 3}', "line 3: `source` is not a string"),
@@ -257,6 +257,12 @@ def test_unknown_text_is_reported_once(tmp_path):
 )
 def test_options_that_do_not_fit_together_give_one_clear_message(runs, arguments, message):
     assert message in fail(2, "translate", *arguments, text="x\n", cwd=runs.parent)
+
+
+def test_standard_input_is_translated_here_in_spite_of_a_cluster_and_says_so(runs):
+    done = succeed("translate", "--run", runs / "plain", "--cluster", "tcp://127.0.0.1:9", text="A dog.\n")
+    assert done.stdout.count(b"\n") == 1
+    assert b"the cluster translates files only: standard input is translated on this machine\n" in done.stderr
 
 
 def test_all_mistakes_are_reported_at_once(runs):

@@ -33,7 +33,9 @@ from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.accuracy import Decision, decide, groupings, tabulate, total
+from synmt.evaluation.contrast.report import ContrastOptions, judge_models
 from synmt.evaluation.contrast.sets import Contrast, ContrastSet, read_contrasts
+from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import flat_parse
 
 pytestmark = pytest.mark.journey
@@ -91,8 +93,10 @@ def examples():
 
 @pytest.fixture
 def few(examples, monkeypatch):
-    """Let the controlled corpus be smaller."""
-    monkeypatch.setattr("synmt.corpora.controlled.corpus.generate", lambda **_: {"test": examples})
+    """Let the controlled corpus be smaller; the list may be changed."""
+    chosen = list(examples)
+    monkeypatch.setattr("synmt.corpora.controlled.corpus.generate", lambda **_: {"test": chosen})
+    return chosen
 
 
 @pytest.mark.parametrize("pack", [False, True])
@@ -490,6 +494,28 @@ def test_a_contrast_is_decided_by_the_scores_of_its_pairs(tmp_path, monkeypatch)
         assert not decision.cut
     # two sources, one of them in two contrasts
     assert sum(advanced) == 2
+
+
+def test_a_run_that_changes_its_text_decides_between_the_texts_that_it_reads(tmp_path):
+    folder = make_run(tmp_path / "lower", parser=False, text={"lowercase": True}).folder
+    [decision] = judge_models(ContrastOptions(models=[folder], contrast=[str(write_set(tmp_path / "set"))])).decisions[
+        0
+    ]
+    pairs = score_pairs(Translator.load(folder), ["the dog runs."] * 2, ["der hund rennt.", "der hund rennen."])
+    right, wrong = [one.log_probability for one in pairs]
+    assert decision.log_probability == pytest.approx(right, abs=1e-3)
+    assert [value for value, _ in decision.incorrect] == pytest.approx([wrong], abs=1e-3)
+
+
+def test_gold_trees_are_placed_in_the_words_that_a_run_reads(few, examples, tmp_path):
+    pytest.importorskip("sacremoses")
+    # a tokenizer moves all words after a comma
+    few[:] = [one for one in examples if "," in one.source][:8]
+    folder = make_run(tmp_path / "words", PASCAL, parser=False, text={"tokenizer": "moses"}).folder
+    trees = write(tmp_path / "t.conllu", "".join(format_conllu(one.parse, one.source, 1) for one in few))
+    models = {"models": [folder], "contrast": ["controlled"]}
+    own, read = (judge_models(ContrastOptions(**models, parses=path)).decisions[0] for path in (None, trees))
+    assert [one.log_probability for one in own] == pytest.approx([one.log_probability for one in read], abs=1e-3)
 
 
 def test_given_trees_are_aligned_with_their_sources(tmp_path):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from synmt.decode.translation import degenerate, has_loop
+from synmt.decode.summary import TranslationSummary, too_long
+from synmt.decode.translation import Translation, degenerate, has_loop
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,19 @@ def test_a_phrase_four_times_in_a_row_is_a_loop_at_any_place(size, before):
     head, phrase = [f"h{k}" for k in range(before)], [f"w{k}" for k in range(size)]
     assert has_loop(" ".join(head + phrase * 4 + ["end"]))
     assert not has_loop(" ".join(head + phrase * 3 + ["end"]))
+
+
+def test_one_and_several_are_said_as_a_person_says_them(show_remarks, caplog):
+    assert too_long("line 3", 40, 1, "not scored").endswith("so the last one is not scored")
+    assert too_long("line 3", 40, 2, "not scored").endswith("has 42 pieces; the model takes 40 (filters.max_pieces), "
+                                                            "so the last 2 are not scored")  # fmt: skip
+    for lines, said in (([5], "1 empty, of 1 line (line 5)"), ([5, 7], "2 empty, of 2 lines (lines 5, 7)")):
+        summary = TranslationSummary(40)
+        for line in lines:
+            summary.add(Translation(line, unknown=("x",), degenerate="empty"))
+        summary.log()
+        assert f"degenerate translations: {said}" in caplog.messages
+    assert [message.partition(" not")[0] for message in caplog.messages if "<unk>" in message] == [
+        "1 piece is",
+        "2 pieces are",
+    ]

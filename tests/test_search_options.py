@@ -29,13 +29,13 @@ def test_valid_options_are_accepted(options):
         (dict(beam_size=4, n_best=0), "--n-best cannot be 0. Allowed: 1 or more."),
         (
             dict(beam_size=4, n_best=5),
-            "a beam of 4 cannot give 5 translations. --n-best from 1 to 4. Use a wider beam (--beam-size).",
+            "a beam of 4 cannot give 5 translations. Allowed: --n-best from 1 to 4. Use a wider beam (--beam-size).",
         ),
         (dict(beam_size=4, no_repeat=-1), "--no-repeat cannot be -1. Allowed: 0 or more."),
         (dict(beam_size=4, diversity=-0.1), "--diversity cannot be -0.1. Allowed: 0 or more."),
         (
             dict(beam_size=6, groups=4),
-            "a beam of 6 cannot be divided into 4 equal groups. --groups for --beam-size 6: 1, 2, 3, 6.",
+            "a beam of 6 cannot be divided into 4 equal groups. Allowed: --groups 1, 2, 3, 6.",
         ),
         (dict(beam_size=6, groups=0), "a beam of 6 cannot be divided into 0 equal groups."),
         (

@@ -214,15 +214,16 @@ def test_batches_are_translated_in_the_order_of_their_lines():
     assert all(text.split()[0].startswith("w") for text in found)
 
 
-def test_a_newline_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch):
+@pytest.mark.parametrize(("byte", "character"), [("<0x0A>", "\n"), ("<0x0D>", "\r")])
+def test_the_end_of_a_line_spelt_in_bytes_does_not_end_a_line(plain, monkeypatch, byte, character):
     translator = Translator.load(plain)
-    newline = next(n for n in range(len(translator.target)) if translator.target.pieces([n]) == ["<0x0A>"])
+    end = next(n for n in range(len(translator.target)) if translator.target.pieces([n]) == [byte])
     decode = translator.target.decode
-    assert decode([newline]) == "\n"
-    monkeypatch.setattr(translator.target, "decode", lambda ids: decode([*ids, newline, *ids]))
+    assert decode([end]) == character
+    monkeypatch.setattr(translator.target, "decode", lambda ids: decode([*ids, end, *ids]))
     [translation] = translator.translate([TEXT[0]])
     assert " " in translation.text
-    assert "\n" not in translation.text
+    assert character not in translation.text
 
 
 class Slow(io.RawIOBase):

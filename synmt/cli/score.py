@@ -62,14 +62,17 @@ def score(
 
     Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
-    _check_options(typed_options(context, {"systems": options.TRANSLATIONS}), context.params)
+    typed = typed_options(context, {"systems": options.TRANSLATIONS})
+    _check_options(typed, context.params)
     kind = chosen_format(kind, as_json=as_json)
     how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
     if contrast:
         _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **how)
     elif models:
+        _say_what_has_no_effect(typed, {name: "without --contrast" for name in ("samples", "seed")})
         _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **how)
     else:
+        _say_what_has_no_effect(typed, _without_metrics(_split(metrics)))
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
         shown = {"sentences": sentences, "cost": cost, "kind": kind}
         tests_of = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
@@ -95,8 +98,11 @@ def _score_translations(
     from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of
 
     if sentences:
-        report.check_sentence_file(sentences)
+        inputs = [*texts["systems"], texts["references"], texts["sources"]]
+        report.check_sentence_file(sentences, [path for path in inputs if path is not None])
     comparison = compare_systems(options=ScoreOptions(**scoring), **texts)
+    if texts["tests"] is not None and len(comparison.inputs.systems) == 1:
+        console.remark("one system is compared with nothing, so --tests has no effect")
     costs = costs_of(comparison.inputs.systems) if cost else []
     if sentences:
         with console.written("scores of sentences", sentences):
@@ -156,6 +162,24 @@ def _print_json(values: dict[str, Any]) -> None:
 def _split(names: str) -> list[str]:
     """Split names at commas, without repetitions."""
     return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
+
+
+def _without_metrics(chosen: list[str]) -> dict[str, str]:
+    """Map each option that changes none of the chosen metrics to the metrics that it changes."""
+    bleu = ("bleu", "bleu1", "bleu2", "bleu3")
+    changed = {"tokenize": bleu, "lowercase": (*bleu, "chrf", "chrf++"), "comet_model": ("comet",), "beer": ("beer",)}
+    return {
+        option: f"without the metric {' or '.join(names)}"
+        for option, names in changed.items()
+        if not set(names) & set(chosen)
+    }
+
+
+def _say_what_has_no_effect(typed: dict[str, str], why: dict[str, str]) -> None:
+    """Name the options that were typed, but change nothing; why: by the name of the option."""
+    for name, reason in why.items():
+        if name in typed:
+            console.remark(f"{typed[name]} has no effect {reason}")
 
 
 def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:

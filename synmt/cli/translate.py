@@ -126,13 +126,15 @@ def _translate(
     _check_trees(translator, arguments)
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
-        # the lines of a pipe may come one by one
-        if cluster and arguments.source != "-":
+        if cluster and arguments.source == "-":
+            # its lines may come one by one
+            console.remark("the cluster translates files only: standard input is translated on this machine")
+        elif cluster:
             stack.enter_context(using_cluster(cluster))
             travelling = TravellingTranslator.of(translator, runs, how)
-        out = stack.enter_context(_open(arguments.output))
+        out = stack.enter_context(_open(None if arguments.prints else arguments.output))
         alignments = stack.enter_context(_open(arguments.alignment_file)) if arguments.alignment_file else None
-        advance = stack.enter_context(_progress(arguments.source))
+        advance = stack.enter_context(_progress(arguments))
         for window in _results(translator, arguments, travelling):
             for record, result in window:
                 out.write(_format(record, result, arguments))
@@ -239,7 +241,7 @@ def _parser_of(facts: Path) -> dict[str, Any] | None:
 def _open(output: Path | None) -> Iterator[IO[str]]:
     from synmt.files import write_atomically
 
-    if output is None or str(output) == "-":
+    if output is None:
         yield sys.stdout
         return
     with write_atomically(output) as stream:
@@ -247,12 +249,13 @@ def _open(output: Path | None) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _progress(source: str) -> Iterator[console.Advance]:
+def _progress(arguments: options.TranslateArguments) -> Iterator[console.Advance]:
+    """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
     from synmt.files import count_lines
 
     # counting the lines of a pipe would consume them
-    if sys.stdout.isatty() or not Path(source).is_file():
+    if (arguments.prints and sys.stdout.isatty()) or not Path(arguments.source).is_file():
         yield lambda amount: None
         return
-    with console.progress("translating", count_lines(source), "lines") as advance:
+    with console.progress("translating", count_lines(arguments.source), "lines") as advance:
         yield advance

@@ -174,6 +174,11 @@ class TranslateArguments:
         return "standard input" if self.source == "-" else self.source
 
     @property
+    def prints(self) -> bool:
+        """Whether the translations go to standard output."""
+        return self.output is None or str(self.output) == "-"
+
+    @property
     def alignment_file(self) -> Path | None:
         """Where alignments are written; None for nowhere, or into the JSON objects."""
         return None if self.alignments in (None, "-") else Path(self.alignments)

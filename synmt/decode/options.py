@@ -109,12 +109,12 @@ def _conflicts(options: SearchOptions) -> Iterator[SynmtError]:
     if n_best > beam_size:
         yield UsageError(
             f"a beam of {beam_size} cannot give {n_best} translations",
-            allowed=f"--n-best from 1 to {beam_size}",
+            allowed=f"Allowed: --n-best from 1 to {beam_size}",
             do="Use a wider beam (--beam-size)",
         )
     if groups < 1 or beam_size % groups:
         divisors = ", ".join(str(number) for number in range(1, beam_size + 1) if beam_size % number == 0)
         yield UsageError(
             f"a beam of {beam_size} cannot be divided into {groups} equal groups",
-            allowed=f"--groups for --beam-size {beam_size}: {divisors}",
+            allowed=f"Allowed: --groups {divisors}",
         )

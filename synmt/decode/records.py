@@ -186,7 +186,9 @@ def _record(line: str, where: str, cutters: Cutters, *, trees: bool) -> Record:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise SynmtError(f"not JSON ({error})", where=where, do="Write one object per line") from None
+        # the message of a JSONDecodeError counts lines too, and this is always line 1
+        why = f"{error.msg}, at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+        raise SynmtError(f"not JSON ({why})", where=where, do="Write one object per line") from None
     if not isinstance(fields, dict):
         raise SynmtError("not a JSON object", where=where, do="Write one object with the field `source` per line")
     name = next((name for name in ("source", "text") if name in fields), None)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result, format_number, own_translation
 from synmt.decode.translation import REASONS, Reason
+from synmt.errors import counted
 
 _logger = logging.getLogger(__name__)
 _EXAMPLES = 5
@@ -38,28 +39,40 @@ class TranslationSummary:
             self._changed += result.changed
             self._differences.append(result.difference)
         if translation.dropped:
-            _logger.warning(
-                f"line {translation.line} has {self._max_pieces + translation.dropped} pieces; the model takes "
-                f"{self._max_pieces} (filters.max_pieces), so the last {translation.dropped} are not translated"
-            )
+            what = f"line {translation.line}"
+            _logger.warning(too_long(what, self._max_pieces, translation.dropped, "not translated"))
 
     def log(self) -> None:
         """Log the counts; nothing if nothing is unusual."""
         if self._unknown:
             examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
             count = sum(self._unknown.values())
-            _logger.warning(f"{count:,} pieces are not in the source vocabulary: {examples}; the model reads <unk>")
+            pieces = f"{counted(count, 'piece')} {'is' if count == 1 else 'are'}"
+            _logger.warning(f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>")
         if self._degenerate:
             counts = Counter(self._degenerate.values())
             kinds = ", ".join(f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason])
             examples = _examples([str(line) for line in self._degenerate])
-            _logger.info(f"degenerate translations: {kinds}, of {self._lines:,} lines (lines {examples})")
+            where = f"line{'s' * (len(self._degenerate) > 1)} {examples}"
+            _logger.info(f"degenerate translations: {kinds}, of {counted(self._lines, 'line')} ({where})")
         if self._differences:
             mean = sum(self._differences) / len(self._differences)
             _logger.info(
                 f"with the other trees, {self._changed:,} of {len(self._differences):,} translations change; the "
                 f"log-probability of the original ones changes by {format_number(mean, '+')} nats per line on average"
             )
+
+
+def too_long(what: str, longest: int, dropped: int, how: str) -> str:
+    """Say that a text is too long for the model.
+
+    longest: pieces that the model takes.
+    dropped: pieces at the end beyond them.
+    how: what happens to these, such as `not translated`.
+    """
+    rest = "last one is" if dropped == 1 else f"last {dropped} are"
+    pieces = longest + dropped
+    return f"{what} has {pieces} pieces; the model takes {longest} (filters.max_pieces), so the {rest} {how}"
 
 
 def _examples(values: Sequence[str]) -> str:

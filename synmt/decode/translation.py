@@ -153,8 +153,8 @@ def piece_spans(pieces: tuple[int, ...], vocabulary: Vocabulary) -> IntArray:
 
 
 def _joined(pieces: Sequence[int], vocabulary: Vocabulary) -> str:
-    # byte pieces can spell a newline, but the output must stay one line
-    return vocabulary.decode(pieces).replace("\n", " ")
+    # byte pieces can spell the end of a line, but the output must stay one line, also for programs that take \r for one
+    return vocabulary.decode(pieces).replace("\n", " ").replace("\r", " ")
 
 
 def _shared(one: str, other: str) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from synmt.arrays import DoubleArray
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
 from synmt.files import read_lines
 from synmt.recipe.schema import EvaluationRecipe
 
@@ -190,7 +190,9 @@ def check_texts(
 ) -> None:
     """Raise an error for texts that a metric cannot score: different lengths, no lines, or a missing source."""
     if len(hypotheses) != len(references):
-        raise SynmtError(f"{len(hypotheses):,} translations cannot be scored by {len(references):,} references")
+        raise SynmtError(
+            f"{len(hypotheses):,} translations cannot be scored by {counted(len(references), 'reference')}"
+        )
     if not references:
         raise SynmtError("there are no translations to score")
     if not metric.reads_source:
@@ -211,7 +213,9 @@ def read_aligned(paths: Sequence[str | Path]) -> list[list[str]]:
         raise SynmtError("the file is empty", where=display_name(paths[0]))
     wrong = [
         SynmtError(
-            f"{len(text):,} lines, but {first}", where=display_name(path), do="Line n of both must belong together"
+            f"{counted(len(text), 'line')}, but {first}",
+            where=display_name(path),
+            do="Line n of both must belong together",
         )
         for path, text in zip(paths, texts, strict=True)
         if len(text) != len(texts[0])

@@ -11,9 +11,10 @@ from typing import Any
 
 from synmt.decode.pair_scores import PairScore, Totals, finite
 from synmt.decode.pairs import score_pairs
+from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
 from synmt.decode.travelling import TravellingTranslator
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
 from synmt.files import count_lines, read_lines
 from synmt.parallel.work import cluster_in_use
@@ -75,10 +76,8 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
     for score in score_pairs(translator, lines, read_lines(options.target), trees, travelling=travelling):
         for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
             if dropped:
-                _logger.warning(
-                    f"the {side} of line {score.line} has {translator.max_pieces + dropped} pieces; the model takes "
-                    f"{translator.max_pieces} (filters.max_pieces), so the last {dropped} are not scored"
-                )
+                what = f"the {side} of line {score.line}"
+                _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
         yield score
 
 
@@ -89,7 +88,7 @@ def _check_lines(source: Path, target: Path) -> None:
     counts = count_lines(source), count_lines(target)
     if counts[0] != counts[1]:
         raise SynmtError(
-            f"{counts[1]:,} lines, but {source} has {counts[0]:,}",
+            f"{counted(counts[1], 'line')}, but {source} has {counts[0]:,}",
             where=str(target),
             do="Line n of both must belong together",
         )
@@ -113,9 +112,11 @@ def pair_json(score: PairScore) -> dict[str, Any]:
 def warn_about_pairs(totals: Totals) -> None:
     """Warn of pairs that the totals leave out, and of unknown pieces."""
     if totals.left_out:
-        _logger.warning(f"{totals.left_out:,} pairs are not in the summary: the source is empty, or the target was cut")
+        pairs = f"{counted(totals.left_out, 'pair')} {'is' if totals.left_out == 1 else 'are'}"
+        _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was cut")
     if totals.unknown:
-        _logger.warning(f"{totals.unknown:,} pieces of the targets are not in the vocabulary, and scored as unknown")
+        pieces = counted(totals.unknown, "piece")
+        _logger.warning(f"the targets have {pieces} outside of the vocabulary, scored as unknown")
 
 
 def summary_rows(totals: Totals) -> Rows:

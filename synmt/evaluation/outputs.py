@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
 from synmt.files import read_lines
 
@@ -93,7 +93,7 @@ def baseline_of(outputs: Outputs, baseline: Path) -> Outputs:
         hypothesis = list(read_lines(baseline))
         if len(hypothesis) != len(outputs.reference):
             raise SynmtError(
-                f"{len(hypothesis):,} lines, but {outputs.system} has {len(outputs.reference):,}",
+                f"{counted(len(hypothesis), 'line')}, but {outputs.system} has {len(outputs.reference):,}",
                 where=display_name(baseline.name),
                 do="Line n of both must translate the same sentence",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,17 @@ def _result_json(result: SystemResult) -> dict[str, Any]:
     return values
 
 
-def check_sentence_file(path: Path) -> None:
-    """Raise a UsageError if the name of a file for `write_sentence_scores` does not say its format."""
+def check_sentence_file(path: Path, inputs: Sequence[Path]) -> None:
+    """Check the file for `write_sentence_scores`.
+
+    Raises UsageError if its name does not say its format, or if it is a folder or one of the inputs, which may be
+    patterns.
+    """
+    if path.is_dir():
+        raise UsageError(f"'{path}' is a folder, not a file", where="--sentences")
+    read = (one for pattern in inputs for one in (pattern, *map(Path, glob(str(pattern)))))
+    if path.exists() and any(one.exists() and path.samefile(one) for one in read):
+        raise UsageError("the scores of sentences would replace the input", where=str(path))
     if not path.name.removesuffix(".gz").endswith(_SENTENCE_FILES):
         raise UsageError(
             "unknown file format", where=str(path), allowed="The name ends in .tsv or .jsonl, and .gz may follow"

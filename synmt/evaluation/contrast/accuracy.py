@@ -111,8 +111,9 @@ def decide(
     pairs = ((sources[key] if isinstance(key, int) else key, tuple(texts)) for key, texts in targets.items())
     scores = {}
     with progress(f"scoring by {name}", len(targets), "sources") as advance:
-        for key, of_source in zip(targets, score_alternatives(translator, pairs, trees), strict=True):
-            scores[key] = {score.target: score for score in of_source}
+        for (key, texts), of_source in zip(targets.items(), score_alternatives(translator, pairs, trees), strict=True):
+            # the targets of the scores are words, if the run cuts text
+            scores[key] = dict(zip(texts, of_source, strict=True))
             advance(1)
     return [_decide(scores[key], one) for key, one in zip(keys, contrasts, strict=True)]
 

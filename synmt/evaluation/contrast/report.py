@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.decode.translator import Translator
+from synmt.errors import counted
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.contrast.accuracy import (
     MOST_GROUPS,
@@ -26,7 +27,7 @@ from synmt.evaluation.model_scores import ModelOptions, load_translator
 from synmt.evaluation.report import Rows, format_p_value
 from synmt.evaluation.significance import Comparison
 from synmt.run import find_run
-from synmt.syntax.conllu import read_parses
+from synmt.syntax.conllu import format_conllu, parse_in, read_parses
 from synmt.syntax.parse import Parse
 
 _logger = logging.getLogger(__name__)
@@ -160,9 +161,8 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
     """Judge models by contrastive sets; warn of what is left out or scored in part."""
     contrast_set = read_contrasts(options.contrast)
     if same := contrast_set.identical:
-        _logger.warning(
-            f"{len(same):,} pairs are left out, since their two translations are the same; the first: {same[0]}"
-        )
+        pairs = counted(len(same), "pair")
+        _logger.warning(f"left out: {pairs} with the same translation twice; the first: {same[0]}")
     decisions = []
     for model in options.models:
         _check_languages(model, contrast_set)
@@ -170,11 +170,11 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
         if cut := sum(one.cut for one in decisions[-1]):
-            _logger.warning(
-                f"{model}: {cut:,} pairs are too long for the model (filters.max_pieces), and scored in part"
-            )
+            pairs = counted(cut, "pair")
+            _logger.warning(f"{model}: {pairs} too long for the model (filters.max_pieces), scored in part")
         if unknown := sum(one.unknown for one in decisions[-1]):
-            _logger.warning(f"{model}: {unknown:,} pairs have pieces that are not in its vocabulary, scored as unknown")
+            pairs = counted(unknown, "pair")
+            _logger.warning(f"{model}: {pairs} with pieces outside of its vocabulary, scored as unknown")
     bootstrap = {"samples": options.samples, "seed": options.seed}
     return ContrastReport(
         models=_short_names(options.models),
@@ -203,7 +203,16 @@ def _find_trees(translator: Translator, contrast_set: ContrastSet, parses: Path 
     """Find the trees that a model reads: from a file, or those of the set; None if its own parser makes them."""
     if not translator.reads_trees:
         return None
+    lines = translator.cutters["source"].cut_lines(contrast_set.sources)
     if parses is not None:
-        return list(read_parses(parses, translator.cutters["source"].cut_lines(contrast_set.sources), brackets=True))
+        return list(read_parses(parses, lines, brackets=True))
     # a run without a parser was trained on given trees, such as those of the controlled corpus
-    return contrast_set.trees if translator.parser_identity is None else None
+    if translator.parser_identity is not None or contrast_set.trees is None:
+        return None
+    trees = zip(contrast_set.trees, contrast_set.sources, lines, strict=True)
+    return [tree if line == source else _placed(tree, source, line) for tree, source, line in trees]
+
+
+def _placed(tree: Parse, source: str, line: str) -> Parse:
+    """Place the tree of a source in the line that the run cuts it into."""
+    return parse_in(format_conllu(tree, source, 1), line, where=f"the tree of '{source}'")

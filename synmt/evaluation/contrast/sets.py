@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, counted
 from synmt.evaluation.contrast.json_sets import Entry, read_entries
 from synmt.files import read_lines
 from synmt.syntax.parse import Parse, without_whitespace
@@ -155,7 +155,7 @@ def _read_folder(folder: Path) -> ContrastSet:
     texts = [list(read_lines(file)) for file in files]
     for file, text in zip(files[1:], texts[1:], strict=True):
         if len(text) != len(texts[0]):
-            raise SynmtError(f"{len(text):,} lines, but {files[0]} has {len(texts[0]):,}", where=str(file))
+            raise SynmtError(f"{counted(len(text), 'line')}, but {files[0]} has {len(texts[0]):,}", where=str(file))
     groups = {"phenomenon": folder.resolve().name}
     contrasts = [
         Contrast(index, correct, (incorrect,), groups, f"{files[2]}: line {index + 1}")
@@ -198,7 +198,7 @@ def _read_rows(path: Path, names: list[str], lines: Iterator[str]) -> Iterator[E
     for number, line in enumerate(lines, start=2):
         cells = line.rstrip("\r").split("\t")
         if len(cells) != len(names):
-            raise SynmtError(f"{len(cells)} cells, but {len(names)} columns", where=f"{path}: line {number}")
+            raise SynmtError(f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=f"{path}: line {number}")
         row = dict(zip(names, cells, strict=True))
         source, correct, incorrect = (row.pop(name) for name in _REQUIRED)
         groups = {"phenomenon": row.pop("phenomenon"), **row} if "phenomenon" in row else row
