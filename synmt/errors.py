@@ -79,6 +79,11 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
 
 
+def counted(number: int, one: str, more: str) -> str:
+    """Write a number with the words for one thing or for several: `1 pair is`, `2 pairs are`."""
+    return f"{number:,} {one if number == 1 else more}"
+
+
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)

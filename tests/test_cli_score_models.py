@@ -72,7 +72,7 @@ def test_each_pair_is_a_line_of_json_in_its_order(folder):
         assert one["perplexity"] == pytest.approx(expected.perplexity)
     assert found[1]["log_probability"] is found[1]["perplexity"] is None
     assert found[0]["tokens"][-1].keys() == {"text", "start", "end", "log_probability"}
-    assert "1 pairs are not in the summary" in result.stderr
+    assert "1 pair is not in the summary" in result.stderr
 
 
 def test_the_summary_is_the_sum_of_the_pairs(folder):
@@ -172,7 +172,7 @@ def test_a_set_of_other_languages_gives_a_warning(folder):
 def test_identical_pairs_give_a_warning(folder):
     write_lines(folder / "same.tsv", ["source\tcorrect\tincorrect", "A dog\tEin Hund\tEine Hund", "A dog\tEin\tEin"])
     result = ask(models=[folder / "one"], contrast=[str(folder / "same.tsv")])
-    assert "1 pairs are left out" in result.stderr
+    assert "1 pair is left out" in result.stderr
     assert "same.tsv: line 3" in result.stderr
 
 

@@ -116,7 +116,8 @@ ParseOverride = Annotated[
 NoParseCache = Annotated[
     bool,
     _trees(
-        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, without the text).", "--no-parse-cache"
+        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, without the text).",
+        "--no-parse-cache",
     ),
 ]
 

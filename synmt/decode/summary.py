@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.records import Result, format_number, own_translation
 from synmt.decode.translation import REASONS, Reason
+from synmt.errors import counted
 
 _logger = logging.getLogger(__name__)
 _EXAMPLES = 5
@@ -47,8 +48,8 @@ class TranslationSummary:
         """Log the counts; nothing if nothing is unusual."""
         if self._unknown:
             examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
-            count = sum(self._unknown.values())
-            _logger.warning(f"{count:,} pieces are not in the source vocabulary: {examples}; the model reads <unk>")
+            pieces = counted(sum(self._unknown.values()), "piece is", "pieces are")
+            _logger.warning(f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>")
         if self._degenerate:
             counts = Counter(self._degenerate.values())
             kinds = ", ".join(f"{counts[reason]:,} {what}" for reason, what in REASONS.items() if counts[reason])

@@ -13,7 +13,7 @@ from synmt.decode.pair_scores import PairScore, Totals, finite
 from synmt.decode.pairs import score_pairs
 from synmt.decode.translator import Translator
 from synmt.decode.travelling import TravellingTranslator
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
 from synmt.files import count_lines, read_lines
 from synmt.parallel.work import cluster_in_use
@@ -113,9 +113,11 @@ def pair_json(score: PairScore) -> dict[str, Any]:
 def warn_about_pairs(totals: Totals) -> None:
     """Warn of pairs that the totals leave out, and of unknown pieces."""
     if totals.left_out:
-        _logger.warning(f"{totals.left_out:,} pairs are not in the summary: the source is empty, or the target was cut")
+        pairs = counted(totals.left_out, "pair is", "pairs are")
+        _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was cut")
     if totals.unknown:
-        _logger.warning(f"{totals.unknown:,} pieces of the targets are not in the vocabulary, and scored as unknown")
+        pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
+        _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
 
 
 def summary_rows(totals: Totals) -> Rows:
