@@ -158,13 +158,13 @@ def _check_side(kind: type[Variant], recipe: VariantRecipe, reads: tuple[Signal,
         raise UsageError(
             f"{recipe.name} reads trees whenever the model runs, and a translation has no tree before it is complete",
             where=where,
-            allowed="Allowed: `side: source`",
+            allowed="side: source",
         )
     if recipe.side == "target" and any(signal.needs in FEATURES for signal in kind.learns):
         raise UsageError(
             f"{recipe.name} learns from {', '.join(FEATURES)} of words, whose values are known for the source only",
             where=where,
-            allowed="Allowed: `side: source`",
+            allowed="side: source",
         )
 
 
@@ -178,7 +178,7 @@ def _layer_numbers(kind: type[Variant], recipe: VariantRecipe, layers: int, wher
         fault = "names a layer twice" if numbers else "is empty"
         raise UsageError(f"`layers` of {recipe.name} {fault}", where=where, allowed="Each layer once, or `all`")
     if not (kind.edits_attention() or kind.observes()) and numbers != (1,):
-        raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="Allowed: `layers: [1]`")
+        raise UsageError(f"{recipe.name} acts once, not in every layer", where=where, allowed="layers: [1]")
     return numbers
 
 
