@@ -1,7 +1,7 @@
 """Sentences parsed per second: synmt, a Stanza Pipeline called line by line, and Stanza's own bulk call.
 
-    python benchmarks/parse_throughput.py --text shared/data/multi30k/val.en.gz --lines 1000
-    python benchmarks/parse_throughput.py --text shared/data/multi30k/val.en.gz --lines 500 --busy 5
+    python benchmarks/parse_throughput.py --text multi30k/val.en.gz --lines 1000
+    python benchmarks/parse_throughput.py --text multi30k/val.en.gz --lines 500 --busy 5
 
 Rounds are interleaved, so that a machine shared with others slows all alike. Each ratio compares a system with Stanza's
 bulk call in the same round; the table has its median, least and greatest value, for the time on the clock and for the

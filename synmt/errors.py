@@ -79,9 +79,9 @@ def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "")
     return UsageError(f"there is no {what} '{name}'", where=where, allowed=allowed, do=did_you_mean(name, names))
 
 
-def counted(number: int, noun: str) -> str:
-    """Write a number with its noun, which gets an s unless the number is 1: `1 line`, `3,000 lines`."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def counted(number: int, one: str, more: str = "") -> str:
+    """Write a number with the words for one thing or for several (default: with an s): `1 line`, `2 pairs are`."""
+    return f"{number:,} {one if number == 1 else more or f'{one}s'}"
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -79,6 +79,14 @@ def test_all_commands_are_there_and_each_has_an_example():
         assert f"Example: synmt {name}".encode() in done.stdout
 
 
+def test_the_help_of_a_command_breaks_lines_only_where_the_terminal_ends():
+    # typer shows the line breaks of a docstring as they are
+    for one in app.registered_commands:
+        paragraphs = one.callback.__doc__.split("\n\n")
+        assert len(paragraphs) > 2
+        assert not any("\n" in paragraph for paragraph in paragraphs)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [(["trian"], "trian"), (["train"], "RECIPE is missing"), (["score", "--nope"], "--nope"), (["--nope"], "--nope")],

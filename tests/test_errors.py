@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, naming
+from synmt.errors import SynmtError, UsageError, counted, naming
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -13,6 +13,12 @@ def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
     assert type(copy) is UsageError
     assert str(copy) == "training: no such key. max_steps. Did you mean 'max_steps'?"
     assert str(error) == "training: no such key. max_steps. Look again."
+
+
+def test_one_thing_is_counted_in_the_singular():
+    numbers = [counted(number, "pair is", "pairs are") for number in (0, 1, 2, 1000)]
+    assert numbers == ["0 pairs are", "1 pair is", "2 pairs are", "1,000 pairs are"]
+    assert [counted(1, "line"), counted(2, "line")] == ["1 line", "2 lines"]
 
 
 @pytest.mark.parametrize(("where", "expected"), [("", "a.yaml: wrong."), ("key", "a.yaml: key: wrong.")])

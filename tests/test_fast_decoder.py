@@ -201,7 +201,7 @@ def test_a_processor_without_bf16_computes_in_float32_and_says_so(monkeypatch, c
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match=r"unknown precision 'int8'\. float32, bf16"):
+    with pytest.raises(UsageError, match=r"unknown precision 'int8'\. Precisions: float32, bf16"):
         usable_precision("int8", torch.device("cpu"))
 
 

@@ -53,7 +53,14 @@ def test_training_leaves_all_that_a_run_needs(project):
 
 def test_training_says_what_it_does(project):
     said = (project / "said").read_text()
-    for part in ("parse: ", "train: ", "step       3", "valid at 4: loss", "end of training at step 8", "test: bleu"):
+    for part in (
+        "parse: ",
+        "train: ",
+        "step       3",
+        "valid at 4: loss",
+        "end of training at step 8: all steps are done",
+        "test: bleu",
+    ):
         assert part in said, part
     assert said.endswith("run: runs/tiny\n")
 

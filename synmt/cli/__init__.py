@@ -51,6 +51,9 @@ def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
     option = inspect.Parameter("threads", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_Threads)
     computing.__signature__ = own.replace(parameters=[*own.parameters.values(), option])  # type: ignore[attr-defined]
     computing.__annotations__ = {**command.__annotations__, "threads": _Threads}
+    # the help wraps paragraphs to the width of the terminal, but keeps line breaks
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    computing.__doc__ = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
     return computing
 
 

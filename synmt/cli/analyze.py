@@ -137,7 +137,7 @@ def analyze(
 ) -> None:
     """Show where a system gains, which trees it has learnt, what its heads attend to, which words use syntax.
 
-    Several analyses can be made at once; --html writes all of them to one page.
+    One command can make several analyses; --html writes all of them to one page.
 
     Example: [bold]synmt analyze --by-length --baseline runs/multi30k-tiny --plot length.png[/]
 

@@ -45,7 +45,7 @@ Features = Annotated[
 ]
 Pretokenized = Annotated[
     bool,
-    typer.Option("--pretokenized", help="The lines are words with a space between two; each is one word of the tree."),
+    typer.Option("--pretokenized", help="The lines are words separated by spaces; each is one word of the tree."),
 ]
 
 Output = Annotated[

@@ -33,7 +33,7 @@ def prepare(
     cluster: ClusterAddress = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Prepare the training data of a recipe: filter, segment into subwords, parse; prints the folder.
+    """Prepare the training data of a recipe: filter, segment into subwords, parse; print the folder.
 
     Existing results are reused; after an interruption, the same command continues. `synmt train` prepares its data
     by itself.

@@ -58,7 +58,7 @@ Metrics = Annotated[
 On = Annotated[
     str | None,
     _texts(
-        "Score the text of runs, or the words that their models wrote, as they are; by default as in the first run's "
+        "Score the text of runs, or the words that their models wrote; default: as in the first run's "
         "recipe. Scores on tokens say so.",
         metavar="text|tokens",
     ),

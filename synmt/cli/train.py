@@ -16,7 +16,7 @@ import typer
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
 from synmt.cli.prepare import draw_progress, show_plan
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, counted
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import TrainingRecipe
@@ -160,8 +160,8 @@ def _end_grid(record: GridRecord, again: str) -> None:
     from synmt.evaluation import report
 
     if record.status == "interrupted":
-        finished = len(record.finished)
-        console.remark(f"stopped; {finished} run{'s have' if finished != 1 else ' has'} finished, and {again} goes on")
+        runs = counted(len(record.finished), "run has", "runs have")
+        console.remark(f"stopped; {runs} finished, and {again} goes on")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
         console.remark(f"test set {test}:")
@@ -204,7 +204,7 @@ def _start_line(record: StartRecord) -> str:
 
 
 def _line(record: LogRecord, settings: TrainingRecipe) -> str:
-    from synmt.training.records import StepRecord, ValidationRecord
+    from synmt.training.records import END_REASONS, StepRecord, ValidationRecord
 
     if isinstance(record, StepRecord):
         losses = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
@@ -217,8 +217,7 @@ def _line(record: LogRecord, settings: TrainingRecipe) -> str:
         bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""
         values = f"loss {record.loss:.3f}  perplexity {_short(record.perplexity)}{bleu}"
         return f"valid at {record.step:,}: {values}{_verdict(record, settings)}"
-    reasons = {"decays": f"no improvement after {settings.max_decays} learning rate decays (training.max_decays)"}
-    return f"end of training at step {record.step:,}: {reasons.get(record.reason, record.reason)}"
+    return f"end of training at step {record.step:,}: {END_REASONS[record.reason]}"
 
 
 def _short(perplexity: float) -> str:

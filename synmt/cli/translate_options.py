@@ -51,7 +51,7 @@ NoRepeat = Annotated[
         "Forbid repeated n-grams of N pieces in a translation, to prevent loops; 0 allows them.", metavar="N", min=0
     ),
 ]
-NBest = Annotated[int, _search("Translations of each line.", metavar="N", min=1)]
+NBest = Annotated[int, _search("Number of translations for each line.", metavar="N", min=1)]
 Groups = Annotated[
     int,
     _search(
@@ -116,7 +116,8 @@ ParseOverride = Annotated[
 NoParseCache = Annotated[
     bool,
     _trees(
-        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser; no text).", "--no-parse-cache"
+        "Neither read nor store trees in $SYNMT_CACHE/parses (at most 500 MB per parser, without the text).",
+        "--no-parse-cache",
     ),
 ]
 

@@ -19,7 +19,7 @@ from synmt.corpora.index import find_entry, looks_like_id, same_language
 from synmt.corpora.parts import CorpusPart
 from synmt.corpora.progress import Progress
 from synmt.corpora.sacrebleu_sets import files_of_test_set, pairs_of_test_set, test_sets
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files import (
     cache_folder,
     count_lines,
@@ -138,7 +138,8 @@ def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Ge
     if not number:
         raise SynmtError("the corpus has no sentence", where=what.removeprefix("build "))
     if replaced:
-        _logger.warning("%s: %s pairs have characters that are not UTF-8; they are � now", what, f"{replaced:,}")
+        pairs = counted(replaced, "pair has", "pairs have")
+        _logger.warning("%s: %s characters that are not UTF-8; they are � now", what, pairs)
     return number
 
 

@@ -132,7 +132,7 @@ def check_ensemble(models: Sequence[LoadedModel], folders: Sequence[str]) -> Non
             )
         if first.linearises != other.linearises or (first.linearises and _trees_of(first) != _trees_of(other)):
             raise UsageError(
-                f"it reads other linearised trees than {folders[0]}, or only one of both reads such",
+                f"it reads other linearised trees than {folders[0]}, or only one of the two reads such trees",
                 where=where,
                 do="The runs of an ensemble must have the same `tasks.mixed_only` and the same parser",
             )

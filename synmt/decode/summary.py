@@ -46,8 +46,7 @@ class TranslationSummary:
         """Log the counts; nothing if nothing is unusual."""
         if self._unknown:
             examples = _examples([f"'{text}'" for text, _ in self._unknown.most_common()])
-            count = sum(self._unknown.values())
-            pieces = f"{counted(count, 'piece')} {'is' if count == 1 else 'are'}"
+            pieces = counted(sum(self._unknown.values()), "piece is", "pieces are")
             _logger.warning(f"{pieces} not in the source vocabulary: {examples}; the model reads <unk>")
         if self._degenerate:
             counts = Counter(self._degenerate.values())

@@ -85,8 +85,11 @@ class Translator:
         """Load a run, or several as an ensemble; raises SynmtError if they do not exist or do not fit together.
 
         run, others: run folders.
+        device: `auto`, `cpu`, `cuda` or `cuda:1`; auto takes a GPU if there is one.
         checkpoint: the weights, `final`, `best`, `last` or `average`.
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
+        alignment: whether each translation has its word alignment.
+        parse_cache: whether trees are read from the cache, and stored there.
         precision: of the linear layers, `float32` or `bf16`, which translates faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """

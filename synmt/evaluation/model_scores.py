@@ -112,11 +112,11 @@ def pair_json(score: PairScore) -> dict[str, Any]:
 def warn_about_pairs(totals: Totals) -> None:
     """Warn of pairs that the totals leave out, and of unknown pieces."""
     if totals.left_out:
-        pairs = f"{counted(totals.left_out, 'pair')} {'is' if totals.left_out == 1 else 'are'}"
+        pairs = counted(totals.left_out, "pair is", "pairs are")
         _logger.warning(f"{pairs} not in the summary: the source is empty, or the target was cut")
     if totals.unknown:
-        pieces = counted(totals.unknown, "piece")
-        _logger.warning(f"the targets have {pieces} outside of the vocabulary, scored as unknown")
+        pieces = counted(totals.unknown, "piece of the targets is", "pieces of the targets are")
+        _logger.warning(f"{pieces} not in the vocabulary, and scored as unknown")
 
 
 def summary_rows(totals: Totals) -> Rows:

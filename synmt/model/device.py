@@ -20,9 +20,10 @@ def choose_device(name: str) -> torch.device:
     except RuntimeError:
         device = torch.device("meta")
     if device.type not in ("cpu", "cuda"):
-        raise UsageError(f"there is no device '{name}'", allowed="auto, cpu, cuda, cuda:1, …")
+        raise UsageError(f"there is no device '{name}'", allowed="Devices: auto, cpu, cuda, cuda:1 and so on")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise UsageError(f"PyTorch sees {torch.cuda.device_count()} GPUs", where=f"device {name}", do="Use auto")
+        count = torch.cuda.device_count()
+        raise UsageError(f"PyTorch sees {count} GPU{'s' * (count != 1)}", where=f"device {name}", do="Use auto")
     return device
 
 

@@ -95,7 +95,9 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
     Raises UsageError if there is no such precision.
     """
     if precision not in get_args(InferencePrecision):
-        raise UsageError(f"unknown precision '{precision}'", allowed=", ".join(get_args(InferencePrecision)))
+        raise UsageError(
+            f"unknown precision '{precision}'", allowed=f"Precisions: {', '.join(get_args(InferencePrecision))}"
+        )
     if precision == "bf16" and device.type == "cpu" and not multiplies_bf16():
         _logger.warning("this processor has no instructions for bf16, so everything is computed in float32")
         return "float32"

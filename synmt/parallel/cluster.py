@@ -207,7 +207,7 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
             raise UsageError(
                 "no such scheduler file",
                 where=f"--cluster {scheduler}",
-                allowed="tcp://HOST:PORT, the file of `dask scheduler --scheduler-file`, or slurm",
+                allowed="Addresses: tcp://HOST:PORT, the file of `dask scheduler --scheduler-file`, or slurm",
             )
         how = {"scheduler_file": scheduler}
     else:

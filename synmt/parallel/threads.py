@@ -55,7 +55,9 @@ def _asked() -> int | None:
 
 def _checked(text: str, where: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise UsageError(f"'{text}' is not a number of threads", where=where, allowed="1, 2, 3, …")
+        raise UsageError(
+            f"'{text}' is not a number of threads", where=where, allowed="Allowed: whole numbers from 1 on"
+        )
     return int(text)
 
 

@@ -50,11 +50,11 @@ class CorpusItem(_Annotations):
     target: Path | None = None
     """The target text."""
     weight: float = Field(default=1.0, ge=0, le=1000)
-    """train: how often an epoch reads each pair; 2 is twice, 0.5 is a half of the pairs, others in each epoch."""
+    """train: how often an epoch reads each pair; 0.5 reads half of the pairs, other ones in each epoch."""
     tag: str = ""
     """train: a piece that each source begins with, such as <BT>."""
     fraction: float = Field(default=1.0, gt=0, le=1)
-    """Share of the pairs, drawn at random; they stay in order. With one seed, a smaller share is part of a larger."""
+    """Share of the pairs, drawn at random; they stay in order. With the same seed, a larger share contains it."""
     lines: int = Field(default=0, ge=0)
     """Number of pairs, drawn in the same way; 0 takes all."""
     seed: int = Field(default=1, ge=0)

@@ -18,7 +18,7 @@ class StrictModel(BaseModel):
 class TextRecipe(StrictModel):
     """How a text is cut into words before anything else; `synmt translate` cuts its input in the same way.
 
-    All tokenizers but `char` need `pip install 'synmt[tokenizers]'`, or `synmt[kytea]`.
+    `stanza` and `char` need nothing more, `kytea` needs `pip install 'synmt[kytea]'`, the others `synmt[tokenizers]`.
     """
 
     tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"
@@ -33,7 +33,7 @@ class TextRecipe(StrictModel):
     lowercase: bool = False
     """Write everything in lower case; translations stay so."""
     already_cut: bool = False
-    """The corpus, with its test sets, comes as these words: only new text is cut."""
+    """The corpus and its test sets consist of these words already: only new text is cut."""
 
     @model_validator(mode="after")
     def _fits_the_tokenizer(self) -> TextRecipe:

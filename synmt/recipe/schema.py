@@ -164,7 +164,7 @@ class EvaluationRecipe(StrictModel):
     """Compare in lower case."""
     on: Literal["text", "tokens"] = "text"
     """text: score joined translations against the raw reference. tokens: score the words that the model writes against
-    the reference cut in the same way (needs `tokenize: none`); such scores are said to be `on tokens`."""
+    the reference cut in the same way (needs `tokenize: none`); such scores are marked `on tokens`."""
 
 
 class Recipe(StrictModel):

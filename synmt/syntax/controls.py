@@ -39,9 +39,11 @@ class Control:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ControlKind):
-            raise UsageError(f"there is no control '{self.kind}'", allowed=", ".join(get_args(ControlKind)))
+            raise UsageError(
+                f"there is no control '{self.kind}'", allowed=f"Controls: {', '.join(get_args(ControlKind))}"
+            )
         if not 0 <= self.rewire <= 1:
-            raise UsageError(f"`rewire` of a control is {self.rewire}", allowed="a probability from 0 to 1")
+            raise UsageError(f"`rewire` of a control is {self.rewire}", allowed="Allowed: a probability from 0 to 1")
 
     @property
     def idle(self) -> bool:

@@ -55,7 +55,9 @@ def check_values(recipe: Recipe) -> Requirements:
     device = choose_device(recipe.training.device)
     if (recipe.model.architecture, recipe.training.precision, device.type) == ("lstm", "fp16", "cpu"):
         raise UsageError(
-            "an lstm cannot be trained in fp16 on a CPU", where="training.precision", allowed="float32 and bf16"
+            "an lstm cannot be trained in fp16 on a CPU",
+            where="training.precision",
+            allowed="Allowed: float32 and bf16",
         )
     options = options_of(recipe.evaluation)
     in_validation = ("bleu",) if recipe.training.validation_beam_size else ()

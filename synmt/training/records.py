@@ -76,6 +76,15 @@ class EndRecord:
     reason: str
 
 
+END_REASONS = {
+    "max_steps": "all steps are done (training.max_steps)",
+    "patience": "the last validations brought no improvement (training.patience)",
+    "decays": "the last decay of the learning rate brought no improvement (training.max_decays)",
+    "interrupted": "interrupted",
+}
+"""Descriptions of the reasons of an EndRecord, to follow the step."""
+
+
 @dataclass(frozen=True)
 class ScoreRecord:
     """The score of the final model on a test set."""

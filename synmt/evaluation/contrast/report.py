@@ -161,8 +161,8 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
     """Judge models by contrastive sets; warn of what is left out or scored in part."""
     contrast_set = read_contrasts(options.contrast)
     if same := contrast_set.identical:
-        pairs = counted(len(same), "pair")
-        _logger.warning(f"left out: {pairs} with the same translation twice; the first: {same[0]}")
+        pairs = counted(len(same), "pair is", "pairs are")
+        _logger.warning(f"{pairs} left out, since both translations are the same; the first: {same[0]}")
     decisions = []
     for model in options.models:
         _check_languages(model, contrast_set)
@@ -170,11 +170,11 @@ def judge_models(options: ContrastOptions) -> ContrastReport:
         trees = _find_trees(translator, contrast_set, options.parses)
         decisions.append(decide(translator, contrast_set, trees, name=model.name))
         if cut := sum(one.cut for one in decisions[-1]):
-            pairs = counted(cut, "pair")
-            _logger.warning(f"{model}: {pairs} too long for the model (filters.max_pieces), scored in part")
+            pairs = counted(cut, "pair is", "pairs are")
+            _logger.warning(f"{model}: {pairs} too long for the model (filters.max_pieces), and scored in part")
         if unknown := sum(one.unknown for one in decisions[-1]):
-            pairs = counted(unknown, "pair")
-            _logger.warning(f"{model}: {pairs} with pieces outside of its vocabulary, scored as unknown")
+            pairs = counted(unknown, "pair has", "pairs have")
+            _logger.warning(f"{model}: {pairs} pieces that are not in its vocabulary, scored as unknown")
     bootstrap = {"samples": options.samples, "seed": options.seed}
     return ContrastReport(
         models=_short_names(options.models),

@@ -195,6 +195,6 @@ def _groups_of(kind: str, groups: str | Groups) -> Groups | None:
         fault = f"group {groups.index(()) + 1} names no relation" if groups else "`groups` is empty"
         raise UsageError(
             f"{fault}, and each is read by a head of dependency_distribution",
-            allowed="universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
+            allowed="Groups: universal, stanford, or lists of relations (groups: [[nsubj, csubj], [obj]])",
         )
     return groups
