@@ -291,6 +291,15 @@ def test_a_text_is_not_overwritten_by_its_trees(source):
         run(source, source)
 
 
+@pytest.mark.parametrize("name", [".", "", "taken"])
+def test_a_folder_in_place_of_the_output_is_refused_before_any_work(source, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UsageError, match=r"the output is a folder, not a file\. Name a file in it"):
+        run(source, Path(name), overwrite=True)
+    assert not (tmp_path / "taken.parts").exists()
+
+
 def test_a_text_that_is_not_utf8_is_named_by_line_and_finished_shards_stay(tmp_path):
     (tmp_path / "text").write_bytes(b"a\nb\nc\nd\n\xff\n")
     assert_refused(r"text: line 5 is not UTF-8", tmp_path / "text", tmp_path / "out", shard_lines=1)

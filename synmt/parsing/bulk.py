@@ -96,6 +96,8 @@ def parse_file(
     def progress(state: State, lines: int, words: int, failures: int) -> ParseProgress:
         return ParseProgress(state, lines, words, failures, time.monotonic() - started)
 
+    if target.is_dir():
+        raise UsageError("the output is a folder, not a file", where=str(target), do="Name a file in it")
     if str(source) != "-" and target.exists() and target.samefile(source):
         raise UsageError("input and output are the same file", where=str(target), do="Choose another output")
     existing = read_summary(target) if target.exists() and not overwrite else None
