@@ -1,6 +1,7 @@
 """`synmt parse` on the command line."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -32,6 +33,20 @@ def test_text_goes_in_and_trees_come_out(tmp_path):
     parses = list(read_parses(tmp_path / "out.conllu", LINES))
     assert parses[0].relations == ["det", "nsubj", "root", "det", "obj", "punct"]
     assert [len(parse) for parse in parses] == [6, 0, 4]
+
+
+def test_a_dash_as_the_output_is_standard_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert synmt("parse", "-o", "-", text="Go.\n").stdout.startswith(b"# line = 1\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_empty(closed):
+    shell = f"{shlex.join(command('--help'))} {closed}"
+    done = subprocess.run(["bash", "-c", shell], env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("Usage" in done.stdout) == (closed != ">&-")
 
 
 def test_one_failed_line_is_reported_in_the_singular(tmp_path):

@@ -142,6 +142,8 @@ def test_a_file_without_blocks_for_empty_lines_is_read(tmp_path):
         (row(1, "a", 0) + row(2, "b", 3) + row(3, "c", 2), r"line 2: token 2 \('b'\) is in a cycle"),
         (row(1, "The", 0) + row(3, "end", 1), r"line 2: the ID '3' is not the next number.*Expected 2"),
         (row("x", "The", 0), r"the ID 'x' is not the next number"),
+        (row("9" * 5000, "The", 0), r"the ID '9+' is not the next number"),
+        (row(1, "The", "9" * 5000), r"token 1 \('The'\) has the head '9+'.*number"),
         (row("1-3", "The", "_") + row(1, "T", 0) + row(2, "he", 1), r"a range ends at word 3.*has 2 words"),
         (row("1-1", "The", "_") + row(1, "T", 0), r"the range '1-1' is empty"),
         (row(1, "", 0), r"token 1 has an empty column"),

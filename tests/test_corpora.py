@@ -3,14 +3,17 @@
 import functools
 import gzip
 import hashlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from test_architecture import MODULES, imports_of
 
+from synmt.corpora import known_texts
 from synmt.corpora.cleaning import unescaped
 from synmt.corpora.controlled import corpus as controlled
-from synmt.corpora.download import RemoteFile
+from synmt.corpora.download import RemoteFile, result_of
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus, Plan, texts_at
 from synmt.corpora.resolve import resolve_corpus
@@ -174,6 +177,40 @@ def test_the_controlled_corpus_is_made_once_with_gold_trees_and_labels(monkeypat
     back = resolve_corpus(CorpusRecipe(name="controlled"), "de", "en")
     assert back.train.source == corpus.train.target
     assert back.train.source_parses is None
+
+
+def test_your_own_part_of_the_controlled_corpus_wins_and_the_rest_is_generated(monkeypatch, tmp_path):
+    monkeypatch.setattr(controlled, "generate", functools.partial(controlled.generate, train=9, valid=3, test=8))
+    monkeypatch.setenv("SYNMT_DATA", str(tmp_path))
+    write(tmp_path / "controlled", "train.en", "train.de")
+    corpus = resolve_corpus(CorpusRecipe(name="controlled"), "en", "de")
+    assert corpus.train.source == tmp_path / "controlled" / "train.en"
+    # the generated trees are those of the generated text
+    assert corpus.train.source_parses is None
+    assert corpus.valid.source_parses.read_text().count("# text = ") == 3
+
+
+def test_the_controlled_corpus_is_made_by_one_process_while_others_wait(monkeypatch):
+    begun, known = threading.Barrier(2), known_texts.missing_of_known
+    made = []
+
+    def look_together(*arguments):
+        missing = known(*arguments)
+        begun.wait(timeout=20)
+        return missing
+
+    def generate():
+        made.append(1)
+        return small()
+
+    small = functools.partial(controlled.generate, train=9, valid=3, test=8)
+    monkeypatch.setattr(controlled, "generate", generate)
+    monkeypatch.setattr(known_texts, "missing_of_known", look_together)
+    find = functools.partial(known_texts.finding_known, "controlled", "en", "de", ["train"], build=True)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(result_of, [find(), find()])
+    assert first == second
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("train", [None, "controlled", {"id": "controlled", "lines": 5}])

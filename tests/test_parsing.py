@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from synmt.errors import SynmtError, UsageError
-from synmt.parsing.bulk import parse_file, parse_stream, read_summary
+from synmt.parsing.bulk import parse_file, parse_stream
 from synmt.parsing.shards import Recent, join_shards, parse_shard, shards_of
+from synmt.parsing.target import read_summary
 from synmt.syntax.conllu import read_parses
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import flat_parse
@@ -289,6 +290,40 @@ def test_two_runs_at_once_on_one_file_are_refused(source, tmp_path):
 def test_a_text_is_not_overwritten_by_its_trees(source):
     with pytest.raises(UsageError, match=r"are the same file"):
         run(source, source)
+
+
+def test_what_is_not_of_synmt_stays_where_the_summary_and_the_shards_would_be(source, tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    assert_refused(r"a\.json: exists, and is not a finished file.*--overwrite", source, tmp_path / "a")
+    (tmp_path / "b.parts").mkdir()
+    (tmp_path / "b.parts" / "000001").write_text("mine")
+    for overwrite in (False, True):
+        message = r"b\.parts: exists, and `synmt parse` did not make it. Choose another output"
+        assert_refused(message, source, tmp_path / "b", overwrite=overwrite)
+    assert (tmp_path / "b.parts" / "000001").read_text() == "mine"
+    run(source, tmp_path / "a", overwrite=True)
+    assert read_summary(tmp_path / "a").lines == 33
+
+
+def test_the_shards_of_a_run_that_was_killed_at_its_start_are_no_obstacle(source, tmp_path):
+    (tmp_path / "a.parts").mkdir()
+    for name in ("lock", ".parser.x1"):
+        (tmp_path / "a.parts" / name).touch()
+    assert run(source, tmp_path / "a")[-1].state == "finished"
+
+
+def test_a_pipe_in_place_of_the_output_is_refused(source, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert_refused(r"pipe: the output is not a file.*redirect standard output", source, tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("name", [".", "", "taken"])
+def test_a_folder_in_place_of_the_output_is_refused_before_any_work(source, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(UsageError, match=r"the output is a folder, not a file\. Name a file in it"):
+        run(source, Path(name), overwrite=True)
+    assert not (tmp_path / "taken.parts").exists()
 
 
 def test_a_text_that_is_not_utf8_is_named_by_line_and_finished_shards_stay(tmp_path):

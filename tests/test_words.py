@@ -13,6 +13,7 @@ from tiny import write_lines
 
 from synmt.corpora.corpus import Corpus
 from synmt.corpora.progress import Progress
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, UsageError
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import ParserRecipe, TextRecipe
@@ -22,7 +23,7 @@ from synmt.training.pipeline import prepare
 from synmt.words import corpus as words_corpus
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.corpus import cut_corpus, make_cutters
-from synmt.words.cutter import Cutter
+from synmt.words.cutter import Cutter, identities, load_cutters
 
 HARD = [
     'He said, "Don\'t stop!" (twice).',
@@ -83,6 +84,23 @@ def test_a_line_is_cut_as_its_tokenizer_does_and_given_back(tokenizer, language,
     one = cutter(tokenizer, language)
     assert words in (None, one.cut(line))
     assert one.join(one.cut(line)) == line
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_the_spaces_between_characters_come_back_out_of_every_vocabulary(kind):
+    lines = ["the cat sat", "a hat that sat"] * 5
+    recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": kind, "size": 17, "byte_fallback": False})
+    one = make_cutters(recipe)["target"]
+    vocabulary = train_vocabulary(one.cut_lines(lines), recipe.vocabulary)
+    assert [one.join(vocabulary.decode(vocabulary.encode_ids(line))) for line in one.cut_lines(lines)] == lines
+
+
+def test_a_run_that_was_cut_with_another_space_is_cut_so_again(tmp_path):
+    recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": "bpe"})
+    cutters = make_cutters(recipe)
+    older = {side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in cutters.items()}
+    assert load_cutters(recipe, tmp_path, identities(cutters))["source"].cut("a b") == "a ␣ b"
+    assert load_cutters(recipe, tmp_path, older)["source"].cut("a b") == "a ▁ b"
 
 
 def test_what_the_words_do_not_tell_is_a_guess():

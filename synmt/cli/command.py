@@ -140,6 +140,7 @@ def spelling(parameter: Any) -> str:
 
 def run(app: typer.Typer) -> None:
     """Run the app, then exit: 0 success, 1 failure, 2 wrong usage, 130 interrupted."""
+    _replace_closed_streams()
     for stream in (sys.stdin, sys.stdout):
         stream.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     sys.unraisablehook = _interrupt_again
@@ -171,6 +172,14 @@ def run(app: typer.Typer) -> None:
     finally:
         # Python would search all objects for garbage before the process ends, half a second after torch was loaded
         gc.freeze()
+
+
+def _replace_closed_streams() -> None:
+    """Let a stream that was closed by `<&-` or `>&-` be empty: Python has None in its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # the lowest free number, so that no other file gets that of the closed stream
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 # some versions of typer bring their own copy of click

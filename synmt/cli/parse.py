@@ -51,7 +51,7 @@ Pretokenized = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz. Default: standard output."
+        "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output."
     ),
 ]
 Workers = Annotated[
@@ -109,7 +109,7 @@ def parse(
         pretokenized=pretokenized,
     )
     parser = parser.with_features() if features else parser
-    if output is None:
+    if output is None or str(output) == "-":
         _to_stdout(source, parser)
     else:
         steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)

@@ -46,14 +46,16 @@ def files_in(folders: list[Path], split: str, source: str, target: str) -> Split
     paths = [in_any(folders, name) for name in names]
     assert paths[0] is not None
     assert paths[1] is not None
+    # trees and labels of another folder belong to another text
+    beside, beside_target = [paths[0].parent], [paths[1].parent]
     return SplitFiles(
         source=paths[0],
         target=paths[1],
-        source_parses=in_any(folders, f"{names[0]}.conllu"),
-        target_parses=in_any(folders, f"{names[1]}.conllu"),
-        source_bracketings=in_any(folders, f"{names[0]}.brackets"),
-        target_bracketings=in_any(folders, f"{names[1]}.brackets"),
-        labels=in_any(folders, f"{split}.labels.tsv"),
+        source_parses=in_any(beside, f"{names[0]}.conllu"),
+        target_parses=in_any(beside_target, f"{names[1]}.conllu"),
+        source_bracketings=in_any(beside, f"{names[0]}.brackets"),
+        target_bracketings=in_any(beside_target, f"{names[1]}.brackets"),
+        labels=in_any(beside, f"{split}.labels.tsv"),
     )
 
 

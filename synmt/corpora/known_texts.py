@@ -8,8 +8,9 @@ from pathlib import Path
 
 from synmt.corpora.assemble import building_known, check_own_files, files_of, missing_texts
 from synmt.corpora.build import NotBuilt
-from synmt.corpora.corpus import files_in, in_any
-from synmt.corpora.download import RemoteFile
+from synmt.corpora.cleaning import Pair
+from synmt.corpora.corpus import files_in
+from synmt.corpora.download import RemoteFile, alone
 from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus
 from synmt.corpora.progress import Progress
@@ -35,19 +36,18 @@ def known_corpus(name: str, source: str, target: str) -> KnownCorpus:
     return known
 
 
-def known_folders(name: str, source: str) -> list[Path]:
+def known_folders(name: str) -> list[Path]:
     """List the folders that may contain a known corpus, in order; the last one is in the cache."""
     given = os.environ.get("SYNMT_DATA")
     folders = [*([Path(given).expanduser() / name] if given else []), cache_folder() / "corpora" / name]
-    if name == "controlled" and not in_any(folders[:1], f"train.{source}"):
-        return [_controlled_folder("hard"), _controlled_folder()]
-    return folders
+    generated = [_controlled_folder("hard"), _controlled_folder()] if name == "controlled" else []
+    return [*folders, *generated]
 
 
 def missing_of_known(name: str, source: str, target: str, splits: Collection[str]) -> list[tuple[str, str]]:
     """List split and language of the files of some splits that are not on this machine."""
     known_corpus(name, source, target)
-    return missing_texts(name, (source, target), known_folders(name, source), splits)
+    return missing_texts(name, (source, target), known_folders(name), splits)
 
 
 def files_of_known(name: str, source: str, target: str, splits: Collection[str]) -> list[RemoteFile]:
@@ -55,7 +55,7 @@ def files_of_known(name: str, source: str, target: str, splits: Collection[str])
 
     Raises SynmtError if only a person can provide a text, or if a package that builds it is missing.
     """
-    missing, folders = missing_of_known(name, source, target, splits), known_folders(name, source)
+    missing, folders = missing_of_known(name, source, target, splits), known_folders(name)
     if not missing or name == "controlled":
         return []
     check_own_files(name, missing, folders)
@@ -69,13 +69,13 @@ def finding_known(
 
     build: False raises NotBuilt in place of downloading and building.
     """
-    missing, folders = missing_of_known(name, source, target, splits), known_folders(name, source)
+    missing, folders = missing_of_known(name, source, target, splits), known_folders(name)
     if missing and not build:
         raise NotBuilt
     if name != "controlled":
         yield from building_known(name, (source, target), folders, splits)
     elif missing:
-        _generate_controlled({split for split, _ in missing})
+        _generate_controlled((source, target), folders, splits)
     return {split: files_in(folders, split, source, target) for split in splits}
 
 
@@ -86,11 +86,14 @@ def _controlled_folder(part: str = "") -> Path:
     return cache_folder() / "corpora" / "-".join(filter(None, ["controlled", part, made_by]))
 
 
-def _generate_controlled(splits: Collection[str]) -> None:
+def _generate_controlled(languages: Pair, folders: list[Path], splits: Collection[str]) -> None:
     from synmt.corpora.controlled import corpus as controlled
 
-    makers = {"hard": controlled.generate_hard} if "hard" in splits else {}
-    makers |= {"": controlled.generate} if set(splits) - {"hard"} else {}
-    for part, generate in makers.items():
-        with write_folder_atomically(_controlled_folder(part)) as unfinished:
-            controlled.write_corpus(unfinished, generate())
+    with alone(folders[-1], "generates the controlled corpus"):
+        # another process may have generated it in the meantime
+        missing = {split for split, _ in missing_texts("controlled", languages, folders, splits)}
+        makers = {"hard": controlled.generate_hard} if "hard" in missing else {}
+        makers |= {"": controlled.generate} if missing - {"hard"} else {}
+        for part, generate in makers.items():
+            with write_folder_atomically(_controlled_folder(part)) as unfinished:
+                controlled.write_corpus(unfinished, generate())

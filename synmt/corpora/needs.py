@@ -52,7 +52,7 @@ def corpus_needs(recipe: CorpusRecipe, source: str, target: str) -> CorpusNeeds:
     known = known_corpus(recipe.name, source, target)
     counts = {split: known.counts[split] for split in public_texts(recipe)[recipe.name] if split in known.counts}
     valid = known.valid if recipe.valid is None else "valid"
-    return CorpusNeeds(tuple(files), known_folders(recipe.name, source)[-1], valid, counts, tuple(problems))
+    return CorpusNeeds(tuple(files), known_folders(recipe.name)[-1], valid, counts, tuple(problems))
 
 
 def missing_files(recipe: CorpusRecipe, source: str, target: str) -> list[str]:

@@ -21,6 +21,15 @@ from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
 from synmt.parsing.shards import Manifest, Shard, finished_shard, join_shards, parse_shard, shards_of
+from synmt.parsing.target import (
+    FOREIGN,
+    Summary,
+    check_target,
+    not_overwritten,
+    parts_folder,
+    read_summary,
+    summary_path,
+)
 from synmt.syntax.conllu import format_conllu
 
 State = Literal["kept", "parsed", "finished", "unchanged"]
@@ -45,30 +54,6 @@ class ParseProgress:
     words: int
     failures: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The content of `<target>.json`: how the trees were made, and from what. It has no times, so it is reproducible.
-
-    input, output: SHA-256 of the text, and of the file of trees.
-    """
-
-    parser: dict[str, Any]
-    fingerprint: str
-    lines: int
-    words: int
-    failures: int
-    input: str
-    output: str
-
-
-def read_summary(target: Path) -> Summary | None:
-    """Read how trees were made; None if `synmt parse` has not finished them."""
-    try:
-        return Summary(**json.loads(_summary_path(target).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
 
 
 def parse_file(
@@ -96,12 +81,13 @@ def parse_file(
     def progress(state: State, lines: int, words: int, failures: int) -> ParseProgress:
         return ParseProgress(state, lines, words, failures, time.monotonic() - started)
 
+    check_target(target, overwrite=overwrite)
     if str(source) != "-" and target.exists() and target.samefile(source):
         raise UsageError("input and output are the same file", where=str(target), do="Choose another output")
     existing = read_summary(target) if target.exists() and not overwrite else None
     if existing is not None:
         _check_same(source, target, existing, parser)
-        shutil.rmtree(_parts_folder(target), ignore_errors=True)
+        shutil.rmtree(parts_folder(target), ignore_errors=True)
         yield progress("unchanged", existing.lines, existing.words, existing.failures)
         return
     with _work_folder(target, parser.fingerprint, overwrite) as folder:
@@ -129,36 +115,24 @@ def _warn(first: int, index: int, reason: str) -> None:
     warn_of_failure(first + index, reason)
 
 
-def _summary_path(target: Path) -> Path:
-    return target.with_name(f"{target.name}.json")
-
-
-def _parts_folder(target: Path) -> Path:
-    return target.with_name(f"{target.name}.parts")
-
-
 @contextlib.contextmanager
 def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Path]:
     """Lock the folder for the shards of one parser; remove it when the block ends without an error."""
-    folder = _parts_folder(target)
+    folder = parts_folder(target)
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
-        raise _not_overwritten("exists, and is not a finished file of `synmt parse`", target)
+        raise not_overwritten(FOREIGN, target)
     with files.locked(folder, "these trees"):
         finished = list(folder.glob("[0-9]*"))
         if finished and state.exists() and state.read_text() != fingerprint:
             if not overwrite:
-                raise _not_overwritten("contains trees of another parser, from an interrupted run", folder)
+                raise not_overwritten("contains trees of another parser, from an interrupted run", folder)
             for file in finished:
                 file.unlink()
         with files.write_atomically(state) as stream:
             stream.write(fingerprint)
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _not_overwritten(what: str, where: Path) -> SynmtError:
-    return SynmtError(what, where=str(where), do="Choose another output, or replace it with --overwrite")
 
 
 def _hashed(lines: Iterable[str], digest: Any) -> Iterator[str]:
@@ -195,7 +169,7 @@ def _parse_shards(
 
 def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str) -> Summary:
     """Join the shards; write the summary last, since it tells that the trees are complete."""
-    _summary_path(target).unlink(missing_ok=True)
+    summary_path(target).unlink(missing_ok=True)
     lines = words = 0
     failures: list[str] = []
     with files.write_atomically(target) as stream:
@@ -212,7 +186,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary = Summary(
         parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=files.sha256(target)
     )
-    files.write_json(_summary_path(target), vars(summary), indent=2)
+    files.write_json(summary_path(target), vars(summary), indent=2)
     return summary
 
 
@@ -221,11 +195,11 @@ def _check_same(source: str | Path, target: Path, existing: Summary, parser: Par
     digest = hashlib.sha256()
     deque(_hashed(files.read_lines(source), digest), maxlen=0)
     if existing.fingerprint != parser.fingerprint:
-        raise _not_overwritten(_difference(existing, parser), target)
+        raise not_overwritten(_difference(existing, parser), target)
     if existing.input != digest.hexdigest():
-        raise _not_overwritten("was made from another text", target)
+        raise not_overwritten("was made from another text", target)
     if existing.output != files.sha256(target):
-        raise _not_overwritten("was changed after `synmt parse` made it", target)
+        raise not_overwritten("was changed after `synmt parse` made it", target)
 
 
 def _difference(existing: Summary, parser: Parser) -> str:

@@ -23,7 +23,7 @@ class TextRecipe(StrictModel):
 
     tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"
     """none: raw text, or text that its owners have cut. moses: sacremoses. spacy: the blank pipeline of the language.
-    stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a space is ▁."""
+    stanza: that of the side's parser. mecab, kytea: Japanese. jieba: Chinese. char: characters, a space is ▁ or ␣."""
     split_hyphens: bool = False
     """moses: cut `well-known` into `well @-@ known`, as `tokenizer.perl -a` does."""
     escape: bool = False

@@ -22,7 +22,7 @@ from synmt.syntax.scenes import join_scenes, scenes_in
 from synmt.syntax.trees import ancestors, depths
 
 _COMMENT = re.compile(r"#\s*(text|raw|line|constituency)\s*=\s?(.*)", re.DOTALL)
-_ID = re.compile(r"([1-9][0-9]*)(?:-([1-9][0-9]*))?")
+_ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _EMPTY_NODE = re.compile(r"[0-9]+\.[0-9]+")
 
 
@@ -206,7 +206,7 @@ def _columns(where: str, line: str) -> list[str]:
 
 def _word(where: str, columns: list[str]) -> _Row:
     head = columns[6]
-    if not (head.isascii() and head.isdigit()):
+    if not (head.isascii() and head.isdigit() and len(head) < 10):
         raise _malformed(where, f"token {columns[0]} ('{columns[1]}') has the head '{head}'", "A head is a number")
     features = (columns[2] or "_", columns[4] or "_", columns[5] or "_")
     return _Row(where, columns[1], columns[3] or "_", int(head), columns[7], columns[9], features)

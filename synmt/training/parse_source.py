@@ -10,7 +10,7 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.parsing.bulk import read_summary
+from synmt.parsing.target import read_summary
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
 from synmt.recipe.schema import Recipe

@@ -25,8 +25,10 @@ _TOKENIZERS = {
     "mecab": tokenizers.MecabTokenizer,
     "kytea": tokenizers.KyteaTokenizer,
     "jieba": tokenizers.JiebaTokenizer,
-    "char": tokenizers.CharacterTokenizer,
 }
+
+_SPACE_OF_PIECES = "␣"
+"""What `char` writes for a space if the vocabulary is SentencePiece's, which reads ▁ as the space between two words."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,14 @@ class Cutter:
 
     parser: the section of the recipe whose Stanza model also cuts the text.
     truecaser: None if the recipe has none, or before it is learned.
+    space: what `char` writes for a space.
     """
 
     recipe: TextRecipe
     language: str
     parser: ParserRecipe
     truecaser: Truecaser | None = None
+    space: str = tokenizers.SPACE
 
     @cached_property
     def cuts(self) -> bool:
@@ -80,6 +84,8 @@ class Cutter:
         assert self.cuts
         if self.recipe.tokenizer == "stanza":
             return StanzaTokenizer(self.recipe, self.language, self.parser)
+        if self.recipe.tokenizer == "char":
+            return tokenizers.CharacterTokenizer(self.recipe, self.language, self.space)
         return _TOKENIZERS[self.recipe.tokenizer](self.recipe, self.language)
 
     @property
@@ -94,9 +100,13 @@ RAW = Cutter(TextRecipe(), "", ParserRecipe())
 """Leaves every line as it is."""
 
 
-def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None) -> Cutter:
-    """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded."""
-    cutter = Cutter(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser)
+def make_cutter(recipe: Recipe, side: Side, truecaser: Truecaser | None = None, *, space: str = "") -> Cutter:
+    """Make the cutter of one side; raises SynmtError if its tokenizer cannot be loaded.
+
+    space: what `char` writes for a space; by default, what the vocabulary can keep.
+    """
+    space = space or (tokenizers.SPACE if recipe.vocabulary.kind == "word" else _SPACE_OF_PIECES)
+    cutter = Cutter(recipe.text_of(side), recipe.language_of(side), recipe.parser_of(side), truecaser, space)
     if cutter.cuts:
         cutter.tokenizer.check()
     return cutter
@@ -129,8 +139,11 @@ def load_cutters(recipe: Recipe, folder: Path, recorded: Mapping[str, Any]) -> d
     cutters: dict[Side, Cutter] = {}
     truecasers = load_truecasers(recipe, folder)
     for side in SIDES:
-        cutters[side] = make_cutter(recipe, side, truecasers.get(side))
-        before, now = recorded.get(side) or {}, cutters[side].identity
+        before = recorded.get(side) or {}
+        # older runs were cut with ▁ for every vocabulary
+        space = before.get("space", tokenizers.SPACE) if before else ""
+        cutters[side] = make_cutter(recipe, side, truecasers.get(side), space=space)
+        now = cutters[side].identity
         if different := [
             f"{key} {now.get(key)} instead of {before[key]}" for key in before if now.get(key) != before[key]
         ]:

@@ -22,8 +22,8 @@ from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import WORD, evenly_spaced
 from synmt.words.joining import join_spaced, join_tight
 
-_SPACE = "▁"
-"""What `char` writes for a space, as SentencePiece does."""
+SPACE = "▁"
+"""What `char` writes for a space."""
 
 
 class Tokenizer(ABC):
@@ -210,13 +210,24 @@ class JiebaTokenizer(Tokenizer):
 
 
 class CharacterTokenizer(Tokenizer):
-    """Every character is a word, and ▁ replaces spaces, so that the line can be restored."""
+    """Every character is a word, and a mark replaces spaces, so that the line can be restored.
+
+    space: the mark.
+    """
+
+    def __init__(self, recipe: TextRecipe, language: str, space: str = SPACE) -> None:
+        super().__init__(recipe, language)
+        self.space = space
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {**super().identity, **({"space": self.space} if self.space != SPACE else {})}
 
     def tokenize(self, line: str) -> list[str]:
-        return list(_SPACE.join(WORD.findall(line)))
+        return list(self.space.join(WORD.findall(line)))
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return "".join(words).replace(_SPACE, " ").strip()
+        return "".join(words).replace(self.space, " ").strip()
 
 
 def split_words(tokens: str | Iterable[str]) -> list[str]:

@@ -1,0 +1,78 @@
+"""A file of trees, and what lies next to it: a summary, and the shards as long as it is not finished."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synmt.errors import SynmtError, UsageError
+
+FOREIGN = "exists, and is not a finished file of `synmt parse`"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The content of `<target>.json`: how the trees were made, and from what. It has no times, so it is reproducible.
+
+    input, output: SHA-256 of the text, and of the file of trees.
+    """
+
+    parser: dict[str, Any]
+    fingerprint: str
+    lines: int
+    words: int
+    failures: int
+    input: str
+    output: str
+
+
+def read_summary(target: Path) -> Summary | None:
+    """Read how trees were made; None if `synmt parse` has not finished them."""
+    try:
+        return Summary(**json.loads(summary_path(target).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def summary_path(target: Path) -> Path:
+    """Name the file that says how trees were made."""
+    return target.with_name(f"{target.name}.json")
+
+
+def parts_folder(target: Path) -> Path:
+    """Name the folder of the shards."""
+    return target.with_name(f"{target.name}.parts")
+
+
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse a target that is no file, and what is not of synmt where its summary and its shards would be."""
+    if target.is_dir():
+        raise UsageError("the output is a folder, not a file", where=str(target), do="Name a file in it")
+    if target.exists() and not target.is_file():
+        raise UsageError(
+            "the output is not a file, and its summary would lie next to it",
+            where=str(target),
+            do="Leave the output out, and redirect standard output",
+        )
+    folder, summary = parts_folder(target), summary_path(target)
+    if not _is_of_a_run(folder):
+        # not even on request: a person hardly means this folder by --overwrite
+        raise SynmtError("exists, and `synmt parse` did not make it", where=str(folder), do="Choose another output")
+    if summary.exists() and not overwrite and not target.exists() and read_summary(target) is None:
+        raise not_overwritten(FOREIGN, summary)
+
+
+def not_overwritten(what: str, where: Path) -> SynmtError:
+    """Make the error for a file or folder that is replaced on request only."""
+    return SynmtError(what, where=str(where), do="Choose another output, or replace it with --overwrite")
+
+
+def _is_of_a_run(folder: Path) -> bool:
+    """Tell whether a folder of shards is missing, or was made by a run."""
+    if not folder.is_dir():
+        return not folder.exists()
+    # a run that was killed at its start leaves the lock, and unfinished files whose names begin with a dot
+    others = (path.name for path in folder.iterdir() if path.name != "lock" and not path.name.startswith("."))
+    return (folder / "parser").exists() or not any(others)
