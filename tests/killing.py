@@ -22,7 +22,6 @@ from pathlib import Path
 
 # loaded once where processes fork from
 import sacrebleu  # noqa: F401
-import torch._dynamo  # noqa: F401
 
 import synmt.model.weights
 import synmt.training.log

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from small_run import PASCAL, TEXT, make_run
+from tiny import write_corpus, write_recipe
 
 from synmt import files
 from synmt.data.vocabulary import Vocabulary
@@ -20,6 +21,7 @@ from synmt.model.build import build_for
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.parsing.models import COMPACT
 from synmt.parsing.parser import StanzaParser
+from synmt.training.optimizer import Adam
 
 HEAVY = (
     "stanza",
@@ -64,6 +66,32 @@ def test_a_model_that_reads_no_trees_loads_torch_only(tmp_path):
     run = make_run(tmp_path / "run", parser=False)
     arguments = ["translate", "--run", str(run.folder), "--device", "cpu"]
     assert loaded_by(arguments, tmp_path / "cache", TEXT[0] + "\n")[1] == {"torch"}
+
+
+@pytest.mark.journey
+def test_training_loads_no_compiler(tmp_path):
+    recipe = write_recipe(tmp_path / "tiny.yaml", write_corpus(tmp_path / "corpus"))
+    arguments = ["train", str(recipe), "--runs", str(tmp_path / "runs"), "--data", str(tmp_path / "data")]
+    assert loaded_by(arguments, tmp_path / "cache")[1] == {"torch", "sacrebleu"}
+
+
+def test_the_optimizer_updates_weights_like_the_one_of_torch_bit_for_bit():
+    options = {"lr": 0.01, "betas": (0.9, 0.98), "eps": 1e-9, "weight_decay": 0.1, "fused": True}
+    trained = []
+    for kind in (Adam, torch.optim.AdamW):
+        torch.manual_seed(0)
+        weights = [torch.nn.Parameter(torch.randn(5, 3)) for _ in range(2)]
+        optimizer = kind(weights, **options)
+        for step in range(4):
+            sum((weight**3).sum() for weight in weights).backward()
+            # like a step whose loss is not finite
+            optimizer.found_inf = torch.tensor(float(step == 2))
+            optimizer.step()
+            optimizer.zero_grad()
+            assert all(weight.grad is None for weight in weights)
+        trained.append(weights)
+    assert all(map(torch.equal, *trained))
+    assert not torch.equal(trained[0][0], trained[0][1])
 
 
 @pytest.mark.journey

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from importlib import import_module
+from inspect import unwrap
 from typing import Any
 
 import torch
@@ -15,6 +16,18 @@ from synmt.training.distributed import Processes
 
 INITIAL_RATE = 1e-7
 """The learning rate at the start of warm-up for `inverse_sqrt` (the PASCAL paper's scripts)."""
+
+
+class Adam(torch.optim.AdamW):
+    """AdamW that does not load torch's compiler.
+
+    torch wraps these methods for programs that compile an optimizer. The wrappers import the compiler, which takes longer
+    than to import torch, and synmt compiles models only.
+    """
+
+    add_param_group = unwrap(torch.optim.AdamW.add_param_group)
+    zero_grad = unwrap(torch.optim.AdamW.zero_grad)
+    step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
 
 
 def make_optimizer(
@@ -31,7 +44,7 @@ def make_optimizer(
         "fused": True,
     }
     if not settings.shard_optimizer or processes.count == 1:
-        return torch.optim.AdamW(parameters, **how)
+        return Adam(parameters, **how)
     with warnings.catch_warnings():
         # the package also has optimizers that torch.jit compiles, which torch itself deprecates
         warnings.simplefilter("ignore", DeprecationWarning)
