@@ -73,7 +73,7 @@ class Run:
         try:
             info = json.loads(path.read_text(encoding="utf-8"))
             version = info["format"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise SynmtError(
                 "not a run folder: run.json is missing",
                 where=str(self.folder),
