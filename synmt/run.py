@@ -74,7 +74,7 @@ class Run:
         try:
             info = json.loads(path.read_text(encoding="utf-8"))
             version = info["format"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise SynmtError(
                 f"not a run folder: {'run.json is missing' if self.folder.exists() else 'there is no such folder'}",
                 where=str(self.folder),

@@ -301,6 +301,17 @@ def test_factors_and_biases_are_shown_for_the_heads_that_have_them(translator):
     assert highest == pytest.approx([1 / math.sqrt(2 * math.pi)] * 2, rel=1e-5)
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_penalties_of_alibi_are_the_bias_of_plain_heads(tmp_path, side):
+    translator = Translator.load(make_run(tmp_path / "alibi", model={**SIZE, "positions": "alibi"}))
+    shown = read(translator, side, "bias")
+    assert len(shown.panels) == 8
+    places = np.arange(len(shown.rows))
+    for head, panel in shown.panels.items():
+        # m_h = 2^(-8 h / H), of 4 heads
+        np.testing.assert_allclose(panel, -(2.0 ** (-2 * head.number)) * abs(places[:, None] - places), rtol=1e-6)
+
+
 def test_each_map_of_labelled_distributions_sums_the_parsers_arcs_of_one_group(tmp_path):
     variant = {"name": "dependency_distribution", "heads": 16}
     translator = Translator.load(make_run(tmp_path / "ldd", variant, model={**SIZE, "encoder_heads": [16, 4]}))

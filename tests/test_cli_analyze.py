@@ -94,6 +94,14 @@ def test_without_a_run_the_newest_is_analysed(runs, caplog):
     assert caplog.messages == [f"run: {Path('runs/pascal')}", "test set test; choose with --test: challenge"]
 
 
+def test_several_analyses_name_the_test_set_once(runs):
+    asked = ("analyze", "--by-length", "--words", "frequency", "--run", "runs/pascal")
+    done = synmt("--log-file", "log", *asked)
+    remark = "test set test; choose with --test: challenge"
+    assert done.stderr.decode().splitlines().count(remark) == 1
+    assert Path("log").read_text().count(remark) == 2
+
+
 def test_options_override_the_scoring_of_the_recipe(runs):
     assert "case:mixed|eff:no|tok:char" in report("--by-length", "--cased", "--tokenize", "char")["signature"]
 
@@ -214,6 +222,18 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
         (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
         (["--by-length", "--plot", "x.bmp"], "unsupported picture format"),
+        (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
+        (["--by-length", "--top", "5"], "--top belongs to --compare or --words or --ngrams. Add one of them."),
+        (["--words", "tag", "--top", "5"], "no chosen analysis uses --top. Add `--compare` or `--ngrams`"),
+        (["--by-length", "--parser", "x"], "no chosen analysis uses --parser. Add `--by-depth`, `--by-distance`, "),
+        (["--words", "frequency", "--parser", "x"], "no chosen analysis uses --parser"),
+        (["--words", "frequency", "--parses", "x"], "no chosen analysis uses --parses"),
+        (["--by-depth", "--parses", "x", "--parser", "y"], "`--parses` has the trees, and no parser is needed"),
+        (
+            ["--by-length", "--ngrams", "--hypotheses", "-", "h", "--references", "r"],
+            "--hypotheses: standard input can be read only once, but --by-length and --ngrams need it. Give a file.",
+        ),
+        (["--by-length", "--trees", "--run", "a", "b"], "--trees is about one run, not 2"),
         (["--by-length", "--hypotheses", "h"], "translations need their references"),
         (["--by-length", "--source", "s"], "belong to translations"),
         (["--by-length", "--hypotheses", "h", "--test", "t"], "cannot be combined with a run"),

@@ -44,6 +44,7 @@ PLAIN, PASCAL = "runs/plain-seed1", "runs/pascal-seed1"
     [
         (("--run", PLAIN, PASCAL, "runs/alone"), {"plain-seed1": 1, "pascal-seed1": 1, "alone": 1}),
         (("--run", PLAIN, "--run", "runs/alone", "--run", PASCAL), {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1}),
+        ((f"--run={PLAIN}", "runs/alone", PASCAL), {"plain-seed1": 1, "alone": 1, "pascal-seed1": 1}),
         (("--run", "runs/plain-*", "runs/alone"), {"plain-*": 2, "alone": 1}),
         (
             ("--run", PLAIN, "runs/plain-seed2", "runs/alone", PASCAL, "--seeds"),
@@ -147,6 +148,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
         (("--by-length", "--run", PLAIN, "--baseline", "runs/p*", "--seeds"), "the baseline is one system, not 2"),
         (("--trees", "--seeds", "--run", PLAIN), "--seeds belongs to --by-length"),
         (("--by-length", "--run", PLAIN, "runs/alon"), "runs/alon: no such file or run folder"),
+        (("--by-length", "--run", f"{PLAIN}/recipe.yaml"), "recipe.yaml: not a run folder: run.json is missing"),
         (("--compare", PLAIN), "--compare: two systems or more are compared, up to 26, not 1"),
         (("--compare", PLAIN, PASCAL, "--plot", "x.png"), "x.png: boxes of scores are drawn as SVG. Ending: .svg"),
         (("--by-length", "--json", "--format", "tsv"), "--json and --format tsv are two formats. Give one of them."),

@@ -175,14 +175,17 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     # all measures of target words, recall of source words, and n-grams of both kinds
     assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 2, 2)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
-    for label in ("Part of speech of the source word", "Difference to a.de (points)", "recall (%)", "NOUN"):
+    for label in ("Part of speech of the source word", "Difference to a.de (points)", "Recall (%)", "NOUN"):
         assert f">{label}<" in drawn
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--words", "tags", *FILES], "--words: there is no words 'tags'"),
+        (
+            ["--words", "tags", *FILES],
+            "--words: there are no groups of words by 'tags'. Words are grouped by frequency, tag",
+        ),
         (["--words", "tag", *FILES], "source words need alignments with the references"),
         (["--words", "tag", *FILES, *ALIGNED], "words are cut by 13a. Give tokenised text, and add `--tokenize none`"),
         (
@@ -193,6 +196,11 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
         (["--ngrams", *FILES[:2], *FILES[4:]], "n-grams tell two systems apart, and there is one. Add `--baseline`"),
         (["--ngrams", "--plot", "x.svg", *FILES], "n-grams have no figure. Add `--words`"),
         (["--alignments", "x"], "--alignments belongs to --words or --ngrams"),
+        (["--words", "tag,", *FILES], "there are no groups of words by ''"),
+        (["--words", "tag", "--training-text", "x", *FILES], "no group is made by frequency. Add `--words frequency`"),
+        (["--words", "frequency", "--alignments", "x", *FILES], "target words need no alignments with the source"),
+        (["--ngrams", "--alignments", "x", *FILES], "target words need no alignments with the source"),
+        (["--words", "tag", "--side", "target", "--alignments", "x", *FILES], "target words need no alignments"),
     ],
 )
 def test_wrong_usage_is_explained(place, arguments, message):

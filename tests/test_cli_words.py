@@ -9,8 +9,10 @@ import tiny
 from small_run import PASCAL, make_run
 from test_words import corpus, cut
 
+from synmt.analysis.words.frequency import count_file, count_prepared, prepared_text
 from synmt.corpora.controlled import corpus as controlled
 from synmt.decode.translator import Translator
+from synmt.evaluation.metrics import MetricOptions
 from synmt.files import read_lines
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
@@ -124,6 +126,20 @@ def test_alignments_and_trees_are_those_of_the_words(folder):
     given = json.dumps({"source": "The dog isn't here.", "parse": trees})
     again = json.loads(tiny.succeed("translate", *options, text=given + "\n", cwd=folder).stdout)
     assert again["score"] == one["score"]
+
+
+@pytest.mark.parametrize(("side", "language"), [("source", "en"), ("target", "de")])
+def test_words_of_the_training_text_are_counted_as_the_test_set_is_scored(folder, side, language):
+    run = Run(folder / "runs/r")
+    prepared = prepared_text(run)
+    assert prepared is not None
+    raw = folder / "corpus" / f"train.{language}"
+    cut = (path for path in folder.glob(f"data/words/*/train.{language}") if "other" not in path.parent.name)
+    [words] = (path for path in cut if not path.with_name("truecase.model").exists())
+    assert lines_of(words) != lines_of(raw)
+    assert count_prepared(run, prepared, side, MetricOptions()) == count_file(raw, MetricOptions())
+    tokens = MetricOptions("none", on_tokens=True)
+    assert count_prepared(run, prepared, side, tokens) == count_file(words, tokens)
 
 
 def test_a_model_scores_raw_pairs_by_their_words(folder):

@@ -145,6 +145,15 @@ def test_the_figure_names_the_tags_the_shares_and_the_unit(tmp_path):
         assert wanted in text
 
 
+def test_the_axis_of_the_figure_is_not_cut_off():
+    figure = draw_gates(tabulate(punctuated()), system="sa")
+    figure.draw_without_rendering()
+    label = figure.axes[0].xaxis.label
+    assert "* fewer than 10 words" in label.get_text()
+    ends, width = label.get_window_extent(), figure.bbox.width
+    assert 0 <= ends.x0 < ends.x1 <= width
+
+
 def test_a_figure_without_punctuation_has_one_mark_for_each_tag(tmp_path):
     table = tabulate([gated("ein Wort", [0.1, 0.2])])
     save_figure(lambda: draw_gates(table, system="sa"), tmp_path / "one.svg", grid="x")

@@ -1,6 +1,7 @@
 """Figures of groups show what the tables say."""
 
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -125,6 +126,14 @@ def test_plots_have_the_format_of_their_ending_and_are_reproducible(tmp_path):
     assert svg == (tmp_path / "two.svg").read_text()
     assert ">a$b$<" in svg
     assert ">Δ BLEU (points)<" in svg
+
+
+def test_long_labels_are_cut_and_letters_that_svg_forbids_are_replaced(tmp_path):
+    rows = [row("w" * 60, 20.0), row("a\x01b", 30.0)]
+    path = tmp_path / "x.svg"
+    save_figure(lambda: draw_groups([table(rows, by="kind", unit="")], ["pascal"]), path)
+    texts = [one.text for one in ElementTree.parse(path).iter() if one.tag.endswith("}text")]
+    assert {"w" * 31 + "…", "a\ufffdb"} < set(texts)
 
 
 def test_a_plot_that_cannot_be_drawn_is_refused_at_once(tmp_path, monkeypatch):

@@ -39,6 +39,13 @@ def test_latex_has_rules_of_booktabs_and_escapes_every_sign():
     assert r"\textbackslash{}\{\}\textasciitilde{}" in table_as("latex", ["x"], [["\\{}~"]])
 
 
+@pytest.mark.parametrize("first", ["[UNK] x", "*"])
+def test_a_row_of_latex_is_no_argument_of_the_line_before(first):
+    # `\\\\`, `\\midrule` and `\\addlinespace` look for a star or a bracket after them, also in the next line
+    *_, head, _, row, _, _ = table_as("latex", [first, "a"], [[first, "1"]]).splitlines()
+    assert [head, row] == [f"{{{first[0]}}}{first[1:]} & {last} \\\\" for last in ("a", "1")]
+
+
 def test_each_cell_of_markdown_comes_back():
     made = table_as("markdown", COLUMNS, ROWS, shared=1).splitlines()
     assert made[1] == "| --- | ---: | ---: |"

@@ -102,14 +102,16 @@ def test_the_words_of_a_training_text_are_counted_in_a_file_or_where_it_was_prep
     counts = count_file(path, options)
     lines = [line.replace(",", " ,").replace(".", " .").replace("?", " ?") for line in read_lines(path)]
     assert counts == Counter(word for line in lines for word in line.split())
-    prepared = prepared_text(Run(OLD / "runs" / "pascal"))
+    run = Run(OLD / "runs" / "pascal")
+    prepared = prepared_text(run)
     assert prepared is not None
     # the vocabulary has no word that was too rare
-    found = count_prepared(prepared, "target", options)
+    found = count_prepared(run, prepared, "target", options)
     assert 0 < found.total() < counts.total()
     assert found["die"] == counts["die"]
     assert all(count <= counts[word] for word, count in found.items())
-    assert count_prepared(prepared, "source", options)["the"] == count_file(OLD / "corpus" / "train.en", options)["the"]
+    of_source = count_file(OLD / "corpus" / "train.en", options)
+    assert count_prepared(run, prepared, "source", options)["the"] == of_source["the"]
     assert count_file(path, MetricOptions(lowercase=True))["der"] == counts["der"] + counts["Der"]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -40,6 +41,27 @@ def check_name(name: str, names: Sequence[str], what: str) -> None:
     """Raise UsageError if a value of the option `--what` is not one of its names."""
     if name not in names:
         raise unknown_name(what, name, names, where=f"--{what}")
+
+
+@contextmanager
+def saying_once() -> Iterator[None]:
+    """Show a remark only once in the block, although several analyses make it; files of the log have all."""
+    shown: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        new = record.levelno > logging.INFO or text not in shown
+        shown.add(text)
+        return new
+
+    handlers = [one for one in logging.getLogger("synmt").handlers if not isinstance(one, logging.FileHandler)]
+    for handler in handlers:
+        handler.addFilter(is_new)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(is_new)
 
 
 def as_paths(given: Path | Sequence[Path] | None) -> list[Path]:

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synmt.analysis.svg import for_xml
 from synmt.errors import SynmtError, UsageError
 from synmt.files import write_atomically
 
@@ -104,7 +105,9 @@ def _render(draw: Callable[[], Figure], kind: str, grid: str) -> tuple[bytes, st
     with warnings.catch_warnings(record=True) as caught, matplotlib.rc_context(style):
         warnings.filterwarnings("always", message=_MISSING)
         draw().savefig(drawn, format=kind, dpi=300, metadata=metadata)
-    return drawn.getvalue(), _missing(caught)
+    # matplotlib writes labels as they are
+    picture = for_xml(drawn.getvalue().decode("utf-8")).encode("utf-8") if kind == "svg" else drawn.getvalue()
+    return picture, _missing(caught)
 
 
 _MISSING = r"Glyph (\d+) .*missing from"

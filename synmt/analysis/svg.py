@@ -31,4 +31,9 @@ def svg_text(x: float, y: float, text: str, style: str = "") -> str:
 
 def escape_xml(text: str) -> str:
     """Escape text for XML; line breaks become spaces, and characters that XML forbids become U+FFFD."""
-    return escape(_NOT_IN_XML.sub("\ufffd", without_breaks(text)), quote=False)
+    return escape(for_xml(without_breaks(text)), quote=False)
+
+
+def for_xml(text: str) -> str:
+    """Replace characters that XML forbids by U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)

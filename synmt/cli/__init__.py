@@ -81,7 +81,9 @@ class StrictCommand(TyperCommand):
         written, option, first = [], "", True
         for argument in args:
             if argument.startswith("-") and argument != "-" and option != "--":
-                option, first = argument, True
+                # the first value may follow an equals sign, `--run=A B`
+                option, equals, _ = argument.partition("=")
+                first = not equals
             elif option in several:
                 if not first and _continues(argument, several[option]):
                     written.append(option)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from synmt.analysis.inputs import saying_once
 from synmt.analysis.options import (
     AttentionOptions,
     CompareOptions,
@@ -22,6 +23,7 @@ from synmt.analysis.options import (
     TreeOptions,
     WordOptions,
 )
+from synmt.analysis.shared_options import USERS, check_use
 from synmt.cli import analyze_options as options
 from synmt.cli import console
 from synmt.cli.command import AsJson, Format, chosen_format, newest_run, typed_options
@@ -56,17 +58,20 @@ class _Question:
         """Name the options that ask the question, for messages."""
         return " or ".join(map(_flag, self.flags))
 
-    def answer(self, values: Mapping[str, Any]) -> AnalysisReport:
-        """Analyse with the values of parameters; those that were not typed have the record's defaults."""
-        chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
+    def read(self, values: Mapping[str, Any]) -> Any:
+        """Make the record of options from the values of parameters; those that were not typed have its defaults."""
+        known = {field.name for field in fields(self.options)}
+        chosen = {name: value for name, value in values.items() if name in known}
         if "run" in chosen and not self.several:
-            chosen["run"] = self._only_run(chosen["run"])
-        return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(self.options(**chosen))
+            [chosen["run"], *others] = chosen["run"]
+            if others:
+                what = f"{self} is about one run, not {1 + len(others)}"
+                raise UsageError(what, where="--run", do="Run it once for each")
+        return self.options(**chosen)
 
-    def _only_run(self, runs: Sequence[Path]) -> Path:
-        if len(runs) > 1:
-            raise UsageError(f"{self} is about one run, not {len(runs)}", where="--run", do="Run it once for each")
-        return runs[0]
+    def answer(self, options: Any) -> AnalysisReport:
+        """Analyse with a record of options."""
+        return resolve_name(f"synmt.analysis.{self.name}.report:analyze_{self.name}")(options)
 
 
 _QUESTIONS = (
@@ -84,8 +89,6 @@ _QUESTIONS = (
     _Question("words", WordOptions, ("words", "ngrams"), figures=True, several=True),
     _Question("robustness", RobustnessOptions, ("robustness",), figures=True),
 )
-_READ_PARSES = ("by_depth", "by_distance", "by_relation", "words", "robustness")
-"""What uses the trees of --parses."""
 
 
 def analyze(
@@ -148,7 +151,9 @@ def analyze(
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    _show(chosen_format(kind, as_json=as_json), _answer(_choose_questions(typed), typed, context.params), page)
+    chosen, values = _choose_questions(typed), {name: context.params[name] for name in typed}
+    _check_options(chosen, values, typed)
+    _show(chosen_format(kind, as_json=as_json), _answer(chosen, values, plot, page), page)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -160,9 +165,6 @@ def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
             several = len(owners) > 1 or len(owners[0].flags) > 1
             add = "Add one of them" if several else "Add it"
             raise UsageError(f"{spelling} belongs to {' or '.join(map(str, owners))}", do=add)
-    if "parses" in typed and not any(name in typed for name in _READ_PARSES):
-        *names, last = (f"`{_flag(name)}`" for name in _READ_PARSES)
-        raise UsageError("no chosen analysis uses --parses", do=f"Add {', '.join(names)} or {last}")
     if not chosen:
         *names, last = map(str, _QUESTIONS)
         raise UsageError("no analysis is chosen", do=f"Choose {', '.join(names)} or {last}")
@@ -173,14 +175,20 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _check_standard_input(typed: Mapping[str, Any]) -> None:
-    """Refuse to read standard input twice."""
-    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in typed.items()}
-    values = ((name, one) for name, value in lists.items() for one in value)
-    piped = [name for name, value in values if str(value) == "-"]
+def _check_options(questions: Sequence[_Question], values: Mapping[str, Any], typed: Mapping[str, str]) -> None:
+    """Refuse options that no chosen analysis uses, and standard input that is read twice."""
+    if USERS.keys() & values.keys():
+        check_use(values)
+    lists = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in values.items()}
+    piped = [name for name, some in lists.items() for one in some if str(one) == "-"]
     if len(piped) > 1:
-        both = " and ".join(dict.fromkeys(piped))
+        both = " and ".join(dict.fromkeys(typed[name] for name in piped))
         raise UsageError("standard input can be read only once", where=both, do="Give files for the others")
+    readers = [one for one in questions if piped and piped[0] in one.names]
+    if len(readers) > 1:
+        flags = " and ".join(next(_flag(name) for name in one.flags if name in typed) for one in readers)
+        what = f"standard input can be read only once, but {flags} need it"
+        raise UsageError(what, where=typed[piped[0]], do="Give a file")
 
 
 def _check_files(questions: Sequence[_Question], plot: Path | None, page: Path | None) -> None:
@@ -203,23 +211,24 @@ def _drawing(questions: Sequence[_Question]) -> list[_Question]:
 
 
 def _answer(
-    questions: Sequence[_Question], typed: Mapping[str, str], params: Mapping[str, Any]
+    questions: Sequence[_Question], values: Mapping[str, Any], plot: Path | None, page: Path | None
 ) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
-    _check_standard_input({typed[name]: params[name] for name in typed})
-    _check_files(questions, params["plot"], params["page"])
-    values = {name: params[name] for name in typed}
+    _check_files(questions, plot, page)
     # groups may be about translations in files
-    need_run = [one for one in questions if "run" in one.names and not {"hypotheses"} & one.names & values.keys()]
+    need_run = [one for one in questions if "run" in one.names and "hypotheses" not in one.names & values.keys()]
     default: dict[str, Any] = {}
     # without runs, the analysis reports that after it has checked its own options
     with suppress(SynmtError):
         default = {"run": [newest_run()]} if need_run and "run" not in values else {}
     drawing, undrawn = _drawing(questions), {name: value for name, value in values.items() if name != "plot"}
-    return {
-        one.flags[0]: one.answer((default if one in need_run else {}) | dict(values if one in drawing else undrawn))
+    # the first analysis begins when the options of all have been read
+    chosen = [
+        (one, one.read((default if one in need_run else {}) | dict(values if one in drawing else undrawn)))
         for one in questions
-    }
+    ]
+    with saying_once():
+        return {one.flags[0]: one.answer(options) for one, options in chosen}
 
 
 def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -> None:

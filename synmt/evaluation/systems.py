@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from synmt.errors import SynmtError, UsageError, all_in_one, unknown_name
+from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
 from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names
@@ -166,7 +166,7 @@ def _test_folder(run: Path, outputs: Outputs) -> Path:
 def _scored_on(on: str | None, recipe: MetricOptions) -> MetricOptions:
     """Choose the options of metrics: the recipe's, unless the user scores the other texts."""
     if on not in (None, "text", "tokens"):
-        raise unknown_name("texts to score", str(on), ("text", "tokens"), where="--on")
+        raise UsageError(f"there are no '{on}' to score", where="--on", allowed="What is scored: text, tokens")
     if on is None or recipe.on_tokens == (on == "tokens"):
         return recipe
     return MetricOptions("none", recipe.lowercase, on_tokens=True) if on == "tokens" else MetricOptions()

@@ -45,7 +45,7 @@ def _tsv(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
 
 
 def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
-    head, *body = (" & ".join(map(_latex_cell, row)) + r" \\" for row in (columns, *without_repeats(rows, shared)))
+    head, *body = map(_latex_row, (columns, *without_repeats(rows, shared)))
     lines = [rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}", r"\toprule", head, r"\midrule"]
     for number, (line, row) in enumerate(zip(body, rows, strict=True)):
         # a little space where the shared cells change
@@ -53,6 +53,12 @@ def _latex(columns: Cells, rows: Sequence[Cells], shared: int) -> str:
             lines.append(r"\addlinespace")
         lines.append(line)
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _latex_row(row: Cells) -> str:
+    line = " & ".join(map(_latex_cell, row)) + r" \\"
+    # the end of the line before would read these signs as its own arguments
+    return f"{{{line[0]}}}{line[1:]}" if line[0] in "[*" else line
 
 
 def _latex_cell(cell: str) -> str:

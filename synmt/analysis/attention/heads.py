@@ -138,17 +138,13 @@ def side_of(kind: AttentionKind) -> Side:
 def edits_of(
     captured: Activations, side: Side, what: Literal["factor", "bias"], heads: Sequence[Head]
 ) -> dict[Head, Tensor]:
-    """Return the factors on attention scores, or the biases added to them, that variants computed: (B, Tq, Tk) each.
+    """Return the factors on attention scores, or the biases added to them: (B, Tq, Tk) each.
 
-    Heads whose edit changes nothing are left out.
+    Variants compute both, and the penalties of ALiBi are biases too. Heads whose edit changes nothing are left out.
     """
     edits = captured.factors if what == "factor" else captured.biases
     neutral = 1.0 if what == "factor" else 0.0
-    by_head = {
-        head: edits[side, head.layer][:, head.number - 1]
-        for head in heads
-        if head.variant and (side, head.layer) in edits
-    }
+    by_head = {head: edits[side, head.layer][:, head.number - 1] for head in heads if (side, head.layer) in edits}
     return {head: edit for head, edit in by_head.items() if bool((edit != neutral).any())}
 
 

@@ -28,8 +28,9 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     axes.set_ylim(len(table.rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0, pad=8)
-    note = f"; * fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
-    axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval{note})")
+    # on a line of its own: the figure is too narrow for both
+    note = f"\n* fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
+    axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){note}")
     axes.set_ylabel("Part of speech of the target word")
     axes.set_title(system, loc="left", fontsize=9)
     _write(axes, 1, "axes fraction", "% of sentences\n(by chance)", above=6)

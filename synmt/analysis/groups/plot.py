@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_TABLES = 8
 """The highest number of tables in one figure, one below the other."""
 
+_LONGEST = 32
+"""Maximum number of letters of a group's name."""
+
 
 def check_table_count(names: Sequence[str], path: Path) -> None:
     """Raise UsageError for more tables than a figure has room for."""
@@ -85,9 +88,10 @@ def _draw_table(part: SubFigure, table: GroupTable, names: Sequence[str], suffix
 
 def _name_groups(axes: Axes, table: GroupTable, suffix: str) -> None:
     rows, grouping = table.rows, table.grouping
+    # a long value of a label, such as a sentence, would leave no room for the panels
+    names = [row.group if len(row.group) <= _LONGEST else f"{row.group[: _LONGEST - 1]}…" for row in rows]
     # about eleven characters of 9 points fit into an inch
-    slanted = max((len(row.group) + 2 for row in rows), default=0) * len(rows) > 11 * _width(table)
-    names = [row.group for row in rows]
+    slanted = max((len(name) + 2 for name in names), default=0) * len(rows) > 11 * _width(table)
     axes.set_xticks(range(len(rows)), names, rotation=30 if slanted else 0, ha="right" if slanted else "center")
     by = grouping.by if grouping.exact else grouping.by[:1].upper() + grouping.by[1:]  # a label keeps its own name
     axes.set_xlabel(f"{by} ({grouping.unit}{suffix})" if grouping.unit else by + suffix)

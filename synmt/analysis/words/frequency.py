@@ -16,6 +16,7 @@ from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.progress import progress
 from synmt.files import read_lines
 from synmt.run import Run
+from synmt.words.cutter import RAW, load_cutters
 
 _logger = logging.getLogger(__name__)
 
@@ -27,8 +28,12 @@ def count_file(path: Path, options: MetricOptions) -> Counter[str]:
     return _count(read_lines(path), options, None)
 
 
-def count_prepared(folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
-    """Count the words of one side of a prepared training text, without those that its vocabulary does not have."""
+def count_prepared(run: Run, folder: Path, side: Side, options: MetricOptions) -> Counter[str]:
+    """Count the words of one side of the prepared training text of a run, without those that its vocabulary lacks.
+
+    If the run cuts text into words and is scored on text, they are joined as in its translations.
+    """
+    cutter = RAW if options.on_tokens else load_cutters(run.recipe(), run.folder, run.info().get("text", {}))[side]
     corpus = PreparedCorpus.open(folder)
     vocabulary = corpus.vocabularies[0 if side == "source" else 1]
     split = corpus.split("train")
@@ -37,7 +42,7 @@ def count_prepared(folder: Path, side: Side, options: MetricOptions) -> Counter[
         for start in range(0, len(split), _LINES_AT_ONCE):
             for row in split.rows(range(start, min(start + _LINES_AT_ONCE, len(split)))):
                 ids = row.source if side == "source" else row.target
-                yield vocabulary.decode(ids[ids != UNK].tolist())
+                yield cutter.join(vocabulary.decode(ids[ids != UNK].tolist()))
 
     return _count(lines(), options, len(split))
 
@@ -50,7 +55,7 @@ def prepared_text(run: Run) -> Path | None:
     name = run.info().get("prepared")
     if not name or run.recipe().tasks.trees != "none":
         return None
-    places = (Path("data"), run.folder.resolve().parents[1] / "data")
+    places = (Path("data"), run.folder.resolve().parent.parent / "data")
     return next((place / "prepared" / name for place in places if is_complete(place / "prepared" / name)), None)
 
 

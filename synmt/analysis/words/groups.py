@@ -78,8 +78,10 @@ def by_frequency(options: WordOptions, texts: WordTexts, side: Side) -> WordGrou
 def _count_training_text(options: WordOptions, texts: WordTexts, side: Side) -> tuple[Counter[str] | None, str]:
     if options.training_text is not None:
         return count_file(options.training_text, texts.options), options.training_text.name
-    prepared = next(filter(None, (prepared_text(Run(run)) for run in texts.runs)), None)
-    return (count_prepared(prepared, side, texts.options), prepared.name) if prepared else (None, "")
+    for run in map(Run, texts.runs):
+        if prepared := prepared_text(run):
+            return count_prepared(run, prepared, side, texts.options), prepared.name
+    return None, ""
 
 
 def by_trees(

@@ -49,7 +49,7 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
     panels[0].set_ylabel(f"{table.by[:1].upper()}{table.by[1:]}{unit}")
     panels[0].set_yticks(range(len(rows)), [row.group for row in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.6)
-    panels[0].set_xlabel(f"{table.shown} (%)")
+    panels[0].set_xlabel(f"{table.shown[0].upper()}{table.shown[1:]} (%)")
     if len(names) > 1:
         panels[1].axvline(0, color=INK, linewidth=0.8)
         panels[1].set_xlabel(f"Difference to {names[0]} (points)")

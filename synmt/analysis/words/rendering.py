@@ -67,16 +67,18 @@ def _compared(one: WordAccuracy) -> list[str]:
 
 
 def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
-    """Say what a table has: the measure, if there is only one, and how many comparisons."""
+    """Say what a table has: the measure, if there is only one, and how many comparisons, if there are any."""
     if len(names) == 1:
         return "in percent, with 95 % intervals"
-    return f"{measure} in percent; p corrected for {table.comparisons[measure]} comparisons"
+    count = table.comparisons[measure]
+    corrected = f"; p corrected for {count} comparison{'s' * (count > 1)}" if count else ""
+    return f"{measure} in percent{corrected}"
 
 
 def figure_caption(table: WordTable, names: Sequence[str]) -> str:
     """Say what the panels of a figure have."""
     right = f"; on the right, differences to {names[0]}" if len(names) > 1 else ""
-    return f"{table.shown} by {table.by}, with 95 % intervals{right}."
+    return f"{table.shown[0].upper()}{table.shown[1:]} by {table.by}, with 95 % intervals{right}."
 
 
 def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]:
@@ -87,8 +89,8 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
     yield table.about
     if table.side == "source":
         yield (
-            "recall: share of the source words whose aligned words of the reference are all in the translation; words "
-            "without an alignment do not count"
+            "recall of source words: share of those whose aligned words of the reference are all in the translation; "
+            "words without an alignment do not count"
         )
     else:
         yield (

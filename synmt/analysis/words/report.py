@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from synmt.analysis.words.rendering import accuracy_table, caption, figure_capti
 from synmt.analysis.words.table import WordTable, tabulate_words
 from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
-from synmt.errors import UsageError
+from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.metrics import MetricOptions
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def analyze_words(options: WordOptions) -> AnalysisReport:
     texts = WordTexts(systems, scoring)
     if options.ngrams and len(systems) < 2:
         raise UsageError("n-grams tell two systems apart, and there is one", where="--ngrams", do="Add `--baseline`")
-    tables, remarks = _tabulate(options, texts, kinds) if kinds else ([], [])
+    tables = _tabulate(options, texts, kinds) if kinds else []
     ngrams: list[NgramTable] = []
     if options.ngrams:
         cut = [(name, [one.lines for one in seeds]) for name, seeds in zip(texts.names, texts.hypotheses, strict=True)]
         ngrams = tell_apart(cut, texts.reference.lines, top=options.top)
-    report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams, remarks)
+    report = WordReport(texts.names, texts.first.test, scoring, tables, ngrams)
     if options.plot:
         save_plot(options.plot, partial(draw_words, tables, texts.names))
     system = ", ".join(report.names[1:] or report.names)
@@ -64,8 +64,10 @@ def _check_options(options: WordOptions) -> list[str]:
     if options.words is None and not options.ngrams:
         raise UsageError("neither words nor n-grams are chosen", do="Add `--words` or `--ngrams`")
     kinds = [one.strip() for one in options.words.split(",")] if options.words is not None else []
-    for kind in kinds:
-        check_name(kind, (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL), "words")
+    names = (*KINDS, *(ALIGNED + name for name in TREE_LABELS), ALL)
+    if wrong := [kind for kind in kinds if kind not in names]:
+        allowed, do = f"Words are grouped by {', '.join(names)}", did_you_mean(wrong[0], names)
+        raise UsageError(f"there are no groups of words by '{wrong[0]}'", where="--words", allowed=allowed, do=do)
     if options.side is not None:
         check_name(options.side, SIDES, "side")
     if options.plot:
@@ -74,35 +76,46 @@ def _check_options(options: WordOptions) -> list[str]:
         check_plot(options.plot)
         if not kinds:
             raise UsageError("n-grams have no figure", where="--plot", do="Add `--words`")
-    return list(KINDS) if ALL in kinds else kinds
+    kinds = list(KINDS if ALL in kinds else dict.fromkeys(kinds))
+    if options.training_text and FREQUENCY not in kinds:
+        raise UsageError("no group is made by frequency", where="--training-text", do="Add `--words frequency`")
+    if options.alignments and not _needs_alignments(kinds, options.side):
+        do = "Leave it out, or choose source words by `--side source`"
+        raise UsageError("target words need no alignments with the source", where="--alignments", do=do)
+    return kinds
 
 
-def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> tuple[list[WordTable], list[str]]:
-    """Make a table of each kind, and the remarks on alignments and trees."""
+def _needs_alignments(kinds: Sequence[str], side: Side | None) -> bool:
+    """Tell whether source words are counted, or target words by the trees of the source."""
     # without a side, trees are those of the source, which every syntactic system parses
+    of_source = {"source": KINDS, "target": (), None: tuple(TREE_LABELS)}[side]
+    return any(kind in of_source or kind.startswith(ALIGNED) for kind in kinds)
+
+
+def _tabulate(options: WordOptions, texts: WordTexts, kinds: Sequence[str]) -> list[WordTable]:
+    """Make a table of each kind."""
     frequency_side: Side = options.side or "target"
     tree_side: Side = options.side or "source"
     own = [TREE_LABELS[kind] for kind in kinds if kind in TREE_LABELS]
     carried = [TREE_LABELS[kind.removeprefix(ALIGNED)] for kind in kinds if kind.startswith(ALIGNED)]
-    pairs, remarks, groups = np.zeros((0, 2), dtype=np.int64), [], list[WordGroups]()
-    if carried or (own and tree_side == "source") or (FREQUENCY in kinds and frequency_side == "source"):
-        pairs, remark = find_alignments(options, texts)
-        remarks.append(remark)
+    pairs, aligned = np.zeros((0, 2), dtype=np.int64), ""
+    if _needs_alignments(kinds, options.side):
+        pairs, aligned = find_alignments(options, texts)
+    groups: list[tuple[WordGroups, list[str]]] = []
     if FREQUENCY in kinds:
-        groups.append(by_frequency(options, texts, frequency_side))
+        groups.append((by_frequency(options, texts, frequency_side), [aligned] * (frequency_side == "source")))
     if own:
-        found, remark = by_trees(options, texts, own, tree_side)
-        groups += found
-        remarks.append(remark)
+        found, trees = by_trees(options, texts, own, tree_side)
+        groups += [(one, [aligned] * (tree_side == "source") + [trees]) for one in found]
     if carried:
-        found, remark = by_trees(options, texts, carried, "source")
-        groups += by_aligned_words(options, texts, found, pairs)
-        remarks.append(remark)
-    counts = [
-        count_source_words(texts, pairs, one) if one.side == "source" else count_target_words(texts, one)
-        for one in groups
-    ]
-    return [tabulate_words(*both) for both in zip(groups, counts, strict=True)], list(dict.fromkeys(remarks))
+        found, trees = by_trees(options, texts, carried, "source")
+        groups += [(one, [aligned, trees]) for one in by_aligned_words(options, texts, found, pairs)]
+    tables = []
+    for one, remarks in groups:
+        of_source = one.side == "source"
+        counts = count_source_words(texts, pairs, one) if of_source else count_target_words(texts, one)
+        tables.append(replace(tabulate_words(one, counts), remarks=tuple(remarks)))
+    return tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +125,6 @@ class WordReport:
     names: of the systems, the baseline first.
     test: name of the test set; empty for files.
     scoring: how lines were cut into words.
-    remarks: on alignments and trees.
     """
 
     names: list[str]
@@ -120,7 +132,6 @@ class WordReport:
     scoring: MetricOptions
     tables: list[WordTable]
     ngrams: list[NgramTable]
-    remarks: list[str]
 
     @property
     def heading(self) -> str:
@@ -145,7 +156,7 @@ class WordReport:
             "test": self.test or None,
             "tokenize": self.scoring.tokenize,
             "lowercase": self.scoring.lowercase,
-            "remarks": self.remarks,
+            "remarks": list(dict.fromkeys(one for table in self.tables for one in table.remarks)),
             "words": [table.to_json(self.names) for table in self.tables],
             "ngrams": [asdict(table) for table in self.ngrams],
         }
@@ -172,7 +183,7 @@ class WordReport:
 
     def _legend(self, table: WordTable) -> Iterator[str]:
         yield from legend(table, self.names, cut=self.cut)
-        yield from self.remarks
+        yield from table.remarks
 
     def _section(self, table: WordTable) -> html.Section:
         title = f"Accuracy by {table.by}"

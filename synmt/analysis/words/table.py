@@ -77,6 +77,7 @@ class WordTable:
 
     measures: those that are known; recall only for source words.
     comparisons: how many comparisons Holm's correction covers, by measure.
+    remarks: on the alignments and trees that the groups were made with.
     """
 
     by: str
@@ -87,6 +88,7 @@ class WordTable:
     rows: list[WordRow]
     total: WordRow
     comparisons: dict[Measure, int]
+    remarks: tuple[str, ...] = ()
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the table as plain values, with the systems by their names."""
