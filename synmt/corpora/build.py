@@ -138,8 +138,8 @@ def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Ge
     if not number:
         raise SynmtError("the corpus has no sentence", where=what.removeprefix("build "))
     if replaced:
-        pairs = counted(replaced, "pair has", "pairs have")
-        _logger.warning("%s: %s characters that are not UTF-8; they are � now", what, pairs)
+        affected = counted(replaced, "pair has", "pairs have")
+        _logger.warning("%s: %s characters that are not UTF-8; they are � now", what, affected)
     return number
 
 
