@@ -19,6 +19,7 @@ from synmt.model.variants.tree_planting import (
     next_words,
     node_distances,
 )
+from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse
 from synmt.syntax.signals import WORD
 
@@ -122,6 +123,15 @@ def test_the_words_before_banana_by_their_distance_and_bos_below_the_root():
     torch.testing.assert_close(of_banana, torch.tensor([0.1281, 0.0471, 0.1281, 0.3483, 0.3483]), atol=5e-5, rtol=0)
     # ▁The ▁mon key ▁eats ▁a ▁ban ana after BOS: each position predicts the word of the next one, the last one EOS
     assert next_words(MONKEY, np.append(-1, MONKEY_WORD_OF)).tolist() == [0, 1, 1, 2, 3, 4, 4, 5]
+
+
+def test_the_right_chain_gives_the_distances_along_the_sentence_and_from_bos_on():
+    chain = Control("right").apply(MONKEY, b"")
+    found = node_distances(chain, np.append(-1, MONKEY_WORD_OF))
+    places = np.arange(5)
+    assert np.array_equal(found[:5, :5], abs(places[:, None] - places))
+    # the node after the words is BOS
+    assert found[5, :5].tolist() == [1, 2, 3, 4, 5]
 
 
 def test_weights_like_the_tree_cost_nothing():
