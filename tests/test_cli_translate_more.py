@@ -262,7 +262,7 @@ def test_options_that_do_not_fit_together_give_one_clear_message(runs, arguments
 def test_standard_input_is_translated_here_in_spite_of_a_cluster_and_says_so(runs):
     done = succeed("translate", "--run", runs / "plain", "--cluster", "tcp://127.0.0.1:9", text="A dog.\n")
     assert done.stdout.count(b"\n") == 1
-    assert b"the cluster translates files only: standard input is translated on this machine\n" in done.stderr
+    assert b"standard input may come line by line, so this machine translates it, not the cluster\n" in done.stderr
 
 
 def test_all_mistakes_are_reported_at_once(runs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +63,14 @@ def score(
 
     Example: [bold]synmt score --model runs/multi30k-tiny --model runs/multi30k-pascal --contrast controlled[/]
     """
-    typed = typed_options(context, {"systems": options.TRANSLATIONS})
-    _check_options(typed, context.params)
+    _check_options(context)
     kind = chosen_format(kind, as_json=as_json)
     how = {"checkpoint": checkpoint, "batch_size": batch_size, "device": device, "parses": parses}
     if contrast:
         _score_contrasts(kind, samples, models=models, contrast=contrast, seed=seed, **how)
     elif models:
-        _say_what_has_no_effect(typed, {name: "without --contrast" for name in ("samples", "seed")})
         _score_pairs(cluster, kind=kind, model=models[0], source=source, target=target, **how)
     else:
-        _say_what_has_no_effect(typed, _without_metrics(_split(metrics)))
         scoring = {"tokenize": tokenize, "lowercase": lowercase, "comet_model": comet_model, "beer_folder": beer}
         shown = {"sentences": sentences, "cost": cost, "kind": kind}
         tests_of = {"tests": None if tests is None else _split(tests), "samples": samples, "seed": seed}
@@ -164,25 +162,28 @@ def _split(names: str) -> list[str]:
     return list(dict.fromkeys(name.strip().lower() for name in names.split(",")))
 
 
-def _without_metrics(chosen: list[str]) -> dict[str, str]:
-    """Map each option that changes none of the chosen metrics to the metrics that it changes."""
+def _check_options(context: typer.Context) -> None:
+    """Refuse options that do not belong together, and name those that have no effect."""
+    typed, values = typed_options(context, {"systems": options.TRANSLATIONS}), context.params
+    _check_combinations(typed, values)
+    for name, why in _ineffective(values):
+        if name in typed:
+            console.remark(f"{typed[name]} has no effect without {why}")
+
+
+def _ineffective(values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the options that change nothing, with what they need."""
+    if values["models"]:
+        yield from ((name, "--contrast") for name in ("samples", "seed") if not values["contrast"])
+        return
     bleu = ("bleu", "bleu1", "bleu2", "bleu3")
     changed = {"tokenize": bleu, "lowercase": (*bleu, "chrf", "chrf++"), "comet_model": ("comet",), "beer": ("beer",)}
-    return {
-        option: f"without the metric {' or '.join(names)}"
-        for option, names in changed.items()
-        if not set(names) & set(chosen)
-    }
+    for name, metrics in changed.items():
+        if not set(metrics) & set(_split(values["metrics"])):
+            yield name, f"the metric {' or '.join(metrics)}"
 
 
-def _say_what_has_no_effect(typed: dict[str, str], why: dict[str, str]) -> None:
-    """Name the options that were typed, but change nothing; why: by the name of the option."""
-    for name, reason in why.items():
-        if name in typed:
-            console.remark(f"{typed[name]} has no effect {reason}")
-
-
-def _check_options(typed: dict[str, str], values: dict[str, Any]) -> None:
+def _check_combinations(typed: dict[str, str], values: dict[str, Any]) -> None:
     """Refuse options that do not belong together.
 
     typed: the spelling of each option that the user typed, by its name.

@@ -127,8 +127,7 @@ def _translate(
     summary = TranslationSummary(translator.max_pieces)
     with ExitStack() as stack:
         if cluster and arguments.source == "-":
-            # its lines may come one by one
-            console.remark("the cluster translates files only: standard input is translated on this machine")
+            console.remark("standard input may come line by line, so this machine translates it, not the cluster")
         elif cluster:
             stack.enter_context(using_cluster(cluster))
             travelling = TravellingTranslator.of(translator, runs, how)
