@@ -100,7 +100,8 @@ def _run_piped(connections, work, *arguments):
     for standard, connection in enumerate(connections):
         os.dup2(connection.fileno(), standard)
         connection.close()
-    sys.stdin = os.fdopen(0)
+    # not those of the process from which it forks: these may be files
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
     work(*arguments)
 
 
