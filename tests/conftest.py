@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave out what would take a tenth of the time.
+    """Leave out work that no test needs.
 
     All loggers pass on what they log: pytest visits those that do not, 50 of torch, six times for each test. What the
     modules hold stays until the end, so that Python need not look through it for garbage again and again.
