@@ -11,6 +11,9 @@ PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 TORCH ?= torch==2.13.0
 CPU_BUILDS := https://download.pytorch.org/whl/cpu
 
+# compiled modules are kept even where Python is told not to: every process that a test starts would compile them again
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+
 .PHONY: quickstart test unit results clean
 
 quickstart: $(VENV)/.plot
@@ -25,10 +28,10 @@ test: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	$(PYTEST)
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m unit
+	$(PYTEST) -m unit
 
 JOBS ?= 1
 SET ?=

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from multiprocessing import forkserver
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -61,6 +62,47 @@ def _begin(work, arguments, folder, variables, log):
             os.dup2(stream.fileno(), standard)
     work(*arguments)
     sys.stdout.flush()
+
+
+class Piped(Forked):
+    """The command `synmt` in a process that reads from a pipe and writes to two others.
+
+    work: what the process does in place of the command, with the same arguments.
+    """
+
+    def __init__(self, *arguments: object, work: Callable[..., object] | None = None) -> None:
+        (given, stdin), (stdout, said), (stderr, errors) = os.pipe(), os.pipe(), os.pipe()
+        self.stdin = os.fdopen(stdin, "wb", buffering=0)
+        self.stdout, self.stderr = (os.fdopen(end, "rb", buffering=0) for end in (stdout, stderr))
+        # connections can be sent to another process, unlike the numbers of open files
+        own = [Connection(given, writable=False), *(Connection(end, readable=False) for end in (said, errors))]
+        super().__init__(_run_piped, own, work or run_command, *map(str, arguments), log=Path(os.devnull))
+        for connection in own:
+            connection.close()
+
+    def communicate(self, given: bytes = b"") -> tuple[bytes, bytes]:
+        """Give it the rest of its input, and read all that it says until it ends."""
+        self.stdin.write(given)
+        self.stdin.close()
+        return self.stdout.read(), self.stderr.read()
+
+    def __enter__(self) -> Piped:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+        self.kill()
+        self.wait()
+
+
+def _run_piped(connections, work, *arguments):
+    for standard, connection in enumerate(connections):
+        os.dup2(connection.fileno(), standard)
+        connection.close()
+    # not those of the process from which it forks: these may be files
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", 1)
+    work(*arguments)
 
 
 def run_command(*arguments: str) -> None:

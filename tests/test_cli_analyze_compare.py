@@ -2,10 +2,9 @@
 
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
+from forked import Piped
 from small_run import PASCAL, TEXT, make_run, write_tests
 from tiny import analyze, write_lines
 
@@ -330,9 +329,7 @@ def test_the_page_is_written_even_if_stdout_is_closed(files, tmp_path):
     given = {"hypotheses": files["a"], "references": files["references"], "source": files["source.en"], "html": page}
     options = [part for name, path in given.items() for part in (f"--{name}", str(path))]
     # a table is written at once, unlike plain lines
-    command = [sys.executable, "-m", "synmt", "analyze", "--by-length", *options]
-    begun = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    assert begun.stdout is not None
-    begun.stdout.close()
-    assert begun.wait(timeout=120) == 141
+    with Piped("analyze", "--by-length", *options) as process:
+        process.stdout.close()
+        assert process.wait() == 141
     assert "BLEU by source length" in page.read_text(encoding="utf-8")

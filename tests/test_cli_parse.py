@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forked import Forked, run_command
+from forked import Forked, Piped, run_command
 from test_parsing import group_lives
 from tiny import environment, synmt
 
@@ -20,10 +20,6 @@ pytestmark = pytest.mark.journey
 
 TEXT = "The monkey eats a banana.\n\nDon't stop.\n"
 LINES = TEXT.split("\n")[:-1]
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "synmt", *map(str, arguments)]
 
 
 def test_text_goes_in_and_trees_come_out(tmp_path):
@@ -138,17 +134,14 @@ def test_a_line_of_1000_words_is_parsed_and_reported():
 
 
 def test_a_closed_pipe_ends_the_command_without_complaint():
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = subprocess.Popen(command("parse"), env=environment(), **pipes)
-    process.stdin.write(b"First line.\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"# line = 1\n"
-    process.stdout.close()
-    process.stdin.write(b"Second line.\n")
-    process.stdin.close()
-    assert process.stderr.read() == b""
-    assert process.wait() == 128 + signal.SIGPIPE
-    process.stderr.close()
+    with Piped("parse") as process:
+        process.stdin.write(b"First line.\n")
+        assert process.stdout.readline() == b"# line = 1\n"
+        process.stdout.close()
+        process.stdin.write(b"Second line.\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 128 + signal.SIGPIPE
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -1,17 +1,17 @@
 """`synmt prepare`, run as a person runs it."""
 
 import gzip
-import subprocess
-import sys
+import resource
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from corpus_server import serving
+from forked import Piped, run_command
 from public_archives import plain, table, tgz
 from sentences import lines as sentences
-from tiny import environment, fail, lines_of, succeed
+from tiny import fail, lines_of, succeed
 
 from synmt.cli import console
 from synmt.cli.prepare import draw_progress
@@ -112,23 +112,18 @@ def test_an_interruption_leaves_by_130_and_can_be_gone_on_with(recipe):
     succeed("prepare", recipe)
 
 
-_SMALL_DISK = """
-import resource, sys
-from synmt.cli import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
-sys.argv = ["synmt", "prepare", "small.yaml"]
-main()
-"""
+def run_with_a_small_disk(*arguments):
+    """Be a command whose files can have 600 bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+    run_command(*arguments)
 
 
-def test_a_disk_that_is_full_is_one_line(recipe, tmp_path):
-    # Python would store modules that it compiles, cut off at the limit
-    variables = environment(SYNMT_CACHE=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1")
-    command = [sys.executable, "-c", _SMALL_DISK]
-    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "cannot write: File too large. Make room" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_disk_that_is_full_is_one_line(recipe):
+    with Piped("prepare", recipe, work=run_with_a_small_disk) as process:
+        _, errors = process.communicate()
+        assert process.wait() == 1
+    assert b"cannot write: File too large. Make room" in errors
+    assert b"Traceback" not in errors
 
 
 def test_a_recipe_of_public_corpora_is_downloaded_built_and_prepared(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 import sacrebleu
 import typer
 from small_run import make_run, write_tests
-from tiny import write_lines
+from tiny import fail, write_lines
 from typer.testing import CliRunner
 
 from synmt.cli import StrictCommand, app, console
@@ -513,12 +513,10 @@ command.run(app)
 def test_bad_input_is_one_line_on_stderr(files, content, code, message):
     if content is not None:
         (files / "bad.de").write_bytes(content)
-    command = [sys.executable, "-c", SCRIPT, "-r", "ref.de", "bad.de"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr.startswith("synmt: error: ")
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    errors = fail(code, "score", "-r", "ref.de", "bad.de")
+    assert errors.startswith("synmt: error: ")
+    assert message in errors
+    assert errors.count("\n") == 1
 
 
 def test_an_unknown_metric_is_wrong_usage(files):

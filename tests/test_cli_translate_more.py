@@ -5,8 +5,9 @@ import os
 import subprocess
 
 import pytest
+from forked import Piped
 from small_run import PASCAL, TEXT, flat_conllu, make_run
-from test_cli_translate import start, synmt
+from test_cli_translate import synmt
 from tiny import fail, lines_of, succeed
 
 from synmt.data.vocabulary import SPECIALS, Words
@@ -90,11 +91,11 @@ def test_an_invalid_object_is_reported_after_the_results_before_it(runs, line, m
 
 
 def test_objects_stream(runs):
-    process = start("--run", runs / "plain", "--jsonl", "--alignments", "-")
-    process.stdin.write(b'{"source": "A dog."}\n')
-    first = json.loads(process.stdout.readline())
-    rest, _ = process.communicate(b'{"source": "A cat."}\n')
-    assert process.returncode == 0
+    with Piped("translate", "--run", runs / "plain", "--jsonl", "--alignments", "-") as process:
+        process.stdin.write(b'{"source": "A dog."}\n')
+        first = json.loads(process.stdout.readline())
+        rest, _ = process.communicate(b'{"source": "A cat."}\n')
+        assert process.wait() == 0
     assert first["alignment"]
     assert rest.count(b"\n") == 1
 

@@ -21,8 +21,8 @@ INITIAL_RATE = 1e-7
 class Adam(torch.optim.AdamW):
     """AdamW that does not load torch's compiler.
 
-    torch wraps these methods for programs that compile an optimizer. The wrappers import the compiler, which takes longer
-    than to import torch, and synmt compiles models only.
+    torch wraps these methods for programs that compile an optimizer. The wrappers import the compiler, which takes a
+    second, and synmt compiles models only.
     """
 
     add_param_group = unwrap(torch.optim.AdamW.add_param_group)
