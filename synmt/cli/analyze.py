@@ -60,8 +60,7 @@ class _Question:
 
     def read(self, values: Mapping[str, Any]) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have its defaults."""
-        known = {field.name for field in fields(self.options)}
-        chosen = {name: value for name, value in values.items() if name in known}
+        chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
         if "run" in chosen and not self.several:
             [chosen["run"], *others] = chosen["run"]
             if others:
