@@ -35,8 +35,8 @@ ByDistance = Annotated[bool, _scores("Group by the mean and by the longest dista
 ByRelation = Annotated[
     bool,
     _scores(
-        "Group by the relations in the tree. This is for relations that few sentences have; --words relation counts the "
-        "words of every relation.",
+        "Group by the relations in the tree. This is for relations that few sentences have; --words relation counts "
+        "the words of every relation.",
         "--by-relation",
     ),
 ]

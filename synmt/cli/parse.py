@@ -15,7 +15,7 @@ from synmt.cli.prepare import draw_progress
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from synmt.parsing.bulk import ParseProgress
     from synmt.parsing.parser import StanzaParser
@@ -75,7 +75,9 @@ def parse(
     device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Workers = None,
-    shard_lines: Annotated[int, typer.Option(min=1, help="Lines in a shard; only with -o.")] = 2000,
+    shard_lines: Annotated[
+        int | None, typer.Option(min=1, show_default="2000", help="Lines in a shard; only with -o.")
+    ] = None,
     cluster: ClusterAddress = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file made from another text or by another parser.")
@@ -97,6 +99,10 @@ def parse(
         raise UsageError(
             "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
         )
+    if output is None:
+        _refuse_shards({"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite or None})
+        if cluster:
+            console.remark("the cluster parses only with -o; this process parses what goes to standard output")
     model = model or _default_model(language)
     _fetch(language, model, package)
     parser = StanzaParser(
@@ -112,9 +118,18 @@ def parse(
     if output is None:
         _to_stdout(source, parser)
     else:
-        steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
+        steps = parse_file(
+            source, output, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite
+        )
         with using_cluster(cluster):
             _to_file(source, output, steps)
+
+
+def _refuse_shards(values: Mapping[str, object]) -> None:
+    """Raise UsageError for options that need a file, given their values; None for those that were not given."""
+    given = [name for name, value in values.items() if value is not None]
+    if given:
+        raise UsageError(f"{' and '.join(given)}: only with a file to write", do="Add `-o FILE`")
 
 
 def _default_model(language: str) -> str:
