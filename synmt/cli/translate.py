@@ -130,6 +130,8 @@ def _translate(
         if cluster and arguments.source != "-":
             stack.enter_context(using_cluster(cluster))
             travelling = TravellingTranslator.of(translator, runs, how)
+        elif cluster:
+            console.remark("the cluster translates only files; this process translates standard input")
         out = stack.enter_context(_open(arguments.output))
         alignments = stack.enter_context(_open(arguments.alignment_file)) if arguments.alignment_file else None
         advance = stack.enter_context(_progress(arguments.source))
