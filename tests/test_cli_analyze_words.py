@@ -174,6 +174,10 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     assert headings[-1] == "n-grams of b.de and a.de"
     # all measures of target words, recall of source words, and n-grams of both kinds
     assert (read.tags.count("table"), read.tags.count("img")) == (3 + 1 + 2, 2)
+    # only the tables that alignments and trees have made name them
+    frequency, tag, _ = (place / "page.html").read_text(encoding="utf-8").split("</section>")[:3]
+    for made_by in ("alignments: pairs.align", "trees: gold.conllu"):
+        assert (made_by in frequency, made_by in tag) == (False, True)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
     for label in ("Part of speech of the source word", "Difference to a.de (points)", "Recall (%)", "NOUN"):
         assert f">{label}<" in drawn

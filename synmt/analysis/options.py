@@ -181,7 +181,7 @@ class RobustnessOptions(RunOptions):
     metric, tokenize, lowercase: how to score; None for the last two: as in the run's recipe.
     parses: CoNLL-U file with trees of the test set; None parses it.
     shares: probabilities that a word gets a random parent, separated by commas.
-    seed: of these parents.
+    seed: of these parents, and of random and shuffled trees.
     """
 
     metric: str = "bleu"

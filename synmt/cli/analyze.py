@@ -60,8 +60,7 @@ class _Question:
 
     def read(self, values: Mapping[str, Any]) -> Any:
         """Make the record of options from the values of parameters; those that were not typed have its defaults."""
-        known = {field.name for field in fields(self.options)}
-        chosen = {name: value for name, value in values.items() if name in known}
+        chosen = {name: value for name, value in values.items() if name in {x.name for x in fields(self.options)}}
         if "run" in chosen and not self.several:
             [chosen["run"], *others] = chosen["run"]
             if others:
@@ -151,9 +150,7 @@ def analyze(
     Example: [bold]synmt analyze --compare runs/multi30k-tiny runs/multi30k-pascal --html compare.html[/]
     """
     typed = typed_options(context, {"labels": options.LABELS_FILE})
-    chosen, values = _choose_questions(typed), {name: context.params[name] for name in typed}
-    _check_options(chosen, values, typed)
-    _show(chosen_format(kind, as_json=as_json), _answer(chosen, values, plot, page), page)
+    _show(chosen_format(kind, as_json=as_json), _answer(typed, context.params), page)
 
 
 def _choose_questions(typed: Mapping[str, str]) -> list[_Question]:
@@ -210,11 +207,11 @@ def _drawing(questions: Sequence[_Question]) -> list[_Question]:
     return [one for one in drawing if one.name != "compare"] or drawing
 
 
-def _answer(
-    questions: Sequence[_Question], values: Mapping[str, Any], plot: Path | None, page: Path | None
-) -> dict[str, AnalysisReport]:
+def _answer(typed: Mapping[str, str], params: Mapping[str, Any]) -> dict[str, AnalysisReport]:
     """Answer all questions about the same run: the one that the user named, or the newest."""
-    _check_files(questions, plot, page)
+    questions, values = _choose_questions(typed), {name: params[name] for name in typed}
+    _check_options(questions, values, typed)
+    _check_files(questions, params["plot"], params["page"])
     # groups may be about translations in files
     need_run = [one for one in questions if "run" in one.names and "hypotheses" not in one.names & values.keys()]
     default: dict[str, Any] = {}

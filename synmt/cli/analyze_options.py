@@ -157,12 +157,12 @@ Robustness = Annotated[
     ),
 ]
 Shares = Annotated[str, _robust("Shares of words that get a random parent, between 0 and 1, separated by commas.")]
-Seed = Annotated[int, _robust("Random seed for these parents.", min=0)]
+Seed = Annotated[int, _robust("Seed of these parents and of the random trees.", min=0)]
 Run = Annotated[
     list[Path] | None,
     _common(
-        "Run folder; default: the newest finished one in runs/. Scores by group take several, and quoted patterns such "
-        "as 'runs/pascal-*' for the seeds of one system.",
+        "Run folder; default: the newest finished one in runs/. Scores by group and of words take several, and quoted "
+        "patterns such as 'runs/pascal-*' for the seeds of one system.",
         metavar="RUN …",
         show_default=False,
     ),
@@ -178,7 +178,8 @@ MetricName = Annotated[str, _common("A metric of `synmt score`: bleu, chrf, ter,
 Side = Annotated[
     str | None,
     _common(
-        "Side of the lengths, trees or heads; default: source (target for --buckets ldd).", metavar="source|target"
+        "Side of the lengths, trees, words or heads; default: source (target for --buckets ldd and --words frequency).",
+        metavar="source|target",
     ),
 ]
 Head = Annotated[

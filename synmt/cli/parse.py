@@ -15,7 +15,7 @@ from synmt.cli.prepare import draw_progress
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from synmt.parsing.bulk import ParseProgress
     from synmt.parsing.parser import StanzaParser
@@ -57,6 +57,7 @@ Output = Annotated[
 Workers = Annotated[
     int | None, typer.Option(min=1, show_default="one per core, or one on a GPU", help="Processes; only with -o.")
 ]
+ShardLines = Annotated[int | None, typer.Option(min=1, show_default="2000", help="Lines in a shard; only with -o.")]
 
 
 def parse(
@@ -75,7 +76,7 @@ def parse(
     device: Annotated[str, typer.Option(help="Device: auto, cpu, cuda, cuda:1 …")] = "auto",
     batch_words: Annotated[int, typer.Option(min=1, help="Words in a batch.")] = 640,
     workers: Workers = None,
-    shard_lines: Annotated[int, typer.Option(min=1, help="Lines in a shard; only with -o.")] = 2000,
+    shard_lines: ShardLines = None,
     cluster: ClusterAddress = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a file made from another text or by another parser.")
@@ -89,14 +90,11 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
+    _check_output(output, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
 
-    if cluster and workers:
-        raise UsageError(
-            "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
-        )
     model = model or _default_model(language)
     _fetch(language, model, package)
     parser = StanzaParser(
@@ -112,9 +110,27 @@ def parse(
     if output is None or str(output) == "-":
         _to_stdout(source, parser)
     else:
+        shard_lines = shard_lines or 2000
         steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
         with using_cluster(cluster):
             _to_file(source, output, steps)
+
+
+def _check_output(output: Path | None, cluster: str | None, values: Mapping[str, object]) -> None:
+    """Raise UsageError for options that do not fit together, and name a cluster that is not used.
+
+    values: of the options that need a file; False or None for those that were not given.
+    """
+    if cluster and values["--workers"]:
+        raise UsageError(
+            "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
+        )
+    if output is not None:
+        return
+    if given := [name for name, value in values.items() if value]:
+        raise UsageError(f"{' and '.join(given)}: only with a file to write", do="Add `-o FILE`")
+    if cluster:
+        console.remark("the cluster parses only with -o; this process parses what goes to standard output")
 
 
 def _default_model(language: str) -> str:
