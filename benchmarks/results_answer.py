@@ -44,10 +44,10 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if control == "random trees" and name in of_system and line.difference and of_system[name].difference:
             gold = of_system.get(f"{name}, gold trees")
             own, wrong = signed(_gain(of_system[name])), signed(_gain(line))
-            more = f", with gold trees {signed(_gain(gold))}" if gold and gold.difference else ""
-            parts.append(f"{name} gains {own} BLEU with the parser's trees{more} and {wrong} with random ones")
+            more = f", {signed(_gain(gold))} with gold trees" if gold and gold.difference else ""
+            parts.append(f"{name} {own} with the parser's trees{more} and {wrong} with random ones")
     if parts:
-        yield f"Wrong trees: {'; '.join(parts)}."
+        yield f"Difference in BLEU to the plain model with other trees: {'; '.join(parts)}."
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
