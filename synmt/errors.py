@@ -86,5 +86,21 @@ def counted(number: int, one: str, more: str = "") -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Suggest the closest valid name as a question; empty if none is close."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
-    return f"Did you mean '{near[0]}'?" if near else ""
+    names = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    return f"Did you mean '{names[near[0]]}'?" if near else ""
+
+
+def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str) -> SynmtError:
+    """Make the error for a line of a text, counted from 1, that is not UTF-8."""
+    advice = {
+        b"\x1f\x8b": "It is compressed: unpack it, or let the name of the file end in .gz",
+        b"\xff\xfe": "Convert the file with `iconv -f utf-16 -t utf-8`",
+        b"\xfe\xff": "Convert the file with `iconv -f utf-16 -t utf-8`",
+        b"": "Convert the file, for example with `iconv -f latin1 -t utf-8`",
+    }
+    return SynmtError(
+        f"line {number} is not UTF-8 (byte {error.start + 1} of the line is 0x{line[error.start]:02x})",
+        where=where,
+        do=next(do for start, do in advice.items() if line.startswith(start)),
+    )

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, not_utf8
 
 # filelock and platformdirs are imported inside functions, because `synmt --help` needs neither
 
@@ -41,13 +41,7 @@ def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise SynmtError(
-                f"line {number} is not UTF-8 (byte {error.start + 1} of the line is 0x{raw[error.start]:02x})",
-                where=where,
-                do="Convert the file, for example with `iconv -f latin1 -t utf-8`",
-            ) from None
-        except EOFError as error:
-            raise SynmtError(f"the file is truncated: {error}", where=where) from None
+            raise not_utf8(raw, number, error, where=where) from None
         yield line[:-1] if line.endswith("\n") else line
 
 
@@ -83,8 +77,6 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
             yield io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[misc]
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise SynmtError(f"not a complete gzip file ({error})", where=str(path)) from None
-        except IsADirectoryError:
-            raise SynmtError("a folder, not a file", where=str(path)) from None
 
 
 def count_lines(path: str | Path) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, counted, naming
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean, naming
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -26,3 +26,8 @@ def test_an_error_in_a_file_begins_with_its_name(where, expected):
     with pytest.raises(SynmtError) as raised, naming(Path("a.yaml")):
         raise SynmtError("wrong", where=where)
     assert str(raised.value) == expected
+
+
+@pytest.mark.parametrize(("name", "near"), [("EN", "en"), ("bleu", "BLEU"), ("Metor", "meteor"), ("xyz", None)])
+def test_a_name_in_other_letters_is_near(name, near):
+    assert did_you_mean(name, ["en", "BLEU", "meteor"]) == (f"Did you mean '{near}'?" if near else "")

@@ -25,6 +25,21 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     assert caught.value.where == str(path)
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("ä\n".encode("latin1"), "Convert the file, for example with `iconv -f latin1 -t utf-8`"),
+        ("ä\n".encode("utf-16"), "Convert the file with `iconv -f utf-16 -t utf-8`"),
+        (gzip.compress(b"a\n"), "It is compressed: unpack it, or let the name of the file end in .gz."),
+    ],
+)
+def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text, advice):
+    (tmp_path / "text").write_bytes(text)
+    with pytest.raises(SynmtError, match="text: line 1 is not UTF-8") as raised:
+        list(read_lines(tmp_path / "text"))
+    assert str(raised.value).endswith(advice)
+
+
 def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
     (tmp_path / "real").write_text("old")
     (tmp_path / "link").symlink_to("real")

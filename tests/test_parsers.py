@@ -280,7 +280,7 @@ def test_the_identity_has_the_files_that_models_of_an_alias_depend_on(tmp_path):
     (tmp_path / names[3]).unlink()
     with pytest.raises(SynmtError, match=r"words.pt.*not found"):
         _ = StanzaParser("de", model=str(tmp_path)).identity
-    with pytest.raises(SynmtError, match=r"lemma/nosuch.pt.*not found"):
+    with pytest.raises(UsageError, match=r"has no package 'nosuch' for the language 'de'\. Packages: default"):
         _ = StanzaParser("de", model=str(tmp_path), package="nosuch").identity
 
 

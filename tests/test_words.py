@@ -98,7 +98,9 @@ def test_the_spaces_between_characters_come_back_out_of_every_vocabulary(kind):
 def test_a_run_that_was_cut_with_another_space_is_cut_so_again(tmp_path):
     recipe = small_recipe(text={"tokenizer": "char"}, vocabulary={"kind": "bpe"})
     cutters = make_cutters(recipe)
-    older = {side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in cutters.items()}
+    older = {
+        side: {key: value for key, value in one.identity.items() if key != "space"} for side, one in cutters.items()
+    }
     assert load_cutters(recipe, tmp_path, identities(cutters))["source"].cut("a b") == "a ␣ b"
     assert load_cutters(recipe, tmp_path, older)["source"].cut("a b") == "a ▁ b"
 

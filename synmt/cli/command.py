@@ -178,7 +178,6 @@ def _replace_closed_streams() -> None:
     """Let a stream that was closed by `<&-` or `>&-` be empty: Python has None in its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            # the lowest free number, so that no other file gets that of the closed stream
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 

@@ -51,7 +51,10 @@ Pretokenized = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="CoNLL-U file, gzipped if it ends in .gz; -: standard output. Default: standard output.",
     ),
 ]
 Workers = Annotated[

@@ -41,13 +41,12 @@ def in_any(folders: Iterable[Path], name: str) -> Path | None:
 
 
 def files_in(folders: list[Path], split: str, source: str, target: str) -> SplitFiles:
-    """Find both sides of a split, which exist, and the files next to them."""
+    """Find both sides of a split, which exist, and what belongs to them in the same folders or in earlier ones."""
     names = side_names(split, source, target)
-    paths = [in_any(folders, name) for name in names]
-    assert paths[0] is not None
-    assert paths[1] is not None
-    # trees and labels of another folder belong to another text
-    beside, beside_target = [paths[0].parent], [paths[1].parent]
+    paths = [path for name in names if (path := in_any(folders, name))]
+    assert len(paths) == 2, names
+    # trees and labels in a later folder belong to another text
+    beside, beside_target = (folders[: folders.index(path.parent) + 1] for path in paths)
     return SplitFiles(
         source=paths[0],
         target=paths[1],

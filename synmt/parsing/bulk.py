@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from synmt import files
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser

@@ -77,6 +77,16 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
     return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))
 
 
+def no_package(owner: str, package: str, language: str, packages: Iterable[str]) -> UsageError:
+    """Make the error for a package of models that its owner, Stanza or a folder, does not have."""
+    names = sorted(packages)
+    return UsageError(
+        f"{owner} has no package '{package}' for the language '{language}'",
+        allowed=f"Packages: {', '.join(names)}",
+        do=did_you_mean(package, names),
+    )
+
+
 def features_of(files: Mapping[str, Path]) -> list[str]:
     """List what models say of words besides tag and relation; raises any exception of the tagger's file.
 

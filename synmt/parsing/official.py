@@ -22,7 +22,7 @@ from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloadin
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, did_you_mean
 from synmt.files import offline, write_atomically, write_json
-from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing
+from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing, no_package
 from synmt.parsing.pipeline import model_files
 
 _logger = logging.getLogger(__name__)
@@ -33,8 +33,8 @@ def is_complete(language: str, package: str) -> bool:
     folder = folder_of("official")
     try:
         files = model_files(folder, language, package)
-    except (OSError, ValueError, LookupError, AttributeError, TypeError):
-        # no list of models, or one without this language
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, SynmtError):
+        # no list of models, or one without this language or package
         return False
     return any("/depparse/" in name for name in files) and all(path.is_file() for path in files.values())
 
@@ -115,12 +115,8 @@ def _wanted(resources: dict[str, Any], language: str, package: str) -> dict[str,
     _, _, _, packages = common.process_pipeline_parameters(language, None, package, PROCESSORS)
     models = common.maintain_processor_list(resources, code, None, packages)
     if "depparse" not in (name for name, _ in models):
-        names = sorted({*resources[code]["depparse"], *resources[code].get("packages", {})})
-        raise UsageError(
-            f"Stanza has no package '{package}' for the language '{language}'",
-            allowed=f"Packages: {', '.join(names)}",
-            do=did_you_mean(package, names),
-        )
+        packages = {*resources[code]["depparse"], *resources[code].get("packages", {})}
+        raise no_package("Stanza", package, language, packages)
     address = common.expand_model_url(resources, common.DEFAULT_MODEL_URL)
     files = {}
     for processor, name in common.flatten_processor_list(common.add_dependencies(resources, code, models)):

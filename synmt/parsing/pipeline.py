@@ -11,7 +11,7 @@ from synmt.parsing.arcs import check_graph_parser, parse_with_arcs
 from synmt.parsing.direct.graph import best_tree
 from synmt.parsing.direct_parser import isolated
 from synmt.parsing.lines import LONGEST, given_words, parses_of, split_long, tokens_of
-from synmt.parsing.models import PROCESSORS
+from synmt.parsing.models import PROCESSORS, no_package
 from synmt.parsing.stanza_internals import checked_version, replaced, without_optimizers
 from synmt.syntax.parse import Parse, evenly_spaced
 
@@ -19,7 +19,8 @@ from synmt.syntax.parse import Parse, evenly_spaced
 def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
     """List the files that `load` would read, by their path in the folder; the files themselves are not read.
 
-    These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py).
+    These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py). Raises UsageError for an
+    unknown package, for which Stanza finds no model.
     """
     from stanza.pipeline.core import build_default_config
     from stanza.resources import common
@@ -29,6 +30,8 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
         resources = common.load_resources_json(str(folder))
         code = resources[code].get("alias", code)
         models = common.maintain_processor_list(resources, code, None, packages)
+        if "tokenize" not in (name for name, _ in models):
+            raise no_package(str(folder), package, language, resources[code].get("packages", ()))
         config = build_default_config(resources, code, str(folder), common.add_dependencies(resources, code, models))
     paths = [Path(value) for key, value in config.items() if key.endswith("_path")]
     return {path.relative_to(folder).as_posix(): path for path in paths}
@@ -40,6 +43,8 @@ def load(folder: Path, language: str, package: str, device: str, batch_words: in
     import torch
 
     checked_version()
+    # an unknown package is reported by its name
+    model_files(folder, language, package)
     # what was fastest where Stanza makes the batches; twice the size in tokens, since we do not count punctuation
     size = min(batch_words, 640)
     if device == "auto":

@@ -10,9 +10,9 @@ from typing import Any
 from synmt.arrays import Side
 from synmt.corpora.resolve import Corpus
 from synmt.data.annotate import annotation_name, describe_files
-from synmt.parsing.target import read_summary
 from synmt.parsing.models import ADDED
 from synmt.parsing.parser import NOT_IN_TREES, StanzaParser
+from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.training.tree_requirements import TreeRequirements, all_given_trees, make_parser, trees_path
 

@@ -14,10 +14,10 @@ from synmt.data.task_corpus import task_corpus, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError
 from synmt.files import count_lines
-from synmt.parsing.target import read_summary
 from synmt.parsing.official import check_language
 from synmt.parsing.official import is_complete as is_downloaded
 from synmt.parsing.parser import StanzaParser
+from synmt.parsing.target import read_summary
 from synmt.recipe.schema import Recipe
 from synmt.training.parse_source import find_parse_source, parser_with_trees
 from synmt.training.plan_text import PlannedText
