@@ -24,7 +24,7 @@ from synmt.run import Run, find_run, read_state, remove_leftovers
 from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
-from synmt.training.lifecycle import begin_run, check_run, finish_run
+from synmt.training.lifecycle import begin_run, check_run, finish_run, write_final_weights
 from synmt.training.stages import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
@@ -253,6 +253,18 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
         check_run(run, more, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
     check_run(run, more, overwrite=False)
+
+
+def test_an_average_of_fewer_checkpoints_than_asked_for_says_so(tmp_path, recipe, caplog):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    for step in (2, 4):
+        save_checkpoint(run, step, model, optimizer, {"step": step, "best_step": 2})
+    for average in (2, 3):
+        training = recipe.training.model_copy(update={"save_every": 2, "average": average})
+        write_final_weights(run, recipe.model_copy(update={"training": training}))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the averaged weights are those of 2 checkpoints: there are no more for training.average, 3"
+    ]
 
 
 def test_overwriting_removes_a_link_and_not_what_is_behind_it(tmp_path, recipe):
