@@ -25,6 +25,7 @@ from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
 from synmt.training.lifecycle import begin_run, check_run, finish_run, write_final_weights
+from synmt.training.log import Log
 from synmt.training.stages import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
@@ -131,6 +132,21 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
         path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(SynmtError, match=r"step-00000002.*the run folder is broken"):
         load_checkpoint(run.checkpoint(2), model, optimizer)
+
+
+@pytest.mark.parametrize("state", ["[]", "null", "3", "{"])
+def test_a_state_that_is_none_is_a_broken_checkpoint(saved, state):
+    (saved[0].checkpoint(2) / "state.json").write_text(state)
+    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json cannot be read"):
+        saved[0].weights_of("best")
+
+
+def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint(tmp_path):
+    lines = [b'{"step": %d, "kind": "step"}' % step for step in (2, 4, 6)]
+    odd = [b"\xff\xfe", b"\0\0\0", b"[]", b"3", b'{"step": 1}', b'{"step": "1", "kind": "step"}', b'{"st']
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join([lines[0], *odd[:3], *lines[1:], *odd[3:]]))
+    Log(tmp_path, 4)
+    assert (tmp_path / "log.jsonl").read_bytes().splitlines() == lines[:2]
 
 
 def test_a_state_of_another_version_is_refused(tmp_path):
