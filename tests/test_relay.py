@@ -16,7 +16,7 @@ from synmt.parallel.relay import Relay, Told, tell
 from synmt.parallel.threads import threads
 
 pytestmark = pytest.mark.journey
-GUARD = 'if __name__ == "__main__": '
+GUARD = "if __name__ == '__main__': "
 
 
 def work(state, item):

@@ -236,7 +236,9 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
 
 
-def test_a_finished_run_that_was_killed_while_it_got_a_new_recipe_has_not_finished_with_it(tmp_path, recipe, monkeypatch):
+def test_a_finished_run_that_is_killed_while_it_gets_a_new_recipe_has_not_finished_with_it(
+    tmp_path, recipe, monkeypatch
+):
     run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
     begin_run(run, recipe, PREPARED, overwrite=False)
     finish_run(run, 5)

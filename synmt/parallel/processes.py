@@ -82,7 +82,7 @@ def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> Sy
         return SynmtError(
             "a worker process could not start, as its message above says",
             where=str(where),
-            do='In a script of your own, put what it does under `if __name__ == "__main__":`. A worker imports the script',
+            do="Workers import your script: put what it does under `if __name__ == '__main__':`",
         )
     return SynmtError(
         "a worker process was killed, most likely for lack of memory",
