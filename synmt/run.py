@@ -149,7 +149,7 @@ class Run:
             raise SynmtError("has no checkpoints", where=str(self.folder), do="Train it first: `synmt train`")
         if checkpoint == "last":
             return steps[-1] / "model.safetensors"
-        best = read_state(steps[-1])["best_step"]
+        best = read_state(steps[-1]).get("best_step")
         if not best:
             raise SynmtError(
                 "no validation has given a finite value yet, so there is no best checkpoint",
@@ -200,8 +200,8 @@ def _newest_finished(root: Path) -> Path:
 def read_state(checkpoint: Path) -> dict[str, Any]:
     """Read the training state of a checkpoint."""
     try:
-        return json.loads((checkpoint / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return dict(**json.loads((checkpoint / "state.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         raise broken_run(checkpoint, "state.json cannot be read") from None
 
 

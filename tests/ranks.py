@@ -147,6 +147,10 @@ def train_twice(folder):
         trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
         make_exact(trainer, momentum=0.9)
         again = trainer.resume()
+        # torchrun's store outlives the processes
+        assert processes.was_done_before(how) == (again > 0)
+        processes.wait()
+        processes.note(how)
         for record in trainer.train():
             if how == "killed" and processes.rank and record.step == 4 and not again:
                 (folder / "has been killed").touch(exist_ok=False)

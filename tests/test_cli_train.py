@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,11 +12,13 @@ import killing
 import pytest
 from forked import Forked
 from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
+from torch.distributed import HashStore
 
 from synmt.files import locked
 from synmt.training import grid, pipeline
+from synmt.training.distributed import Processes
 from synmt.training.grid import GridRecord
-from synmt.training.records import RunRecord
+from synmt.training.records import RunRecord, StartRecord
 
 pytestmark = [pytest.mark.journey, pytest.mark.usefixtures("offline")]
 ROOT = Path(__file__).parents[1]
@@ -121,6 +124,28 @@ def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options
     assert f"step 5 is saved, and the same command{again} continues from there" in errors
     errors = fail(130, "train", place / "tiny.yaml", "--seeds", 2, *options)
     assert f"1 run has finished, and the same command{again} goes on" in errors
+
+
+def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished, monkeypatch):
+    recipe, store, starts = write_finished(finished, finished / "text", "test"), HashStore(), []
+    how = {"runs": finished / "runs", "data": finished / "data", "overwrite": True, "processes": Processes(store=store)}
+    for restarts in ("0", "1", "0"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+        records = pipeline.train(recipe, ["name=again", "training.max_steps=9"], **how, stop=StopAfter(5))
+        starts += [record.step for record in records if isinstance(record, StartRecord)]
+    assert starts[0] == starts[2] == 0 < starts[1]
+
+
+class StopAfter(threading.Event):
+    """An event that is set when it has been asked a number of times."""
+
+    def __init__(self, times):
+        super().__init__()
+        self.left = times
+
+    def is_set(self):
+        self.left -= 1
+        return self.left < 0
 
 
 def test_a_run_that_is_longer_than_its_new_recipe_says_so(finished):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from clusters import LocalCluster, wait_for
-from test_cli_train import assert_same_run
+from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.evaluation import comparison
@@ -142,18 +142,6 @@ def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(c
     assert [run.name for run in last.finished] == ["plain"]
     assert_same_run(place / "left" / "plain", place / "here" / "plain")
     assert not list(scratch.iterdir())
-
-
-class StopAfter(threading.Event):
-    """An event that is set when it has been asked a number of times."""
-
-    def __init__(self, times):
-        super().__init__()
-        self.left = times
-
-    def is_set(self):
-        self.left -= 1
-        return self.left < 0
 
 
 def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(place, monkeypatch, tmp_path):

@@ -3,8 +3,11 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
+from tiny import environment
 
 from synmt.errors import SynmtError
 from synmt.parallel import complaints
@@ -13,6 +16,7 @@ from synmt.parallel.relay import Relay, Told, tell
 from synmt.parallel.threads import threads
 
 pytestmark = pytest.mark.journey
+GUARD = "if __name__ == '__main__': "
 
 
 def work(state, item):
@@ -52,6 +56,23 @@ def threads_here(state, item):
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
     with pytest.raises(SynmtError, match=r"worker process was killed.*fewer processes \(`--threads 1`\)"):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
+
+
+@pytest.mark.parametrize(("start", "said"), [("", "could not start, as its message above"), (GUARD, None)])
+def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path, start, said):
+    lines = [
+        "from pathlib import Path",
+        "from synmt.parallel.processes import in_processes",
+        f"{start}print(sorted(in_processes(max, 1, iter(range(4)), 2, where=Path('here'))))",
+    ]
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    command = [sys.executable, tmp_path / "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
+    if said:
+        assert said in done.stderr.splitlines()[-1]
+        assert GUARD.strip() in done.stderr.splitlines()[-1]
+    else:
+        assert (done.stdout, done.stderr) == ("[1, 1, 2, 3]\n", "")
 
 
 def test_the_remedy_leaves_one_process(monkeypatch):

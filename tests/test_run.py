@@ -24,7 +24,8 @@ from synmt.run import Run, find_run, read_state, remove_leftovers
 from synmt.training import checkpoint
 from synmt.training.checkpoint import drop_checkpoints, load_checkpoint, save_checkpoint
 from synmt.training.finished import has_finished
-from synmt.training.lifecycle import begin_run, check_run, finish_run
+from synmt.training.lifecycle import begin_run, check_run, finish_run, write_final_weights
+from synmt.training.log import Log
 from synmt.training.stages import Prepared
 
 FILES = SplitFiles(source=Path("text/train.en"), target=Path("text/train.de"))
@@ -133,6 +134,21 @@ def test_a_checkpoint_that_has_been_damaged_is_named(saved, name, damage):
         load_checkpoint(run.checkpoint(2), model, optimizer)
 
 
+@pytest.mark.parametrize("state", ["[]", "null", "3", "{"])
+def test_a_state_that_is_none_is_a_broken_checkpoint(saved, state):
+    (saved[0].checkpoint(2) / "state.json").write_text(state)
+    with pytest.raises(SynmtError, match=r"step-00000002: the run folder is broken: state.json cannot be read"):
+        saved[0].weights_of("best")
+
+
+def test_lines_of_the_log_that_are_no_records_go_with_those_after_the_checkpoint(tmp_path):
+    lines = [b'{"step": %d, "kind": "step"}' % step for step in (2, 4, 6)]
+    odd = [b"\xff\xfe", b"\0\0\0", b"[]", b"3", b'{"step": 1}', b'{"step": "1", "kind": "step"}', b'{"st']
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join([lines[0], *odd[:3], *lines[1:], *odd[3:]]))
+    Log(tmp_path, 4)
+    assert (tmp_path / "log.jsonl").read_bytes().splitlines() == lines[:2]
+
+
 def test_a_state_of_another_version_is_refused(tmp_path):
     trainer = make_trainer(tmp_path)
     save_checkpoint(trainer.run, 2, trainer.model, trainer.optimizer, {"step": 2, "moon": "full"})
@@ -220,7 +236,9 @@ def test_a_run_whose_text_or_parser_has_changed_is_not_gone_on_with(tmp_path, re
     begin_run(run, recipe, replace(PREPARED, **changed), overwrite=True)
 
 
-def test_a_finished_run_that_was_killed_while_it_got_a_new_recipe_has_not_finished_with_it(tmp_path, recipe, monkeypatch):
+def test_a_finished_run_that_is_killed_while_it_gets_a_new_recipe_has_not_finished_with_it(
+    tmp_path, recipe, monkeypatch
+):
     run, more = Run(tmp_path / "one"), with_steps(recipe, 7)
     begin_run(run, recipe, PREPARED, overwrite=False)
     finish_run(run, 5)
@@ -253,6 +271,18 @@ def test_a_finished_run_without_checkpoints_is_not_trained_again_from_the_first_
         check_run(run, more, overwrite=False)
     run.checkpoint(5).mkdir(parents=True)
     check_run(run, more, overwrite=False)
+
+
+def test_an_average_of_fewer_checkpoints_than_asked_for_says_so(tmp_path, recipe, caplog):
+    run, (model, optimizer) = Run(tmp_path), trained()
+    for step in (2, 4):
+        save_checkpoint(run, step, model, optimizer, {"step": step, "best_step": 2})
+    for average in (2, 3):
+        training = recipe.training.model_copy(update={"save_every": 2, "average": average})
+        write_final_weights(run, recipe.model_copy(update={"training": training}))
+    assert [record.getMessage() for record in caplog.records] == [
+        "the averaged weights are those of 2 checkpoints: there are no more for training.average, 3"
+    ]
 
 
 def test_overwriting_removes_a_link_and_not_what_is_behind_it(tmp_path, recipe):

@@ -176,7 +176,7 @@ def ending_with_driver() -> Iterator[threading.Event]:
 
 
 def driver_waits() -> bool:
-    """Tell whether the result of the item in work will reach the driver: it has not gone, and the worker does not end."""
+    """Tell whether the driver still waits for the item in work, and this worker stays to hand it over."""
     worker = import_module("distributed").get_worker()
     return _is_awaited(worker, worker.get_current_task())
 

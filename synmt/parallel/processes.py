@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.connection import wait as wait_for_end
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,21 +54,41 @@ def in_processes(
         return
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (work, state))
+    started = set[BaseProcess]()
+
+    def submit(item: T) -> Future[Told]:
+        future = pool.submit(_work, item)
+        started.update(set(multiprocessing.active_children()) - others)
+        return future
+
     try:
-        yield from map(Relay().result_of, feed(partial(pool.submit, _work), items, lambda: 2 * workers))
+        yield from map(Relay().result_of, feed(submit, items, lambda: 2 * workers))
         pool.shutdown()
     except BrokenProcessPool:
-        raise SynmtError(
-            "a worker process was killed, most likely for lack of memory",
-            where=str(where),
-            do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
-        ) from None
+        raise _why_broken(started, where, fewer) from None
     finally:
         # after Ctrl-C or an error, the items that are still in work are not needed
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
             child.join()
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> SynmtError:
+    for process in processes:
+        process.join()
+    # the exit code of a process that was killed is negative
+    if any(process.exitcode == 1 for process in processes):
+        return SynmtError(
+            "a worker process could not start, as its message above says",
+            where=str(where),
+            do="Workers import your script: put what it does under `if __name__ == '__main__':`",
+        )
+    return SynmtError(
+        "a worker process was killed, most likely for lack of memory",
+        where=str(where),
+        do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
+    )
 
 
 def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:

@@ -29,7 +29,7 @@ def use_threads(count: int | None = None) -> None:
 def threads() -> int:
     """Tell how many threads may compute at once: SYNMT_THREADS, OMP_NUM_THREADS or all usable cores."""
     openmp = os.environ.get(_OPENMP, "").partition(",")[0]
-    return _asked() or (int(openmp) if openmp.isdigit() else 0) or usable_cores()
+    return _asked() or (int(openmp) if openmp.isdecimal() else 0) or usable_cores()
 
 
 def chosen_cores() -> int:

@@ -34,11 +34,22 @@ class Processes:
     """This process and the number of all processes.
 
     group: through which they talk in training; None for that of the preparation.
+    store: of torchrun, which stays when it starts the processes again.
     """
 
     rank: int = 0
     count: int = 1
     group: Any = None
+    store: Any = None
+
+    def note(self, what: str) -> None:
+        """Write down what these processes have done, for those that torchrun may start in their place."""
+        if self.store is not None:
+            self.store.set(what, "")
+
+    def was_done_before(self, what: str) -> bool:
+        """Tell whether `note` was called with this before torchrun started the processes again."""
+        return self.store is not None and _restarts() > 0 and self.store.check([what])
 
     def for_training(self) -> Processes:
         """Return the same processes, which no longer wait for days; all of them call this together."""
@@ -104,10 +115,15 @@ def join_processes() -> Processes:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone
-    store = PrefixStore(f"start-{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
-    torch.distributed.init_process_group(_backend(), store=store, rank=rank, world_size=count, timeout=PREPARATION)
+    own = PrefixStore(f"start-{_restarts()}", store)
+    torch.distributed.init_process_group(_backend(), store=own, rank=rank, world_size=count, timeout=PREPARATION)
     atexit.register(torch.distributed.destroy_process_group)
-    return Processes(rank, count)
+    return Processes(rank, count, store=PrefixStore("done", store))
+
+
+def _restarts() -> int:
+    """Count how often torchrun has started the processes again."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _backend() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import shutil
 from collections.abc import Iterator
 from typing import Any
@@ -21,6 +22,8 @@ from synmt.training.checkpoint import regular_checkpoints
 from synmt.training.finished import has_finished
 from synmt.training.stages import Prepared
 from synmt.words.cutter import case_model, identities
+
+_logger = logging.getLogger(__name__)
 
 MAY_CHANGE = {
     "training": {
@@ -118,6 +121,9 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
     settings = recipe.training
     # the checkpoints of a finished run may have been removed by hand
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
+        if len(last) < settings.average:
+            what = "the averaged weights are those of %d checkpoint%s: there are no more for training.average, %d"
+            _logger.warning(what, len(last), "s" * (len(last) > 1), settings.average)
         average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
     with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
         shutil.copyfileobj(weights, out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -50,14 +51,12 @@ def _drop_after(path: Path, step: int) -> None:
     if not path.exists():
         return
     kept = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+        # an incomplete line, of a process that was killed or a machine that lost its power, is no record
+        with suppress(ValueError, TypeError, KeyError):
             record = json.loads(line)
-        except ValueError:
-            # an incomplete line: the process was killed while writing it
-            continue
-        if record["step"] <= step and record["kind"] != "end":
-            kept.append(line)
+            if record["step"] <= step and record["kind"] != "end":
+                kept.append(line)
     with write_atomically(path) as out:
         out.writelines(f"{line}\n" for line in kept)
 

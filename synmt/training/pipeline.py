@@ -90,6 +90,8 @@ def train(
     loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
+    # if torchrun starts this again, the run that was there before has been removed already
+    overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
     loaded, vocabularies, finished = admit(run, loaded, overwrite=overwrite)
     case = adopt_case(loaded, run, overwrite=overwrite)
     processes.wait()
@@ -106,6 +108,7 @@ def train(
                 if processes.rank == 0:
                     stack.enter_context(locked(run.folder, "this run"))
                     begin(run, loaded, prepared, overwrite=overwrite)
+                    processes.note(f"overwrite {run.folder}")
             end = yield from train_prepared(run, loaded, prepared, processes, stop)
         if end.reason == "interrupted":
             yield RunRecord(run.folder, "interrupted", end.step)
