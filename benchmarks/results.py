@@ -25,7 +25,7 @@ from results_plan import Plan, Planned
 from synmt.errors import SynmtError
 from synmt.files import write_json
 from synmt.parallel.processes import in_processes
-from synmt.recipe.load import parse_yaml_value
+from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run import Run
 from synmt.training.grid import train_run
 from synmt.training.grid_runs import FailedRun, GridRun

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from synmt.model.build import place_variants
-from synmt.recipe.load import check_recipe, load_recipe, load_yaml, recipe_values
+from synmt.recipe.load import check_recipe, load_recipe, recipe_values
 from synmt.recipe.schema import Recipe
+from synmt.recipe.yaml_text import load_yaml
 from synmt.training.tree_requirements import tree_requirements
 
 _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")

@@ -39,7 +39,7 @@ def test_a_dash_as_the_output_is_standard_output(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_empty(closed):
-    shell = f"{shlex.join(command('--help'))} {closed}"
+    shell = f"{shlex.join([sys.executable, '-m', 'synmt', '--help'])} {closed}"
     done = subprocess.run(["bash", "-c", shell], env=environment(), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert ("Usage" in done.stdout) == (closed != ">&-")

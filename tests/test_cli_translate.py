@@ -6,6 +6,7 @@ import os
 import re
 import select
 import signal
+import sys
 import threading
 from contextlib import nullcontext
 from functools import partial
