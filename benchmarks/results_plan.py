@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +113,15 @@ class Plan:
 
     def tried(self) -> dict[str, float]:
         """Read the lowest loss on the validation text of each mixture of the search that has been trained."""
-        files = {system: self.result(system, self.seeds[0]) for system in self.search}
+        return self._losses(self.search)
+
+    def parts(self) -> dict[str, float]:
+        """Read the same of the systems with which the mixtures begin: of `a` for a mixture `a + b`."""
+        first = {name.partition(" + ")[0] for name in self.search}
+        return self._losses(system for system in self.systems if system in first)
+
+    def _losses(self, systems: Iterable[str]) -> dict[str, float]:
+        files = {system: self.result(system, self.seeds[0]) for system in systems}
         found = {system: json.loads(path.read_text("utf-8")) for system, path in files.items() if path.exists()}
         return {system: min(loss for _, loss in result["validation"]) for system, result in found.items()}
 

@@ -103,7 +103,8 @@ def search_table(plan: Plan) -> Iterator[str]:
     which = f"`{found}` is compared with the systems above" if found else "the search is not finished"
     yield f"Mixtures by their lowest loss on the validation text, in nats for each piece, one seed each; {which}:"
     yield ""
-    rows = [[name, f"{loss:.4f}"] for name, loss in sorted(tried.items(), key=lambda one: one[1])]
+    losses = {**tried, **{f"{name} alone": loss for name, loss in plan.parts().items()}}
+    rows = [[name, f"{loss:.4f}"] for name, loss in sorted(losses.items(), key=lambda one: one[1])]
     yield from markdown(["mixture", "validation loss"], rows)
 
 

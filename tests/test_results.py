@@ -86,19 +86,22 @@ def test_the_search_goes_by_the_validation_text_and_only_its_find_gets_all_seeds
     path = tmp_path / "mixed.yaml"
     path.write_text(
         "corpus: mixed\ntitle: Mixed\ntest: test\nseeds: [1, 2]\nsystems: {plain: multi30k-tiny}\n"
-        "search: {first: multi30k-pascal, second: multi30k-gcn}\n"
+        "search: {plain + a: multi30k-pascal, plain + b: multi30k-gcn}\n"
     )
     plan = Plan.load(path)
 
     def names():
         return [f"{run.system} {run.seed}" for run in plan.runs({})]
 
-    assert names() == ["plain 1", "first 1", "second 1", "plain 2"]
-    plan.result("first", 1).write_text(json.dumps({"validation": [[5, 3.0], [10, 2.5]]}))
+    assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2"]
+    plan.result("plain + a", 1).write_text(json.dumps({"validation": [[5, 3.0], [10, 2.5]]}))
     assert plan.found() is None, "the other one may be better"
-    plan.result("second", 1).write_text(json.dumps({"validation": [[5, 2.4], [10, 2.6]]}))
-    assert plan.tried() == {"first": 2.5, "second": 2.4}
-    assert names() == ["plain 1", "first 1", "second 1", "plain 2", "second 2"]
+    plan.result("plain + b", 1).write_text(json.dumps({"validation": [[5, 2.4], [10, 2.6]]}))
+    assert plan.tried() == {"plain + a": 2.5, "plain + b": 2.4}
+    assert names() == ["plain 1", "plain + a 1", "plain + b 1", "plain 2", "plain + b 2"]
+    assert plan.parts() == {}
+    plan.result("plain", 1).write_text(json.dumps({"validation": [[10, 2.7]]}))
+    assert plan.parts() == {"plain": 2.7}
 
 
 def test_packed_arrays_are_read_as_they_were():
