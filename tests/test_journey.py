@@ -178,7 +178,7 @@ def test_a_run_that_has_not_finished_is_not_taken_unasked(project, plain):
 def test_training_stops_early_and_then_has_finished(project):
     values = {"patience": 1, "max_steps": 400, "validate_every": 2, "learning_rate": 1e-12}
     recipe = write_recipe(project / "patient.yaml", project / "text", syntax={}, training=TRAINING | values)
-    assert b": patience" in succeed("train", recipe, cwd=project).stderr
+    assert b"(training.patience)" in succeed("train", recipe, cwd=project).stderr
     again = synmt("train", recipe, cwd=project)
     assert b"runs/patient has finished already" in again.stderr
     shutil.rmtree(project / "runs" / "patient")

@@ -42,8 +42,7 @@ def complete_recipe(incomplete: str) -> list[str]:
 
 
 _WHICH_RECIPE = (
-    "A file, or the name of a shipped recipe, such as nc11-pascal. The keys are explained in synmt/recipe/schema.py, "
-    "and in corpus.py, data.py and model.py next to it."
+    "A file, or the name of a shipped recipe, such as nc11-pascal. Keys: synmt/recipe/{schema,corpus,data,model}.py."
 )
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
 Overrides = Annotated[
