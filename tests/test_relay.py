@@ -69,8 +69,8 @@ def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path
     command = [sys.executable, tmp_path / "script.py"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=100)
     if said:
-        assert said in done.stderr.splitlines()[-1]
-        assert GUARD.strip() in done.stderr.splitlines()[-1]
+        # Python may still warn of what the workers have left
+        assert any(said in line and GUARD.strip() in line for line in done.stderr.splitlines())
     else:
         assert (done.stdout, done.stderr) == ("[1, 1, 2, 3]\n", "")
 
