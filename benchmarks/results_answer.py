@@ -14,9 +14,9 @@ _NAMED = 6
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
+    parts = (_which, _mixture, _controls, _where, _cost)
     for results, lines in found:
-        parts = (_which(results, lines), _controls(results, lines), _where(results, lines), _cost(results, lines))
-        for sentence in chain(*parts):
+        for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
 
 
@@ -33,6 +33,21 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"Without trees, {_verdict(without)}."
+
+
+def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Say what the mixture that was found gains on the plain model, and on the system that it begins with."""
+    for line in results.of_trees(lines, "mixture"):
+        first = line.system.partition(" + ")[0]
+        tests = sorted(results.bleu, key=lambda test: test != results.plan.test)
+        compared = {test: results.mixture(test) for test in tests}
+        found = {test: one.difference for test, one in compared.items() if one and one.difference}
+        parts = [f"{signed(d.value)} on `{test}` ({signed(d.low)} to {signed(d.high)})" for test, d in found.items()]
+        end = "" if any(d.is_real for d in found.values()) else ", no more than chance may explain"
+        yield (
+            f"The best of {len(results.plan.search)} mixtures is {line.system}, {signed(_gain(line))} to the plain "
+            f"model; its difference to {first} alone is {' and '.join(parts)}{end}."
+        )
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -70,7 +85,7 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the systems that help add to the model."""
-    better = _better(results.of_trees(lines, "right", "none"))
+    better = _better(results.of_trees(lines, "right", "none", "mixture"))
     parts = []
     for line in better[:_NAMED]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from results_statistics import Line, Results, seeds_of
 
-_COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806"}
-_NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees"}
+_COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture": "#762a83"}
+_NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees", "mixture": "the best mixture"}
 _NOT_REAL = 0.45
 
 

@@ -110,12 +110,24 @@ class Results:
         return {system: trees_of(self.plan.recipe(system, {})) for system in self.runs}
 
     def kind(self, system: str) -> str:
-        """Tell whether the trees of a system are `right` or `wrong`, or whether it has `none`."""
+        """Tell whether a system has `right` trees, `wrong` ones or `none`; a found `mixture` may have both."""
+        if system == self.plan.found():
+            return "mixture"
         return _KINDS.get(self.trees[system], "wrong")
 
     def of_trees(self, lines: Sequence[Line], *kinds: str) -> list[Line]:
         """Choose systems by the kind of their trees; baselines are left out."""
         return [line for line in lines if line.difference and self.kind(line.system) in kinds]
+
+    def mixture(self, test: str) -> Line | None:
+        """Compare the mixture that was found with the system that it begins with, by BLEU; None without results."""
+        found = self.plan.found()
+        first = found.partition(" + ")[0] if found else ""
+        if found not in self.runs or first not in self.runs:
+            return None
+        baselines = {system: first if system == found else system for system in self.runs}
+        lines = self._lines(test, "statistics", make_metric("bleu").aggregate, None, baselines)
+        return next(line for line in lines if line.system == found)
 
     def group(self, test: str, label: str, value: str) -> BoolArray:
         """Choose the sentences whose label has a value: (N,)."""
@@ -127,15 +139,21 @@ class Results:
             return self._lines(test, "statistics", make_metric("bleu").aggregate, chosen)
         return self._lines(test, "exact", _share, chosen)
 
-    def _lines(self, test: str, what: str, aggregate: Aggregate, chosen: BoolArray | None) -> list[Line]:
+    def _lines(
+        self,
+        test: str,
+        what: str,
+        aggregate: Aggregate,
+        chosen: BoolArray | None,
+        baselines: Mapping[str, str] | None = None,
+    ) -> list[Line]:
         counts = [[unpacked(run["tests"][test][what]) for run in runs] for runs in self.runs.values()]
         if what == "exact":
             counts = [[np.hstack([one, np.ones_like(one)]) for one in seeds] for seeds in counts]
         if chosen is not None:
             counts = [[one[chosen] for one in seeds] for seeds in counts]
-        return compare(
-            dict(zip(self.runs, counts, strict=True)), aggregate, {one: self.baseline(one) for one in self.runs}
-        )
+        baselines = baselines or {one: self.baseline(one) for one in self.runs}
+        return compare(dict(zip(self.runs, counts, strict=True)), aggregate, baselines)
 
 
 def _share(totals: DoubleArray) -> float:

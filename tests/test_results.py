@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
-from results_statistics import compare, pooled_variance  # noqa: E402
+from results_statistics import Results, compare, pooled_variance  # noqa: E402
 
 import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
@@ -174,7 +174,7 @@ def make_result(system, seed, quality):
 
 @pytest.fixture
 def root(tmp_path):
-    """Make a folder with pages and with the results of two systems and a control."""
+    """Make a folder with pages and with the results of two systems, a control and a mixture."""
     (tmp_path / "results/multi30k").mkdir(parents=True)
     (tmp_path / "docs/systems").mkdir(parents=True)
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
@@ -184,9 +184,11 @@ def root(tmp_path):
     plan = "corpus: multi30k\ntitle: Captions\ntest: test\nseeds: [1, 2]\nbaselines: {transformer: plain}\nsystems:\n"
     plan += "  plain: multi30k-tiny\n  pascal: multi30k-pascal\n  'pascal, random trees': multi30k-pascal-random\n"
     plan += "  relative: multi30k-relative\n"
+    plan += "search: {relative + pascal: multi30k-pascal}\n"
     plan += "groups: [{test: test, by: words, metric: exact, without: {part: other}}]\n"
     (tmp_path / "results/multi30k.yaml").write_text(plan)
-    for system, quality in (("plain", 0.7), ("pascal", 0.9), ("pascal, random trees", 0.7), ("relative", 0.95)):
+    of_plan = {"plain": 0.7, "pascal": 0.9, "pascal, random trees": 0.7, "relative": 0.95}
+    for system, quality in {**of_plan, "relative + pascal": 0.96}.items():
         for seed in (1, 2):
             path = tmp_path / f"results/multi30k/{file_name(system)}-seed{seed}.json"
             path.write_text(json.dumps(make_result(system, seed, quality)))
@@ -211,7 +213,10 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "**Captions**, 2 seeds: with trees, pascal is better than the plain model (+" in results
     assert "Without trees, relative is better than the plain model (+" in results
     assert "Difference in BLEU to the plain model with other trees: pascal +" in results
-    assert "Cost: relative adds 50.0 % to the weights, pascal adds 0.0 % to the weights; " in results
+    assert "The best of 1 mixtures is relative + pascal, +" in results
+    assert (
+        "Cost: relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds" in results
+    )
     assert "| pascal | parser | 2 |" in results
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
     page = first["pascal.md"].decode()
@@ -220,6 +225,20 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert "| plain | 2 |" in page
     assert "does-syntax-help.png" in first
     assert write_pages(root) == first
+
+
+def test_the_mixture_is_compared_with_what_it_begins_with_as_two_systems_are(root):
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    mixed = found.mixture("test").difference
+    plain, relative, mixture = (
+        next(line for line in found.bleu["test"] if line.system == name)
+        for name in ("plain", "relative", "relative + pascal")
+    )
+    assert mixed.value == pytest.approx(mixture.mean - relative.mean)
+    assert mixed.low < mixed.value < mixed.high
+    assert mixture.difference.value == pytest.approx(mixture.mean - plain.mean)
+    kinds = [found.kind(name) for name in ("plain", "pascal", "pascal, random trees", "relative + pascal")]
+    assert kinds == ["none", "right", "wrong", "mixture"]
 
 
 @pytest.fixture
