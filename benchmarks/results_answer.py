@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from results_plan import first_part
 from results_statistics import Line, Results, seeds_of
 from results_tables import signed
 
@@ -38,7 +39,7 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Say what the mixture that was found gains on the plain model, and on the system that it begins with."""
     for line in results.of_trees(lines, "mixture"):
-        first = line.system.partition(" + ")[0]
+        first = first_part(line.system)
         tests = sorted(results.bleu, key=lambda test: test != results.plan.test)
         compared = {test: results.mixture(test) for test in tests}
         found = {test: one.difference for test, one in compared.items() if one and one.difference}

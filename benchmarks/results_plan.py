@@ -117,7 +117,7 @@ class Plan:
 
     def parts(self) -> dict[str, float]:
         """Read the same of the systems with which the mixtures begin: of `a` for a mixture `a + b`."""
-        first = {name.partition(" + ")[0] for name in self.search}
+        first = set(map(first_part, self.search))
         return self._losses(system for system in self.systems if system in first)
 
     def _losses(self, systems: Iterable[str]) -> dict[str, float]:
@@ -152,6 +152,11 @@ def trees_of(recipe: Recipe) -> str:
     placed = place_variants(recipe.model, recipe.syntax)
     variants = (variant for layers in placed.values() for layer in layers for variant in layer)
     return "induced" if any(variant.build().induces_trees for variant in variants) else "none"
+
+
+def first_part(mixture: str) -> str:
+    """Name the system that a mixture begins with: `a` of `a + b`."""
+    return mixture.partition(" + ")[0]
 
 
 def file_name(system: str) -> str:

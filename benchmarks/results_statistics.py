@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from results_measure import unpacked
-from results_plan import Plan, trees_of
+from results_plan import Plan, first_part, trees_of
 from scipy import stats
 
 from synmt.arrays import BoolArray, DoubleArray
@@ -78,15 +78,16 @@ class Results:
     """The results of a comparison that are there.
 
     runs: of each system, in the order of the plan, the results of its seeds.
+    found: the mixture that the search of the plan has found, if it has.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        self.plan, self.found = plan, plan.found()
         found = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(plan.folder.glob("*-seed*.json")))
         by_system: dict[str, list[dict[str, Any]]] = {}
         for result in sorted(found, key=lambda one: one["seed"]):
             by_system.setdefault(result["system"], []).append(result)
-        compared = (*plan.systems, *filter(None, [plan.found()]))
+        compared = (*plan.systems, *filter(None, [self.found]))
         self.runs = {system: by_system[system] for system in compared if system in by_system}
 
     @cached_property
@@ -111,7 +112,7 @@ class Results:
 
     def kind(self, system: str) -> str:
         """Tell whether a system has `right` trees, `wrong` ones or `none`; a found `mixture` may have both."""
-        if system == self.plan.found():
+        if system == self.found:
             return "mixture"
         return _KINDS.get(self.trees[system], "wrong")
 
@@ -121,13 +122,12 @@ class Results:
 
     def mixture(self, test: str) -> Line | None:
         """Compare the mixture that was found with the system that it begins with, by BLEU; None without results."""
-        found = self.plan.found()
-        first = found.partition(" + ")[0] if found else ""
-        if found not in self.runs or first not in self.runs:
+        first = first_part(self.found or "")
+        if self.found not in self.runs or first not in self.runs:
             return None
-        baselines = {system: first if system == found else system for system in self.runs}
+        baselines = {system: first if system == self.found else system for system in self.runs}
         lines = self._lines(test, "statistics", make_metric("bleu").aggregate, None, baselines)
-        return next(line for line in lines if line.system == found)
+        return next(line for line in lines if line.system == self.found)
 
     def group(self, test: str, label: str, value: str) -> BoolArray:
         """Choose the sentences whose label has a value: (N,)."""
