@@ -33,6 +33,7 @@ from torch import Tensor
 from synmt.errors import UsageError
 from synmt.model.attention import Terms, softmax
 from synmt.model.variant import Place, Probability, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 from synmt.syntax.signals import DISTANCE
 
 
@@ -68,7 +69,7 @@ class DepsSan(Variant):
     @classmethod
     def check(cls, place: Place, *, resample: float, fill: float, **options: Any) -> None:
         """Refuse a distance that nothing is replaced by."""
-        if fill != 6.0 and not resample:
+        if fill != option_defaults(cls)["fill"] and not resample:
             raise UsageError("deps_san replaces no distance by `fill`", do="Set `resample`, or leave out `fill`")
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:

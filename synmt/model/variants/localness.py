@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from synmt.errors import UsageError
 from synmt.model.attention import Terms, xavier
 from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 
 SMALLEST = 0.1
 """Smallest window, in pieces: G divides by the square of the window, which a saturated sigmoid would make 0."""
@@ -64,7 +65,7 @@ class Localness(Variant):
     @classmethod
     def check(cls, place: Place, *, window: str, size: float, **options: Any) -> None:
         """Refuse the size of a window that is predicted."""
-        if window != "fixed" and size != 10.0:
+        if window != "fixed" and size != option_defaults(cls)["size"]:
             raise UsageError(f"localness predicts the window `{window}`", do="Leave out `size`, or set `window: fixed`")
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:

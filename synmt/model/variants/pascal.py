@@ -22,6 +22,7 @@ from torch import Tensor
 from synmt.errors import UsageError
 from synmt.model.attention import Terms
 from synmt.model.variant import Place, Probability, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 from synmt.syntax.signals import PARENT_MIDDLE
 
 
@@ -52,7 +53,7 @@ class Pascal(Variant):
     @classmethod
     def check(cls, place: Place, *, variance: float, shape: str, **options: Any) -> None:
         """Refuse the variance of a Gaussian where there is none."""
-        if shape != "gaussian" and variance != 1.0:
+        if shape != "gaussian" and variance != option_defaults(cls)["variance"]:
             raise UsageError(f"pascal of shape {shape} has no Gaussian", do="Leave out `variance`")
 
     def edit(self, terms: Terms, syntax: Syntax) -> Terms:

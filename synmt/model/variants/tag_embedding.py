@@ -32,12 +32,12 @@ from synmt.errors import UsageError
 from synmt.model.attention import xavier
 from synmt.model.factors import check_relations, factor_signals, factor_table
 from synmt.model.variant import Place, Syntax, Variant
+from synmt.model.variant_options import option_defaults
 from synmt.syntax.feature_signals import FeatureName
 from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
 
 Widths = Mapping[FeatureName, PositiveInt]
-DEFAULT_SIZE = 10
 
 
 class TagEmbedding(Variant):
@@ -57,7 +57,7 @@ class TagEmbedding(Variant):
         self,
         place: Place,
         *,
-        size: PositiveInt = DEFAULT_SIZE,
+        size: PositiveInt = 10,
         relations: tuple[str, ...] = (),
         features: Widths = MappingProxyType({}),
         combine: Literal["replace", "concatenate", "sum"] = "replace",
@@ -99,7 +99,7 @@ class TagEmbedding(Variant):
         """Refuse features that are wider than an embedding, and options of a relation that is not embedded."""
         widths, width = _widths(size, features), place.embedding_dim or place.model_dim
         check_relations("tag_embedding", widths, relations)
-        if features and size != DEFAULT_SIZE:
+        if features and size != option_defaults(cls)["size"]:
             raise UsageError(
                 "`size` of tag_embedding is for the relation alone, where there is no `features`",
                 do="Leave out `size`, and give the width of each feature in `features`",
