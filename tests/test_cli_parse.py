@@ -101,6 +101,7 @@ def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tm
         (["--nope"], 2, "No such option"),
         (["--workers", "0"], 2, "--workers"),
         (["--workers", "2"], 2, "--workers: only with a file to write. Add `-o FILE`"),
+        (["-o", "-", "--workers", "2"], 2, "--workers: only with a file to write. Add `-o FILE`"),
         (["--shard-lines", "9", "--overwrite"], 2, "--shard-lines and --overwrite: only with a file to write"),
         (["nowhere.txt"], 1, "nowhere.txt: cannot read the file"),
         (["--model", "nowhere"], 1, "nowhere: "),

@@ -93,6 +93,7 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
+    output = None if str(output) == "-" else output
     _check_output(output, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
@@ -110,7 +111,7 @@ def parse(
         pretokenized=pretokenized,
     )
     parser = parser.with_features() if features else parser
-    if output is None or str(output) == "-":
+    if output is None:
         _to_stdout(source, parser)
     else:
         shard_lines = shard_lines or 2000
