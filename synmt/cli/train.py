@@ -147,7 +147,7 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                     done = " has finished already" if record.done else ""
                     console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
                 elif isinstance(record, OnCluster):
-                    console.remark(f"the cluster trains {record.runs} run{'s' * (record.runs > 1)}, side by side")
+                    console.remark(f"the cluster trains {counted(record.runs, 'run')}, side by side")
                     stack.enter_context(_stopping(stop))
                 elif isinstance(record, FailedRun):
                     console.warn(f"{record.folder} has failed: {record.reason}")

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from synmt.errors import SynmtError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, all_in_one, counted, did_you_mean
 from synmt.evaluation.seeds import check_one_system, group_by_seed
 
 _logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def group_paths(paths: Sequence[Path], *, group_seeds: bool = False) -> list[tup
     for name, members in groups:
         if [name] != [str(path) for path in members]:
             names = ", ".join(printable(path.name) for path in members)
-            _logger.info(f"{printable(name)}: {len(members)} seed{'s' * (len(members) > 1)}: {names}")
+            _logger.info(f"{printable(name)}: {counted(len(members), 'seed')}: {names}")
         check_one_system([path for path in members if path.is_dir()])
     return groups
 

@@ -6,7 +6,7 @@ import contextlib
 
 import torch
 
-from synmt.errors import UsageError
+from synmt.errors import UsageError, counted
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -22,8 +22,8 @@ def choose_device(name: str) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise UsageError(f"there is no device '{name}'", allowed="Devices: auto, cpu, cuda, cuda:1 and so on")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise UsageError(f"PyTorch sees {count} GPU{'s' * (count != 1)}", where=f"device {name}", do="Use auto")
+        gpus = counted(torch.cuda.device_count(), "GPU")
+        raise UsageError(f"PyTorch sees {gpus}", where=f"device {name}", do="Use auto")
     return device
 
 

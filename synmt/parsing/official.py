@@ -20,7 +20,7 @@ from typing import Any
 
 from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError, UsageError, did_you_mean
+from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.files import offline, write_atomically, write_json
 from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing, no_package
 from synmt.parsing.pipeline import model_files
@@ -78,8 +78,7 @@ def _described(language: str, package: str, files: Mapping[str, RemoteFile]) -> 
     sizes = [bytes_to_fetch(file) for file in files.values()]
     least = "at least " if None in sizes else ""
     size = f"{least}{sum(size or 0 for size in sizes) / 1e6:,.1f} MB"
-    count = f"{len(files)} file{'s' * (len(files) != 1)}"
-    return f"the Stanza model for '{language}' (package {package}): {count}, {size},"
+    return f"the Stanza model for '{language}' (package {package}): {counted(len(files), 'file')}, {size},"
 
 
 def _read_list(folder: Path, language: str) -> Generator[Progress, None, dict[str, Any]]:

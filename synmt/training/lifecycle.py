@@ -12,7 +12,7 @@ import torch
 
 from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
-from synmt.errors import UsageError
+from synmt.errors import UsageError, counted
 from synmt.files import write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_values
@@ -122,8 +122,8 @@ def write_final_weights(run: Run, recipe: Recipe) -> None:
     # the checkpoints of a finished run may have been removed by hand
     if settings.average > 1 and (last := regular_checkpoints(run, settings)[-settings.average :]):
         if len(last) < settings.average:
-            what = "the averaged weights are those of %d checkpoint%s: there are no more for training.average, %d"
-            _logger.warning(what, len(last), "s" * (len(last) > 1), settings.average)
+            what = "the averaged weights are those of %s: there are no more for training.average, %d"
+            _logger.warning(what, counted(len(last), "checkpoint"), settings.average)
         average_weights([folder / "model.safetensors" for folder in last], run.folder / "average.safetensors")
     with write_atomically(run.weights, binary=True) as out, open(run.weights_of(settings.use), "rb") as weights:
         shutil.copyfileobj(weights, out)

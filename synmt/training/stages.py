@@ -18,7 +18,7 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, UsageError, all_in_one, counted
 from synmt.files import count_lines, write_json
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
@@ -201,8 +201,8 @@ def _parse(
                 if words:
                     cost = {"lines": step.lines, "words": words, "seconds": step.seconds}
                     write_json(parse_cost(target), {**cost, "processes": workers or parser.processes()})
-                plural = "s" * (step.failures > 1)
-                failures = f", {step.failures:,} failure{plural} (see {target}.failures.jsonl)" if step.failures else ""
+                count = counted(step.failures, "failure")
+                failures = f", {count} (see {target}.failures.jsonl)" if step.failures else ""
                 _logger.info("parse: %s %s lines in %.0f s%s", target, f"{step.lines:,}", step.seconds, failures)
     return target
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from synmt.analysis.groups.group_score import Gain, GroupScore
 from synmt.analysis.groups.scores import GroupTable
 from synmt.analysis.report import TextTable
+from synmt.errors import counted
 from synmt.evaluation.bootstrap import SEED
 
 _NONE = "-"
@@ -58,5 +59,5 @@ def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
     )
     if table.seeded:
         yield "with two or three seeds, intervals are too narrow and p-values too small"
-    comparisons = f"{table.comparisons:,} comparison{'s' * (table.comparisons != 1)}"
+    comparisons = counted(table.comparisons, "comparison")
     yield f"p: two-sided, of the same resamples, corrected for the {comparisons} of the table (Holm, 1979)"

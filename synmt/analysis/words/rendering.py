@@ -9,6 +9,7 @@ from synmt.analysis.report import TextTable
 from synmt.analysis.words.counts import Measure
 from synmt.analysis.words.ngrams import Ngram, NgramTable
 from synmt.analysis.words.table import WordAccuracy, WordRow, WordTable, resamples_for
+from synmt.errors import counted
 from synmt.evaluation.bootstrap import SEED
 
 _LISTED = 8
@@ -71,7 +72,7 @@ def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
     if len(names) == 1:
         return "in percent, with 95 % intervals"
     count = table.comparisons[measure]
-    corrected = f"; p corrected for {count} comparison{'s' * (count > 1)}" if count else ""
+    corrected = f"; p corrected for {counted(count, 'comparison')}" if count else ""
     return f"{measure} in percent{corrected}"
 
 
