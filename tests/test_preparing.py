@@ -205,6 +205,7 @@ def test_duplicates_are_found_across_chunks_as_by_a_set(monkeypatch):
     assert reasons(pairs, duplicates=True) == expected
 
 
+@pytest.mark.journey
 def test_a_pair_in_a_wrong_language_is_dropped():
     english = "The government has decided to build a new school in this town."
     german = "Die Regierung hat beschlossen, in dieser Stadt eine neue Schule zu bauen."

@@ -24,6 +24,9 @@ import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
 from synmt.recipe.load import load_recipe  # noqa: E402
 
+# they load matplotlib and scipy, and read all recipes
+pytestmark = pytest.mark.journey
+
 PLANS = sorted((ROOT / "results").glob("*.yaml"))
 
 

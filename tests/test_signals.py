@@ -198,6 +198,7 @@ def test_each_list_of_relations_has_its_own_signal():
     assert all(name.startswith("relation.") for name in names[1:])
 
 
+@pytest.mark.journey
 def test_the_name_of_a_list_is_the_same_in_every_process():
     # a saved model and its batches meet again under this name
     code = "from synmt.syntax.signals import relation_signal; print(relation_signal(('a', 'b')).name)"

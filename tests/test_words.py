@@ -105,6 +105,7 @@ def test_a_run_that_was_cut_with_another_space_is_cut_so_again(tmp_path):
     assert load_cutters(recipe, tmp_path, older)["source"].cut("a b") == "a ▁ b"
 
 
+@pytest.mark.journey
 def test_what_the_words_do_not_tell_is_a_guess():
     assert cutter("moses").join(cutter("moses").cut("See http://a.b/c.")) == "See http: / / a.b / c."
     assert cutter("spacy").join("wait - what") == "wait-what"
@@ -278,6 +279,7 @@ def test_the_corpus_of_words_is_cut_once_and_continued_after_an_interruption(tmp
     assert not list((tmp_path / "killed").rglob("*.parts"))
 
 
+@pytest.mark.journey
 def test_a_second_process_waits_for_the_words_and_does_not_cut_them_again(tmp_path, monkeypatch):
     raw = corpus(tmp_path)
     (expected, _), _ = cut(raw, tmp_path / "first", text={"tokenizer": "char"})
