@@ -30,7 +30,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that read real corpora as journeys, and all that are none as unit tests."""
+    """Mark tests that read real corpora as journeys, and all others as unit tests."""
     for item in items:
         if "data_folder" in getattr(item, "fixturenames", ()):
             item.add_marker("journey")

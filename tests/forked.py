@@ -106,7 +106,7 @@ def _run_piped(connections, work, *arguments):
 
 
 def run_command(*arguments: str) -> None:
-    """Be the command `synmt`, in a session of its own."""
+    """Be the command `synmt`, in its own session."""
     os.setsid()
     sys.argv = ["synmt", *arguments]
     main()

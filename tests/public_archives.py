@@ -41,7 +41,7 @@ YEARS = {2013: 1, 2014: 2, 2015: 3, 2016: 7, 2017: 11}
 
 
 def tgz(members: dict[str, bytes]) -> bytes:
-    """Pack files, and the folders that they lie in, as `tar czf` does; always into the same bytes."""
+    """Pack files, and their folders, as `tar czf` does; always into the same bytes."""
     packed = io.BytesIO()
     folders = dict.fromkeys(name.rpartition("/")[0] for name in members if "/" in name)
     with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -250,7 +250,7 @@ def all_talks() -> dict:
 
 
 def small_files() -> dict:
-    """Make the files of Multi30k and of the Tanaka subset, which lie on GitHub one by one."""
+    """Make the files of Multi30k and of the Tanaka subset, which GitHub has one by one."""
     captions = {"train": 30, "val": 6, "test_2016_flickr": 5}
     multi30k = {
         f"{TASK1}/{split}.{language}.gz": gzip.compress(plain(lines(language, count, place)), mtime=0)
@@ -316,7 +316,7 @@ def standing_in(patch: pytest.MonkeyPatch, cache: Path) -> Iterator[CorpusServer
 
 
 def served(address: str) -> str:
-    """Name the file that stands in for the one at an address."""
+    """Name the file that replaces the one at an address."""
     return address.partition("://")[2]
 
 

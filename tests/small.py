@@ -90,7 +90,7 @@ def is_tree(parents: Sequence[int] | IntArray) -> bool:
 
 @cache
 def all_trees(words: int) -> IntArray:
-    """Write down the parents of every tree of so many words: (trees, W)."""
+    """Write down the parents of every tree of W words: (trees, W)."""
     return np.array([parents for parents in product(range(words), repeat=words) if is_tree(parents)])
 
 
@@ -152,7 +152,7 @@ def random_arcs(words: int, random: np.random.Generator, each: int = 3) -> Arcs:
 
 
 def random_example(words: int, random: np.random.Generator, line: int = 0) -> Example:
-    """Draw a sentence of so many words and a translation, both parsed, whose words have one to three pieces."""
+    """Draw a sentence of this number of words and a translation, both parsed, whose words have one to three pieces."""
     trees, pieces = {}, []
     for side, count in zip(SIDES, (words, int(random.integers(1, 6))), strict=True):
         word_of = np.repeat(np.arange(count), random.integers(1, 4, count))
@@ -162,7 +162,7 @@ def random_example(words: int, random: np.random.Generator, line: int = 0) -> Ex
 
 
 def random_batch(model: Seq2Seq, words: Sequence[int], seed: int = 0) -> tuple[list[Example], Batch]:
-    """Draw sentences of so many words and put them side by side with all that the model reads and learns."""
+    """Draw sentences of these numbers of words and put them side by side with all that the model reads and learns."""
     random = np.random.default_rng(seed)
     examples = [random_example(count, random, line) for line, count in enumerate(words)]
     return examples, batch_for(model, examples)

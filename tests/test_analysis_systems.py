@@ -77,7 +77,7 @@ def test_files_and_runs_mix_and_equal_names_become_paths(runs, tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "hyp").write_text("Ja.\nJa.\n")
     files = [tmp_path / "one/hyp", tmp_path / "two/hyp"]
-    # the run says what the references are, wherever it stands
+    # the run says what the references are, in any place of the list
     found = read_translations([*files, runs / "alone"])
     assert [one.name for one in found] == [*map(str, files), str(runs / "alone")]
     assert [one.seeds[0].run for one in found] == [None, None, runs / "alone"]

@@ -193,7 +193,7 @@ def test_random_numbers_are_even_and_independent():
 
 
 def random_words(line: str, draw: np.random.Generator) -> np.ndarray:
-    """Cut a line into words at random places: many share a piece, some have none of their own."""
+    """Cut a line into words at random places: many share a piece, some have no piece."""
     spans = []
     for match in WORD.finditer(line):
         inside = range(match.start() + 1, match.end())

@@ -25,7 +25,7 @@ def pascal(**options):
 
 @pytest.fixture
 def write_module(tmp_path, monkeypatch):
-    """Give a function that writes a module of somebody's own, which Python finds."""
+    """Give a function that writes a module of a user, which Python finds."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(name, text):

@@ -79,7 +79,7 @@ def test_files_are_systems_too_and_labels_are_none(place):
         (["--run", "runs/alone", "--run", PLAIN, "labels.tsv"], ["runs/alone", PLAIN], "labels.tsv"),
         (["labels.tsv", "--run", "runs/alone", PLAIN, "--beam-size", "2"], ["runs/alone", PLAIN], "labels.tsv"),
         (["--run", "runs/alone", "-"], ["runs/alone"], "-"),
-        # a text is no run, and a run that is not there is still meant as one
+        # a text is not a run, and the name of a missing run is not taken for a text
         (["--run", "runs/alone", PLAIN, f"{PLAIN}/recipe.yaml"], ["runs/alone", PLAIN], f"{PLAIN}/recipe.yaml"),
         (["--run", "runs/alone", "runs/gone"], ["runs/alone", "runs/gone"], "-"),
         (["--run", "runs/alone", "--", PLAIN], ["runs/alone"], PLAIN),
@@ -111,7 +111,7 @@ def test_compared_systems_may_be_many_runs_or_patterns(place):
     assert [len(one["translations"]) for one in found["sentences"]] == [4, 4]
     analyze("--compare", PLAIN, PASCAL, "--plot", "boxes.svg", "--top", "1")
     assert ">pascal-seed1</text>" in (place / "boxes.svg").read_text(encoding="utf-8")
-    # beside another figure, the boxes are only on the page
+    # if there is another figure, the boxes are only on the page
     analyze("--compare", PLAIN, PASCAL, "--by-length", "--run", PASCAL, "--plot", "length.svg")
     assert "Source length (words)" in (place / "length.svg").read_text(encoding="utf-8")
 

@@ -239,7 +239,7 @@ def test_a_model_aligns_each_reference_word_with_the_source_word_that_it_attends
 
 
 def words_with_places(line):
-    """Find the words of a line, whose full stop is a word of its own."""
+    """Find the words of a line, whose full stop is a separate word."""
     return [match.span() for match in re.finditer(r"[^\s.]+|\.", line)]
 
 

@@ -96,7 +96,7 @@ def test_n_best_lists_have_the_format_of_moses_and_scores_follow_a_tab(runs):
 
 @pytest.fixture
 def process(runs):
-    """Start the command in a process of its own and give it a line."""
+    """Start the command in its own process and give it a line."""
     with Piped("translate", "--run", runs / "plain") as process:
         process.stdin.write(f"{TEXT[0]}\n".encode())
         yield process

@@ -26,7 +26,7 @@ def made(kind, *, layer=2, heads=2, first_head=1):
 
 
 def drawn(layer, lengths, *, heads=2, seed=0):
-    """Draw the inputs of so many layers, queries and keys, for sentences of these lengths, padded with noise."""
+    """Draw the inputs of this number of layers, queries and keys, for sentences of these lengths, padded with noise."""
     terms = random_terms(len(lengths), heads, max(lengths), SIZE, padding_mask(*lengths), seed=seed)
     # of one head as wide as the model
     states = [random_terms(len(lengths), 1, max(lengths), HEADS * SIZE, seed=99 + n).q[:, 0] for n in range(layer)]

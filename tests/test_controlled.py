@@ -296,7 +296,7 @@ def test_the_tree_of_a_fronted_clause_has_the_labels_of_ewt():
         # both halves of a pair are heads; a noun after them is none
         (clause(np_("the boy", second=np_("the girl")), "past", SLEPT), 0),
         (clause(np_("the boy", second=np_("the girl", pp("with", np_("a dog")))), "past", SLEPT), 1),
-        # the object of the first verb stands before the second, unless they share their finite verb
+        # the object of the first verb comes before the second, unless they share their finite verb
         (clause(np_("the boy"), "past", does("see", np_("the dogs")), SLEPT), 1),
         (clause(np_("the boy"), "can", does("see", np_("the dogs")), SLEPT), 0),
         # the antecedent is the subject of its relative clause
@@ -518,7 +518,7 @@ def test_a_folder_that_cannot_be_made_is_a_message(tmp_path):
 
 
 def test_no_child_is_called_old_and_no_boy_young(corpus):
-    # "ein junger Junge" is no German, "ein altes Kind" no child
+    # nobody says "ein junger Junge", and "ein altes Kind" is not a child
     for example in every(corpus):
         assert not re.search(r"\bold (boy|girl|child)|\byoung boy", example.source), example.source
 

@@ -57,7 +57,7 @@ def random_sentences(side, seed):
 
 
 def padded(sentences):
-    """Put the two signals side by side, computed by our own loop; padding is no word."""
+    """Put the two signals side by side, computed by our own loop; padding is not a word."""
     chain = pad_sequence([torch.tensor(slow_chain(*sentence)) for sentence in sentences], batch_first=True)
     words = [torch.from_numpy(word_of) for _, word_of in sentences]
     return {"parent_chain": chain, "word": pad_sequence(words, batch_first=True, padding_value=-1)}

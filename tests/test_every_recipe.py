@@ -43,7 +43,7 @@ def _servers(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def parsers(tmp_path_factory):
-    """Make a folder of models in which the English parser stands in for that of every language."""
+    """Make a folder of models in which the English parser replaces that of every language."""
     folder = tmp_path_factory.mktemp("models")
     shutil.copytree(COMPACT / "en", folder / "en")
     resources = json.loads((COMPACT / "resources.json").read_text())
@@ -71,7 +71,7 @@ def test_it_trains_two_steps_and_scores_its_test_set(name, parsers, featured, da
     small = {
         "vocabulary.size": 700,
         "vocabulary.min_frequency": 1,
-        # the filter has tests of its own
+        # the filter has its own tests
         "filters.language": "false",
         **{f"{side}.model": models for side in ("parser", "target_parser")},
         **{f"{side}.workers": 1 for side in ("parser", "target_parser")},

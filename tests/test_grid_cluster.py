@@ -42,7 +42,7 @@ def scratch(cluster):
     """Name the folder in which the workers train."""
     folder = cluster.folder / "caches" / "workers" / "runs"
     yield folder
-    # a worker keeps a run that nobody waits for: one that was given to it just before the driver had it from another
+    # a worker keeps a run that is no longer needed: one that was given to it just before the driver had it from another
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -30,7 +30,7 @@ def above(parents, word):
 
 
 def in_mask(name, parents, i, j):
-    """Tell whether word j is in a mask of word i; -1 is no word."""
+    """Tell whether word j is in a mask of word i; -1 is not a word."""
     if name == "all":
         return True
     if i < 0 or j < 0:
@@ -82,7 +82,7 @@ def test_equal_shares_of_the_monkey():
     variant = KinshipMask(PLACE)
     syntax, mask = read(variant, [Tree(MONKEY, np.arange(5))])
     bias = variant.edit(alike_terms(torch.zeros(1, 2, 6, 4), mask), syntax).bias
-    # banana: The is no kin, monkey its sibling, eats its parent, a its child; EOS is in `all` only
+    # banana: The is not kin, monkey its sibling, eats its parent, a its child; EOS is in `all` only
     torch.testing.assert_close(bias[0, 0, 4].exp(), torch.tensor([0.2, 0.4, 0.4, 0.4, 0.4, 0.2]))
     torch.testing.assert_close(bias[0, 1, 5].exp(), torch.full((6,), 0.2))
 

@@ -51,7 +51,7 @@ NC11 = "data.statmt.org/wmt16/translation-task/training-parallel-nc-v11.tgz"
 
 @pytest.fixture
 def server(tmp_path, monkeypatch):
-    """Stand in for all public servers; the cache is empty."""
+    """Replace all public servers; the cache is empty."""
     with standing_in(monkeypatch, tmp_path / "cache") as server:
         yield server
 
@@ -108,7 +108,7 @@ EXPECTED = {
     "iwslt17-ende": {"train": moses((TALKS, 32)), "valid": moses((2, 8)), "test": moses((3, 10))},
     "iwslt17-enit": {"train": moses((TALKS, 26)), "valid": moses((2, 6)), "test": moses((3, 7))},
 }
-"""What every split must contain, line by line. IWSLT14 has a test of its own."""
+"""What every split must contain, line by line. IWSLT14 has its own test."""
 
 
 def test_every_known_corpus_has_its_expectation():

@@ -30,7 +30,7 @@ def place(heads=2):
 
 
 def slow_first(parse, word_of):
-    """The first piece of the parent's word, and for the root of its own; specials have themselves."""
+    """The first piece of the parent's word, and for the root that of the root; specials have themselves."""
     gold = []
     for position, word in enumerate(word_of):
         pieces = [j for j, other in enumerate(word_of) if word >= 0 and other == parse.parents[word]]
@@ -43,7 +43,7 @@ def random_sentences(seed):
 
 
 def padded(sentences):
-    """Put the two signals side by side, computed by our own loop; padding is no word."""
+    """Put the two signals side by side, computed by our own loop; padding is not a word."""
     first = pad_sequence([torch.tensor(slow_first(*sentence)) for sentence in sentences], batch_first=True)
     words = [torch.from_numpy(word_of) for _, word_of in sentences]
     return {"parent_first": first, "word": pad_sequence(words, batch_first=True, padding_value=-1)}

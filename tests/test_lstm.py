@@ -35,7 +35,7 @@ def lstm(annotation=None, **options):
 
 
 def slow_cell(weight_x, weight_h, bias, x, h, c, order):
-    """One step, (D,) vectors: the gates stand in the weights in the order given."""
+    """One step, (D,) vectors: the weights have the gates in the order given."""
     gates = dict(zip(order, (weight_x @ x + weight_h @ h + bias).chunk(4), strict=True))
     c = torch.sigmoid(gates["f"]) * c + torch.sigmoid(gates["i"]) * torch.tanh(gates["g"])
     return torch.sigmoid(gates["o"]) * torch.tanh(c), c

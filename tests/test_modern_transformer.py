@@ -1,4 +1,4 @@
-"""Rotary positions, ALiBi, RMSNorm, GELU and SwiGLU: against loops over their equations, and beside every variant."""
+"""Rotary positions, ALiBi, RMSNorm, GELU and SwiGLU: against loops over their equations, and with every variant."""
 
 import cmath
 import math
@@ -253,7 +253,7 @@ def test_the_fast_decoder_goes_beyond_the_table_of_angles_and_near_in_bf16():
         assert (slow - fast).abs().max() < 0.08 * slow.abs().max()
 
 
-# beside variants
+# with variants
 
 
 def with_positions(recipe, positions):

@@ -1,4 +1,4 @@
-"""The prepared corpus: filters, rows, trees beside them, interruption, reading back, bad input."""
+"""The prepared corpus: filters, rows and their trees, interruption, reading back, bad input."""
 
 import gzip
 import json

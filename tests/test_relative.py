@@ -55,7 +55,7 @@ def test_relative_attention_equals_loops_over_the_equation_gradients_too(mask, o
 def test_rows_of_the_table_by_distance():
     # three pieces, reach 1: rows 0, 1, 2 are before, same, after
     assert clipped_distances(3, 3, 1, torch.device("cpu")).tolist() == [[1, 2, 2], [0, 1, 2], [0, 0, 1]]
-    # the newest two of four pieces stand at positions 2 and 3
+    # the newest two of four pieces are at positions 2 and 3
     assert clipped_distances(2, 4, 2, torch.device("cpu")).tolist() == [[0, 1, 2, 3], [0, 0, 1, 2]]
 
 

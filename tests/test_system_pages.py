@@ -200,7 +200,7 @@ def expanded(pattern):
 
 
 def named_recipes(text):
-    """The shipped recipes that a text names, each name with those that it stands for."""
+    """The shipped recipes that a text names, each name with the recipes that it means."""
     names = re.findall(r"recipes/[\w./*{},!\[\]-]+?\.yaml", text)
     return {name: set(ROOT.glob(name)) for pattern in names for name in expanded(pattern)}
 
@@ -288,7 +288,7 @@ def test_the_figures_of_a_page_are_those_of_the_list_of_recipes(page):
         if name in known:
             base = re.sub(r"-(gcn|latent-graph)$", "-lstm", name)
             base = re.sub(r"-(pascal|lisa|tags|multitask|deps-san|localness|context|relative|dbsa)\b.*", "-base", base)
-            # the plain model of another paper is no baseline
+            # the plain model of another paper is not a baseline
             plain = "–" if page == "path-relations" else known[base]
             assert cells[-2:] == [plain, known[name]], name
         else:
@@ -314,7 +314,7 @@ def on_page(page, label, values, form="{}"):
 
 
 def density(steps):
-    """Of a Gaussian of variance 1, so many steps from its middle."""
+    """A Gaussian of variance 1, some steps from its middle."""
     return math.exp(-(steps**2) / 2) / math.sqrt(2 * math.pi)
 
 

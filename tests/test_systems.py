@@ -50,14 +50,14 @@ def test_trees_with_probabilities_serve_all_and_trees_without_are_not_parsed_for
     (place / "second").mkdir()
     for name in ("ldd", "pascal"):
         run(place, "prepare", f"{name}.yaml", "--data", "second")
-    # whoever only wants trees takes those that came with probabilities
+    # trees that came with probabilities are enough where only trees are needed
     assert len(list((place / "second/parses").glob("*.conllu.gz"))) == 2
 
 
 def test_distributions_are_read_in_training_and_parsed_again_for_translating(place):
     _, said = run(place, "train", recipe(place, "ldd", LDD, parser=PARSED))
     check_translation(place, "ldd")
-    # what the text has not is told of once
+    # relations that the text does not have are reported once
     assert said.count("no arc of the training text has odd, named in dependency_distribution.groups") == 1
     run(place, "parse", "corpus/test.en", "-o", "with.conllu", "--arcs", "--device", "cpu")
     check_translation(place, "ldd", "--parses", "with.conllu")

@@ -1,4 +1,4 @@
-"""Tag embedding against a slow loop, and where it stands in the model."""
+"""Tag embedding against a slow loop, and its place in the model."""
 
 import pytest
 import torch

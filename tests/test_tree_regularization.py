@@ -1,4 +1,4 @@
-"""TreeReg against a slow loop written from the paper's equation, its worked example, and where it may stand."""
+"""TreeReg against a slow loop written from the equation of the paper, its worked example, and the places it allows."""
 
 import math
 

@@ -30,7 +30,7 @@ def blocks(language):
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """Put the page's variant where the page says, and work in the folder beside it."""
+    """Put the page's variant where the page says, and work in the folder next to it."""
     folder = tmp_path / "mylab"
     folder.mkdir()
     (folder / "__init__.py").write_text("")

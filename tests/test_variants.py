@@ -59,7 +59,7 @@ def variant_of(recipe):
 
 
 def sizes(recipe, layers=2):
-    """Give the side of the variant so many layers; where it is not, one layer is enough for a Transformer."""
+    """Give the side of the variant this number of layers; the other side of a Transformer needs only one."""
     own, other = ("encoder", "decoder") if recipe["side"] == "source" else ("decoder", "encoder")
     depth = {f"{own}_layers": layers, f"{other}_layers": layers if recipe.get("architecture") == "lstm" else 1}
     if "architecture" in recipe:

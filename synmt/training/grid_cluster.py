@@ -184,7 +184,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
             run = Run(place / target.name)
             end = _end_of(run, target, travelling, content, stop)
             content = pack(run)
-            # otherwise nobody gets what has been trained; a new attempt to overwrite would not look for it
+            # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
             if driver_waits() or state.attempt:
                 shutil.rmtree(place)
     except SynmtError as error:

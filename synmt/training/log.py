@@ -52,7 +52,7 @@ def _drop_after(path: Path, step: int) -> None:
         return
     kept = []
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-        # an incomplete line, of a process that was killed or a machine that lost its power, is no record
+        # an incomplete line, of a process that was killed or a machine that lost its power, is not a record
         with suppress(ValueError, TypeError, KeyError):
             record = json.loads(line)
             if record["step"] <= step and record["kind"] != "end":

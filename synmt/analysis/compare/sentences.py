@@ -83,7 +83,7 @@ class ComparedSystems:
 
     @property
     def letters(self) -> list[str]:
-        """The letters that stand for the systems."""
+        """The letters that name the systems."""
         return list(ascii_uppercase[: len(self.systems)])
 
 

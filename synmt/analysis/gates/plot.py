@@ -28,7 +28,7 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     axes.set_ylim(len(table.rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0, pad=8)
-    # on a line of its own: the figure is too narrow for both
+    # on a separate line: the figure is too narrow for both
     note = f"\n* fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
     axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){note}")
     axes.set_ylabel("Part of speech of the target word")

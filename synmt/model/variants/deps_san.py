@@ -44,7 +44,7 @@ class DepsSan(Variant):
     resample: probability that an entry's distance becomes `fill` in a training step, sampled for each layer, sentence
         and entry, and shared by the heads (paper's RS-Sparsing: 0.1).
     fill: the distance that `resample` puts in, in edges (paper: 6).
-    window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none is no limit.
+    window: largest distance that a query attends to, in edges (paper's Wink-Sparsing: 6); none means no limit.
     combine: `multiply` the scores (paper) or `add` to them; or multiply the `weights`, after the softmax (UDISCAL).
     """
 
