@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from synmt.arrays import SIDES, IntArray
-from synmt.data.batch import Batch, Reading, collate
+from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.build import build, variant_class
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
 from synmt.syntax.parse import SCENES, Arcs, Parse
+from synmt.syntax.reading import Reading
 from synmt.syntax.relations import UNIVERSAL
 from synmt.syntax.trees import random_tree
 

@@ -22,6 +22,8 @@ from synmt.errors import SynmtError, not_utf8
 
 # filelock and platformdirs are imported inside functions, because `synmt --help` needs neither
 
+Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
+
 _LARGE = 32 << 20
 """Bytes. Hashing a smaller file takes less time than finding its stored hash."""
 
@@ -86,15 +88,18 @@ def count_lines(path: str | Path) -> int:
 
 
 @contextlib.contextmanager
-def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
+def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | None = None) -> Iterator[IO]:
     r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
 
     Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
     is replaced. A pipe or a device is written directly.
+
+    pack: compresses into `.gz`, in place of the gzip module.
     """
+    pack = pack or _packed
     path = Path(os.path.realpath(path))
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with reporting_os_errors(path), open(path, "wb") as raw, _written(raw, path, binary=binary) as stream:
+        with reporting_os_errors(path), open(path, "wb") as raw, _written(raw, path, pack, binary=binary) as stream:
             yield stream
         return
     with reporting_os_errors(path):
@@ -102,7 +107,7 @@ def write_atomically(path: str | Path, *, binary: bool = False) -> Iterator[IO]:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as raw:
-                with _written(raw, path, binary=binary) as stream:
+                with _written(raw, path, pack, binary=binary) as stream:
                     yield stream
                 raw.flush()
                 os.fsync(raw.fileno())
@@ -122,16 +127,17 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 
 
 @contextlib.contextmanager
-def _written(raw: BinaryIO, path: Path, *, binary: bool) -> Iterator[IO]:
+def _written(raw: BinaryIO, path: Path, pack: Packer, *, binary: bool) -> Iterator[IO]:
     """Wrap a raw file for writing text, or into `.gz`."""
-    packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if path.suffix == ".gz" else None
-    target: Any = packed or raw
-    text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")
-    yield text or target
-    if text:
-        text.detach()
-    if packed:
-        packed.close()
+    with pack(raw) if path.suffix == ".gz" else contextlib.nullcontext(raw) as target:
+        text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
+        yield text or target
+        if text:
+            text.detach()
+
+
+def _packed(raw: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
+    return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
 
 
 @contextlib.contextmanager

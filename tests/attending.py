@@ -13,13 +13,14 @@ from small import batch_for, random_batch, random_tree
 from torch import Tensor
 
 from synmt.arrays import IntArray
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.attention import Terms
 from synmt.model.multihead import SelfAttention
 from synmt.model.seq2seq import Seq2Seq
 from synmt.model.variant import Syntax, Variant
 from synmt.syntax.parse import Parse
+from synmt.syntax.reading import Reading
 
 Sentence = tuple[Parse, IntArray]
 """A tree, and the word of each piece."""

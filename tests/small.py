@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from synmt.arrays import SIDES, IntArray
-from synmt.data.batch import Batch, Reading, collate
+from synmt.data.batch import Batch, collate
 from synmt.data.corpus import Example, Tree
 from synmt.model.build import build
 from synmt.model.placement import PlacedVariant
@@ -22,6 +22,7 @@ from synmt.model.variant_options import option_defaults
 from synmt.recipe.load import check_recipe
 from synmt.recipe.schema import ModelRecipe, Recipe
 from synmt.syntax.parse import SCENES, Arcs, Parse
+from synmt.syntax.reading import Reading
 
 PIECES = 40
 RELATIONS = ("root", "nsubj", "nsubj:pass", "obj", "det", "case", "odd")

@@ -192,3 +192,10 @@ def test_help_imports_nothing_heavy(command):
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert ("Usage" in done.stdout, done.stderr) == (True, "")
+
+
+@pytest.mark.journey
+def test_workers_that_prepare_a_corpus_load_no_torch():
+    # each of them would need a second and 110 MB more
+    code = "import sys, synmt.data.annotate, synmt.data.prepare; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

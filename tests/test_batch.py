@@ -7,10 +7,11 @@ import pytest
 import torch
 from small import MONKEY, MONKEY_WORD_OF, random_example
 
-from synmt.data.batch import Reading, collate, collate_signals, collate_source
+from synmt.data.batch import collate, collate_signals, collate_source
 from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
+from synmt.syntax.reading import Reading
 from synmt.syntax.signals import PARENT_MIDDLE, Signal
 
 MONKEY_PAIR = Example(0, np.arange(10, 17), np.arange(20, 24), {"source": Tree(MONKEY, MONKEY_WORD_OF)})

@@ -16,7 +16,7 @@ from synmt.corpora.controlled.corpus import generate
 from synmt.corpora.parts import CorpusPart
 from synmt.corpora.resolve import resolve_corpus
 from synmt.data.annotate import annotate, annotation_name
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout, Draw
 from synmt.data.merges import Merges, streams, uniform
@@ -32,6 +32,7 @@ from synmt.syntax.conllu import format_conllu, read_parses
 from synmt.syntax.controls import Control
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import WORD, Parse
+from synmt.syntax.reading import Reading
 from synmt.syntax.signals import DISTANCE
 
 pytestmark = pytest.mark.journey

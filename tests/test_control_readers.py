@@ -5,10 +5,11 @@ import pytest
 import torch
 from small import random_example, small_recipe
 
-from synmt.data.batch import collate_signals, reading_of
+from synmt.data.batch import collate_signals
 from synmt.errors import UsageError
 from synmt.model.build import place_variants, variant_names
 from synmt.recipe.data import ParserRecipe
+from synmt.syntax.reading import reading_of
 from synmt.training.tree_requirements import tree_requirements
 
 OF_LSTMS = {"latent_graph", "latent_tree"}

@@ -20,7 +20,7 @@ from synmt.analysis.gates.norms import (
 )
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS, TagRow, gates_as_json, highest_shares, tabulate
 from synmt.cli import console
-from synmt.data.batch import Reading, Sequences
+from synmt.data.batch import Sequences
 from synmt.data.vocabulary import BOS, Words
 from synmt.decode.loaded_model import LoadedModel
 from synmt.decode.translator import Translator
@@ -28,6 +28,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.model.build import build
 from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import Parse, flat_parse
+from synmt.syntax.reading import Reading
 
 LINE = "The monkey eats a banana"
 TAGGED = replace(MONKEY, tags=["DET", "NOUN", "VERB", "DET", "NOUN"])

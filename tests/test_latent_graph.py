@@ -7,13 +7,14 @@ from attending import assert_alone_as_in_a_batch, random_trees
 from small import MONKEY, MONKEY_WORD_OF, random_batch, relation_warnings, small_model
 
 from synmt.analysis.trees.sources import tree_sources
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
 from synmt.data.vocabulary import EOS
 from synmt.errors import UsageError
 from synmt.model.attention import Memory
 from synmt.model.variant import Place, Syntax
 from synmt.model.variants.latent_graph import LABELS, LatentGraph
+from synmt.syntax.reading import Reading
 from synmt.syntax.relations import KNOWN, base_name
 
 

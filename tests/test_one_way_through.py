@@ -11,12 +11,12 @@ from small import PIECES, SIZE, random_batch, random_tree
 from test_training import CopyTask, make_model, make_recipe
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from synmt.data.batch import reading_of
 from synmt.data.corpus import Example, Tree
 from synmt.data.stream import Position, Reader
 from synmt.model.build import build
 from synmt.recipe.data import ParserRecipe
 from synmt.run import Run
+from synmt.syntax.reading import reading_of
 from synmt.training.trainer import Trainer
 
 pytestmark = pytest.mark.journey

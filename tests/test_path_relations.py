@@ -17,7 +17,7 @@ from small import (
     small_model,
 )
 
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
 from synmt.model import pair_scores as pair_scores_module
 from synmt.model.attention import attend
@@ -27,6 +27,7 @@ from synmt.model.variant import Place
 from synmt.model.variants.path_relations import PathRelations
 from synmt.syntax.parse import Parse
 from synmt.syntax.paths import SYMBOLS, label_paths, path_signal, read_paths
+from synmt.syntax.reading import Reading
 from synmt.syntax.relations import KNOWN
 
 PLACE = Place("source", layer=1, heads=2, model_dim=8, head_dim=4)

@@ -7,10 +7,11 @@ import pytest
 from small import MONKEY, MONKEY_WORD_OF
 from tiny import synmt, write_recipe
 
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import Example, PreparedCorpus, Tree
 from synmt.data.vocabulary import BOS
 from synmt.run import Run
+from synmt.syntax.reading import Reading
 from synmt.syntax.signals import PARENT_CHAIN, PARENT_FIRST, WORD
 
 pytestmark = pytest.mark.journey

@@ -15,7 +15,7 @@ from small import (
     small_model,
 )
 
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.corpus import Example, Tree
 from synmt.decode.beam import search
 from synmt.decode.forced import force
@@ -27,6 +27,7 @@ from synmt.model.variants.tree_lstm import TreeCell, join_nodes
 from synmt.syntax.constituent_signals import MERGES, merges, owners
 from synmt.syntax.constituents import binary_tree
 from synmt.syntax.parse import flat_parse
+from synmt.syntax.reading import Reading
 
 LSTM = {"architecture": "lstm"}
 

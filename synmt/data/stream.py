@@ -12,13 +12,14 @@ import numpy as np
 
 from synmt.arrays import IntArray, Side
 from synmt.corpora.parts import CorpusPart, rows_of_parts
-from synmt.data.batch import Batch, Reading, collate
+from synmt.data.batch import Batch, collate
 from synmt.data.batch_plan import BatchPlan, plan_batches
 from synmt.data.corpus import Split
 from synmt.data.dropout import BpeDropout, Draw
 from synmt.data.epoch import EpochRows, epoch_rows
 from synmt.errors import SynmtError
 from synmt.recipe.schema import TrainingRecipe
+from synmt.syntax.reading import Reading
 
 T = TypeVar("T")
 _END = object()

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from synmt.corpora.corpus import Corpus, side_names
-from synmt.data.batch import reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.encoding import read_pairs
 from synmt.data.filtering import KEPT, Pair, judge_pairs
@@ -38,6 +37,7 @@ from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe
 from synmt.syntax.conllu import read_parses
+from synmt.syntax.reading import reading_of
 from synmt.syntax.trees import linearise, linearise_with_words
 
 _FORMAT = 1

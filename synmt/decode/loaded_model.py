@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from synmt.arrays import SIDES, Side
-from synmt.data.batch import Reading, reading_of
 from synmt.data.features import load_features
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
@@ -23,6 +22,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
+from synmt.syntax.reading import Reading, reading_of
 from synmt.words.cutter import RAW, Cutter, load_cutters
 
 

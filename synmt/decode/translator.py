@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from synmt.data.batch import Reading, collate
+from synmt.data.batch import collate
 from synmt.data.vocabulary import UNK
 from synmt.decode.beam import search
 from synmt.decode.inputs import Request, Source, Trees, batches, cut, cut_tree, in_workers, windows, workers, zip_trees
@@ -28,6 +28,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.run import Run, find_run
 from synmt.syntax.controls import Control
 from synmt.syntax.parse import Parse, without_whitespace
+from synmt.syntax.reading import Reading
 
 _PIECES = 50
 """Source pieces in a batch, padding included, per sentence that it may have."""

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Literal
 
 from synmt import files
 from synmt.errors import UsageError
+from synmt.parallel.packing import packed_in_blocks
 from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.parser import Parser
@@ -172,7 +173,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary_path(target).unlink(missing_ok=True)
     lines = words = 0
     failures: list[str] = []
-    with files.write_atomically(target) as stream:
+    with files.write_atomically(target, pack=packed_in_blocks) as stream:
         for lines, block in enumerate(join_shards(folder, shards), start=1):
             stream.write(block.text)
             words += block.words

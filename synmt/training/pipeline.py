@@ -13,7 +13,6 @@ import torch
 
 from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
-from synmt.data.batch import Reading, reading_of
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
 from synmt.data.features import learn_features, load_features, save_features
@@ -28,6 +27,7 @@ from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
 from synmt.syntax.feature_signals import FeatureValues
+from synmt.syntax.reading import Reading, reading_of
 from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests

@@ -153,7 +153,7 @@ def parse_side(
 
 def _describe_reading(run: Run, *, other_model: bool) -> str:
     """Note where the model reads other source trees than those of the parser."""
-    from synmt.data.batch import reading_of
+    from synmt.syntax.reading import reading_of
     from synmt.training.tree_requirements import tree_requirements
 
     recipe = run.recipe()

@@ -1,0 +1,58 @@
+"""Compressing in threads: what comes out again, the same bytes with any number of threads, and errors."""
+
+import gzip
+import io
+import random
+import subprocess
+
+import pytest
+
+from synmt import files
+from synmt.errors import SynmtError
+from synmt.parallel.packing import packed_in_blocks
+
+BLOCK = 1 << 20
+
+
+def packed(text, *, each):
+    raw = io.BytesIO()
+    with packed_in_blocks(raw) as stream:
+        for start in range(0, len(text), each):
+            stream.write(text[start : start + each])
+    return raw.getvalue()
+
+
+def some_text(size):
+    return bytes(random.Random(size).choices(b"abc \n", k=size))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5_000, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
+def test_what_is_packed_comes_out_again(size, tmp_path):
+    text = some_text(size)
+    (tmp_path / "text.gz").write_bytes(packed(text, each=70_000))
+    assert gzip.decompress((tmp_path / "text.gz").read_bytes()) == text
+    assert subprocess.run(["gzip", "-dc", tmp_path / "text.gz"], capture_output=True, check=True).stdout == text
+
+
+def test_the_bytes_depend_on_the_text_only(monkeypatch):
+    text, found = some_text(5 * BLOCK + 3), set()
+    for threads, each in ((1, 8192), (2, 1_000_003), (7, 10 * BLOCK)):
+        monkeypatch.setenv("SYNMT_THREADS", str(threads))
+        found.add(packed(text, each=each))
+    assert len(found) == 1
+
+
+def test_a_file_is_written_with_it_or_not_at_all(tmp_path):
+    def write(path, *, fail):
+        with files.write_atomically(path, pack=packed_in_blocks) as stream:
+            stream.writelines(f"ä line {number}\n" for number in range(200_000))
+            if fail:
+                raise SynmtError("stopped")
+
+    with pytest.raises(SynmtError, match="stopped"):
+        write(tmp_path / "text.gz", fail=True)
+    assert not list(tmp_path.iterdir())
+    for name in ("text.gz", "text"):
+        write(tmp_path / name, fail=False)
+    assert list(files.read_lines(tmp_path / "text.gz")) == list(files.read_lines(tmp_path / "text"))
+    assert (tmp_path / "text.gz").stat().st_size < (tmp_path / "text").stat().st_size / 2
