@@ -65,6 +65,12 @@ def test_the_wat_corpus_is_not_cleaned_as_in_the_released_script(name):
     assert recipe(name).filters == FilterRecipe(max_words=0)
 
 
+@pytest.mark.parametrize("system", ["tree-lstm", "latent-graph"])
+def test_a_system_over_an_lstm_on_wat_differs_from_the_plain_lstm_in_syntax_alone(system):
+    training = {"training.pretraining"} if system == "latent-graph" else set()
+    assert differences(f"wat-enja-{system}", "wat-enja-lstm") == {"syntax.variants"} | training
+
+
 WORDS = {"iwslt14-deen": 0, "wmt16-deen": 1}
 PASCAL = {"name": "pascal", "layers": (1,), "heads": 8}
 LOCALNESS = {"name": "localness", "layers": (1, 2, 3)}

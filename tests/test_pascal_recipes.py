@@ -63,6 +63,13 @@ def test_the_corpora_of_the_pascal_paper_have_its_sizes(corpus):
 
 
 @pytest.mark.parametrize("corpus", FIRST)
+def test_only_the_text_that_the_pascal_paper_tokenises_itself_is_limited_to_80_words(corpus):
+    limit = 80 if corpus in ("nc11", "nc11-deen", "wmt16-ende") else 0
+    for system in RATES:
+        assert recipe(f"{corpus}-{system}").filters.max_words == limit
+
+
+@pytest.mark.parametrize("corpus", FIRST)
 def test_the_syntactic_systems_of_the_pascal_paper_stand_in_layer_1(corpus):
     heads, ignore = HEADS_AND_IGNORING[corpus]
     (pascal,) = variants(f"{corpus}-pascal")
