@@ -9,6 +9,8 @@ from results_plan import first_part
 from results_statistics import Line, Results, seeds_of
 from results_tables import signed
 
+from synmt.errors import counted
+
 _NAMED = 6
 """The most systems that a sentence names."""
 
@@ -27,8 +29,8 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         systems = results.of_trees(lines, "right", "none")
         largest = sorted(systems, key=lambda line: -abs(_gain(line)))
         yield (
-            f"**{results.plan.title}**: {len(systems)} systems and a plain model have one seed each so far, so no "
-            f"difference can be told from the luck of training; the largest are {_named(largest[:3])} BLEU."
+            f"**{results.plan.title}**: {counted(len(systems), 'system')} and a plain model have one seed each so far, "
+            f"so no difference can be told from the luck of training; the largest: {_named(largest[:3])} BLEU."
         )
         return
     yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
