@@ -24,7 +24,7 @@ from pathlib import Path
 
 import measuring
 import torch
-from peers import write_ctranslate2
+from ctranslate2_peer import write_ctranslate2
 
 from synmt.data.batch import collate_source
 from synmt.decode.next_piece import limits_of

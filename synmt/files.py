@@ -92,23 +92,33 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
     r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
 
     Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
-    is replaced. A pipe or a device is written directly.
+    is replaced. A pipe, a device and `/dev/stdout` are written directly.
 
     pack: compresses into `.gz`, in place of the gzip module.
     """
-    pack = pack or _packed
-    path = Path(os.path.realpath(path))
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        with reporting_os_errors(path), open(path, "wb") as raw, _written(raw, path, pack, binary=binary) as stream:
-            yield stream
+    path = Path(path)
+    packer = pack or _packed if path.suffix == ".gz" else contextlib.nullcontext
+    with _opened(path) as raw, packer(raw) as target:
+        text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
+        yield text or target
+        if text:
+            text.detach()
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    if str(path.parent) in ("/dev", "/dev/fd") or (path.exists() and not (path.is_file() or path.is_dir())):
+        # a shell may have opened /dev/stdout to append to a file
+        with reporting_os_errors(path), open(path, "ab") as raw:
+            yield raw
         return
+    path = Path(os.path.realpath(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as raw:
-                with _written(raw, path, pack, binary=binary) as stream:
-                    yield stream
+                yield raw
                 raw.flush()
                 os.fsync(raw.fileno())
             set_usual_mode(temporary)
@@ -124,16 +134,6 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
     with write_atomically(path) as stream:
         json.dump(values, stream, **options)
         stream.write("\n")
-
-
-@contextlib.contextmanager
-def _written(raw: BinaryIO, path: Path, pack: Packer, *, binary: bool) -> Iterator[IO]:
-    """Wrap a raw file for writing text, or into `.gz`."""
-    with pack(raw) if path.suffix == ".gz" else contextlib.nullcontext(raw) as target:
-        text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
-        yield text or target
-        if text:
-            text.detach()
 
 
 def _packed(raw: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:

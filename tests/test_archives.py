@@ -228,7 +228,7 @@ def test_a_text_in_another_format_is_refused(place, form, content):
 
 def test_sides_of_different_length_are_refused(place):
     texts = (Packed((place("a.de", "1\n2\n"),)), Packed((place("a.en", "1\n"),)))
-    with pytest.raises(SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentences"):
+    with pytest.raises(SynmtError, match=r"a\.en: the sides differ in length: this one ends after 1 sentence\."):
         list(read_pairs(texts, "txt"))
 
 

@@ -22,8 +22,8 @@ from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_co
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation import comparison
 from synmt.parsing.parser import StanzaParser
-from synmt.training import pipeline
-from synmt.training.grid import FailedRun, GridRecord, NextRun, train_grid, train_run
+from synmt.training import grid, pipeline
+from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster, train_grid, train_run
 from synmt.training.grid_runs import grid_runs
 from synmt.training.records import EndRecord, RunRecord
 
@@ -227,6 +227,23 @@ def test_a_grid_that_is_killed_or_interrupted_goes_on_with_the_same_command(here
     for runs in ("killed", "stopped"):
         for name in ("plain", "pascal"):
             assert_same_run(here / "runs" / name, here / runs / name)
+
+
+def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monkeypatch):
+    asked = []
+
+    def waves(*_, stop, **__):
+        yield OnCluster(2)
+        yield OnCluster(1)
+        signal.raise_signal(signal.SIGINT)
+        asked.append(stop.is_set())
+        signal.raise_signal(signal.SIGINT)
+        asked.append("not ended")
+
+    monkeypatch.setattr(grid, "train_grid", waves)
+    errors = fail(130, "train", "plain", "pascal")
+    assert asked == [True]
+    assert errors.count("stopping after this step") == 1
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,23 @@ from forked import Forked, Piped, run_command
 from test_parsing import group_lives
 from tiny import environment, synmt
 
+from synmt.cli.parse import _to_file as to_file
+from synmt.parsing.bulk import ParseProgress
 from synmt.syntax.conllu import read_parses
 
 pytestmark = pytest.mark.journey
 
 TEXT = "The monkey eats a banana.\n\nDon't stop.\n"
 LINES = TEXT.split("\n")[:-1]
+
+
+def test_one_line_is_said_as_one(tmp_path, caplog):
+    steps = (ParseProgress(state, 1, 1, 1, 2.0) for state in ("parsed", "finished"))
+    with caplog.at_level("INFO", "synmt"):
+        to_file("-", tmp_path / "trees", steps)
+    said = [record.getMessage() for record in caplog.records]
+    assert said[0] == f"{tmp_path / 'trees'}: 1 line, 1 word (2 s, 0 words/s)"
+    assert said[1].startswith("1 line could not be parsed in one piece")
 
 
 def test_text_goes_in_and_trees_come_out(tmp_path):

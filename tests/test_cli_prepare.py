@@ -168,3 +168,17 @@ def test_a_download_is_drawn_in_megabytes_and_its_size_may_be_unknown(monkeypatc
     steps += [("build nc11", 20_000, None, "lines")]
     assert list(draw_progress(Progress(*step) for step in steps)) == []
     assert drawn == [["download a.tgz", 4, "MB", 0, 3], ["build nc11", None, "lines", 20_000]]
+
+
+def test_two_files_with_one_name_are_two_stages(monkeypatch):
+    drawn = []
+
+    @contextmanager
+    def progress(what, total, unit):
+        drawn.append([what, total])
+        yield drawn[-1].append
+
+    monkeypatch.setattr(console, "progress", progress)
+    steps = [("cut text", 0, 9), ("cut text", 9, 9), ("cut text", 0, 2), ("cut text", 2, 2)]
+    assert list(draw_progress(Progress(*step) for step in steps)) == []
+    assert drawn == [["cut text", 9, 0, 9], ["cut text", 2, 0, 2]]

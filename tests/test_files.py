@@ -3,6 +3,8 @@
 import gzip
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -47,6 +49,31 @@ def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
         out.write("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
+
+
+def test_the_name_of_a_link_says_whether_the_file_is_compressed(tmp_path):
+    for name, target in (("link.gz", "one"), ("link", "two.gz")):
+        (tmp_path / name).symlink_to(target)
+        with write_atomically(tmp_path / name) as out:
+            out.write("a line\n")
+        assert list(read_lines(tmp_path / name)) == ["a line"]
+
+
+WRITE = (
+    "import sys\nfrom synmt.files import write_atomically\nwith write_atomically(sys.argv[1]) as out: out.write('new')"
+)
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1"])
+def test_standard_output_has_names_too(tmp_path, name):
+    command = [sys.executable, "-c", WRITE, name]
+    assert subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout == b"new"
+    with open(tmp_path / "log", "a") as log:
+        log.write("old, ")
+        log.flush()
+        subprocess.run(command, stdout=log, check=True)
+    assert (tmp_path / "log").read_text() == "old, new"
 
 
 def test_a_pipe_is_written_and_stays_one(tmp_path):

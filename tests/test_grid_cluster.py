@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from clusters import LocalCluster, wait_for
+from safetensors.torch import load_file, save_file
 from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
@@ -149,8 +150,10 @@ def test_a_command_that_ends_at_once_frees_the_worker_and_the_next_one_goes_on(c
     assert not list(scratch.iterdir())
 
 
-def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(place, monkeypatch, tmp_path):
-    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path))
+@pytest.fixture
+def gone(monkeypatch, tmp_path):
+    """Let this process be the cluster, and the first driver go away; list the steps at which a worker has begun."""
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
     events, waits, begun = iter([StopAfter(5), threading.Event()]), iter([False, True]), []
 
     class Here:
@@ -174,13 +177,30 @@ def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(pl
     monkeypatch.setattr(grid_cluster, "ending_with_driver", ending)
     monkeypatch.setattr(grid_cluster, "train_prepared", noting)
     monkeypatch.setattr(grid_cluster, "driver_waits", lambda: next(waits))
+    return begun
+
+
+def test_what_was_trained_for_a_driver_that_is_gone_is_there_for_the_next_one(place, gone, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         list(steps_of(place, "gone", "plain"))
     assert not Run(place / "gone" / "plain").checkpoints()
     list(steps_of(place, "gone", "plain"))
-    assert begun[0] == 0 < begun[1] < 24
+    assert gone[0] == 0 < gone[1] < 24
     assert_same_run(place / "gone" / "plain", place / "here" / "plain")
-    assert not list((tmp_path / "workers" / "runs").iterdir())
+    assert not list((tmp_path / "cache" / "workers" / "runs").iterdir())
+
+
+def test_what_began_with_other_weights_is_left_alone(place, gone, tmp_path):
+    first = Path(shutil.copytree(place / "here" / "plain", tmp_path / "first"))
+    model = {**load_recipe(place / "plain.yaml").model.model_dump(mode="json"), "init": str(first)}
+    write(place, "tuned", syntax={}, vocabulary={}, model=model)
+    with pytest.raises(KeyboardInterrupt):
+        list(steps_of(place, "tuned", "tuned"))
+    # another run of the same name
+    weights = load_file(first / "model.safetensors")
+    save_file({name: 2 * weight for name, weight in weights.items()}, first / "model.safetensors")
+    list(steps_of(place, "tuned", "tuned"))
+    assert gone == [0, 0]
 
 
 def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):

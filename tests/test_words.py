@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from synmt.recipe.load import check_recipe
 from synmt.syntax.parse import WORD
 from synmt.training.pipeline import prepare
 from synmt.words import corpus as words_corpus
+from synmt.words import tokenizers
 from synmt.words.casing import Truecaser, learn_truecase
 from synmt.words.corpus import cut_corpus, make_cutters
 from synmt.words.cutter import Cutter, identities, load_cutters
@@ -189,6 +191,28 @@ def test_a_missing_package_is_named_with_the_way_to_install_it(tokenizer, module
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(SynmtError, match=re.compile(said, re.DOTALL)):
         Cutter(TextRecipe(tokenizer=tokenizer), "en", ParserRecipe()).tokenizer.check()
+
+
+@pytest.mark.parametrize("tokenizer", ["moses", "spacy", "stanza"])
+def test_joining_names_the_package_that_it_needs(tokenizer, monkeypatch):
+    tokenizer = cutter(tokenizer, "en").tokenizer
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(SynmtError, match=r"needs .*sacremoses, which cannot be imported"):
+        tokenizer.detokenize(["A", "monkey", "."])
+
+
+def test_true_case_names_the_package_that_it_needs(monkeypatch):
+    pytest.importorskip("sacremoses")
+    one = cutter("char", truecase=True)
+    one.tokenizer.check()
+
+    def missing(package):
+        raise PackageNotFoundError(package)
+
+    tokenizers._version.cache_clear()
+    monkeypatch.setattr(tokenizers, "version", missing)
+    with pytest.raises(SynmtError, match=r"this recipe needs sacremoses, .*pip install 'synmt\[tokenizers\]'"):
+        one.tokenizer.check()
 
 
 def test_kytea_without_its_model_says_where_that_comes_from(monkeypatch):

@@ -12,7 +12,7 @@ import typer
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress
 from synmt.cli.prepare import draw_progress
-from synmt.errors import UsageError
+from synmt.errors import UsageError, counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -178,7 +178,7 @@ def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, No
     assert step is not None
     rate = f", {parsed / step.seconds:,.0f} words/s" if parsed else ""
     done = "nothing to do, already parsed" if step.state == "unchanged" else f"{step.seconds:,.0f} s{rate}"
-    console.remark(f"{output}: {step.lines:,} lines, {step.words:,} words ({done})")
+    console.remark(f"{output}: {counted(step.lines, 'line')}, {counted(step.words, 'word')} ({done})")
     if step.failures:
-        lines = "1 line" if step.failures == 1 else f"{step.failures:,} lines"
-        console.warn(f"{lines} could not be parsed in one piece; see {output}.failures.jsonl")
+        failed = counted(step.failures, "line")
+        console.warn(f"{failed} could not be parsed in one piece; see {output}.failures.jsonl")

@@ -80,7 +80,7 @@ def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepar
                     _show_corpus(record)
                 yield record
                 continue
-            if last is None or advance is None or record.stage != last.stage:
+            if last is None or advance is None or record.stage != last.stage or record.done < last.done:
                 bar.close()
                 last, advance = None, bar.enter_context(_bar(record))
             advance((record.done - (last.done if last else 0)) * _scale(record))

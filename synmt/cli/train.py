@@ -134,11 +134,10 @@ def _show_list(words: list[str]) -> None:
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: str) -> None:
     """Show the runs with their records, then the tables and what has failed; `again` is the command that goes on."""
-    from synmt.training.grid import FailedRun, GridRecord, NextRun, OnCluster
+    from synmt.training.grid import FailedRun, GridRecord, GridStep, NextRun, OnCluster
 
-    own = NextRun | OnCluster | FailedRun | GridRecord
     with ExitStack() as stack:
-        for of_grid, group in groupby(records, lambda record: isinstance(record, own)):
+        for of_grid, group in groupby(records, lambda record: isinstance(record, GridStep)):
             if not of_grid:
                 _draw(cast("Iterator[Record]", group), stop, again)
                 continue
@@ -148,6 +147,8 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                     console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
                 elif isinstance(record, OnCluster):
                     console.remark(f"the cluster trains {counted(record.runs, 'run')}, side by side")
+                    # a handler inside another one would need a third Ctrl-C
+                    stack.close()
                     stack.enter_context(_stopping(stop))
                 elif isinstance(record, FailedRun):
                     console.warn(f"{record.folder} has failed: {record.reason}")

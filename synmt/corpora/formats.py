@@ -12,7 +12,7 @@ from xml.etree.ElementTree import ParseError
 
 from synmt.corpora.archives import Packed, reporting_damage
 from synmt.corpora.index import load_mtdata
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, counted
 
 FORMATS = ("txt", "tags", "titles", "tsv", "sgm", "xml", "tmx", "csvwithheader", "xlsx", "wmt21xml")
 """txt: a sentence a line. tags: IWSLT's training text, where lines that begin with `<` are not text; titles: the same
@@ -115,7 +115,7 @@ def _zipped(texts: tuple[Packed, ...], sides: list[Iterator[str]]) -> Iterator[t
         if first is None or second is None:
             short = texts[0] if first is None else texts[1]
             raise SynmtError(
-                f"the sides differ in length: this one ends after {number:,} sentences",
+                f"the sides differ in length: this one ends after {counted(number, 'sentence')}",
                 where=short.label,
                 do=f"If the file is not the right one, remove {short.files[0]}",
             )
@@ -137,7 +137,8 @@ def _by_mtdata(texts: tuple[Packed, ...], form: str, entry: Any) -> Iterator[tup
                 number += 1
     except (ParseError, IndexError, ImportError, ValueError) as error:
         raise SynmtError(
-            f"{form} cannot be read after {number:,} sentences ({error})", where=", ".join(text.label for text in texts)
+            f"{form} cannot be read after {counted(number, 'sentence')} ({error})",
+            where=", ".join(text.label for text in texts),
         ) from error
 
 

@@ -93,11 +93,6 @@ def find_entry(name: str) -> IndexEntry:
     return _record(found)
 
 
-def ids_of(group: str) -> list[str]:
-    """List the ids of a group of mtdata's index, such as `Statmt`."""
-    return [str(did) for did in _entries(_modules(group)) if did.group == group]
-
-
 def looks_like_id(name: str) -> bool:
     """Tell whether a name has the form of an mtdata id: group-name-version-language-language."""
     return len(name.split("-")) == 5

@@ -10,7 +10,7 @@ from typing import Any
 
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, counted
 from synmt.files import count_lines, read_lines
 
 
@@ -47,7 +47,8 @@ def pairs_of_test_set(name: str, source: str, target: str, folder: Path) -> Iter
     texts = own.get_source_file(pair), own.get_reference_files(pair)[0]
     sources, references = map(count_lines, texts)
     if sources != references:
-        raise SynmtError(f"the test set has {sources:,} sentences and {references:,} references", where=name)
+        both = f"{counted(sources, 'sentence')} and {counted(references, 'reference')}"
+        raise SynmtError(f"the test set has {both}", where=name)
     yield from zip(*map(read_lines, texts), strict=True)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from synmt.errors import SynmtError
 from synmt.parallel.kit import versions
 
-AGAIN = "run the same command again: finished shards are kept"
+AGAIN = "run the same command again: what is finished is kept"
 
 
 def check_versions(address: str, theirs: dict[str, str]) -> None:
@@ -38,7 +38,7 @@ def incapable(address: str, error: Exception) -> SynmtError:
 def killed(error: Any, where: str) -> SynmtError:
     """Make the error of an item whose workers died, one after the other."""
     return SynmtError(
-        f"{error.allowed_failures + 1} workers died while they worked on the same shard, the last of them"
+        f"{error.allowed_failures + 1} workers died while they worked on the same shard or run, the last of them"
         f" {error.last_worker.address}, most likely for lack of memory",
         where=where,
         do=f"Start workers with more memory each (`dask worker --nthreads 1 --memory-limit 8GB`), and {AGAIN}",

@@ -18,7 +18,8 @@ class StrictModel(BaseModel):
 class TextRecipe(StrictModel):
     """How a text is cut into words before anything else; `synmt translate` cuts its input in the same way.
 
-    `stanza` and `char` need nothing more, `kytea` needs `pip install 'synmt[kytea]'`, the others `synmt[tokenizers]`.
+    `char` needs nothing more, `kytea` needs `pip install 'synmt[kytea]'`, and `truecase` and the others
+    `synmt[tokenizers]`.
     """
 
     tokenizer: Literal["none", "moses", "spacy", "stanza", "mecab", "kytea", "jieba", "char"] = "none"

@@ -20,9 +20,10 @@ from typing import Any
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, fingerprint, locked
+from synmt.files import cache_folder, fingerprint, locked, stored_sha256
 from synmt.parallel.cluster import Cluster, LongWork
 from synmt.parallel.kit import driver_waits, ending_with_driver
+from synmt.recipe.schema import Recipe
 from synmt.run import Run, remove_leftovers
 from synmt.training.checks import admit, check_values
 from synmt.training.distributed import Processes
@@ -178,7 +179,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
     """Train one run in a worker, from the newest checkpoint that the driver or this machine has."""
     number, target, content = item
     travelling = state.runs[number]
-    place = cache_folder() / "workers" / "runs" / _name(target, content, state.attempt)
+    place = cache_folder() / "workers" / "runs" / _name(travelling.recipe, target, content, state.attempt)
     try:
         with locked(place, "this run"), ending_with_driver() as stop:
             run = Run(place / target.name)
@@ -192,10 +193,12 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
     return TrainedRun(number, end, content)
 
 
-def _name(target: Path, content: Content, attempt: str) -> str:
+def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
     """Name a run by what its result depends on."""
     reads = json.loads(content["run.json"])
-    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"])
+    begins_with = Run(recipe.model.init).weights if recipe.model.init else None
+    weights = stored_sha256(begins_with) if begins_with and begins_with.exists() else ""
+    return fingerprint(attempt, target.name, content["recipe.yaml"], reads["prepared"], reads["trees"], weights)
 
 
 def _end_of(

@@ -12,7 +12,7 @@ from synmt.parsing import models, pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.stanza_internals import checked_version
 from synmt.recipe.data import ParserRecipe, TextRecipe
-from synmt.words.joining import join_spaced, join_tight
+from synmt.words.joining import join_tight
 from synmt.words.tokenizers import Tokenizer, split_words
 
 _BATCH_WORDS = 5000
@@ -53,4 +53,4 @@ class StanzaTokenizer(Tokenizer):
         return [words[line] for line in lines]
 
     def detokenize(self, words: Sequence[str]) -> str:
-        return join_tight(words) if self.language in ("zh", "ja") else join_spaced(words, self.language)
+        return join_tight(words) if self.language in ("zh", "ja") else self._join_spaced(words)

@@ -55,6 +55,8 @@ class Tokenizer(ABC):
 
     def check(self) -> None:
         """Load the tokenizer; raises SynmtError that names what is missing."""
+        if self.recipe.truecase:
+            _version("sacremoses")
         self.detokenize(self.tokenize("1 ."))
 
     @property
@@ -63,6 +65,10 @@ class Tokenizer(ABC):
         options = {key: True for key in ("split_hyphens", "escape") if getattr(self.recipe, key)}
         versions = {name: _version(name) for name in self.packages}
         return {"tokenizer": self.recipe.tokenizer, "language": self.language, **options, **versions}
+
+    def _join_spaced(self, words: Sequence[str], **options: bool) -> str:
+        self._import("sacremoses")
+        return join_spaced(words, self.language, **options)
 
     def _import(self, module: str) -> Any:
         try:
@@ -88,8 +94,7 @@ class MosesTokenizer(Tokenizer):
         return split_words(self._loaded.tokenize(evenly_spaced(line), **options))
 
     def detokenize(self, words: Sequence[str]) -> str:
-        self._import("sacremoses")
-        return join_spaced(words, self.language, unescape=self.recipe.escape)
+        return self._join_spaced(words, unescape=self.recipe.escape)
 
 
 @cache
@@ -136,8 +141,7 @@ class SpacyTokenizer(Tokenizer):
     def detokenize(self, words: Sequence[str]) -> str:
         if self.language in ("zh", "ja"):
             return "".join(words) if self.language == "zh" else join_tight(words)
-        self._import("sacremoses")
-        return join_spaced(words, self.language, hyphens=self._splits_hyphens)
+        return self._join_spaced(words, hyphens=self._splits_hyphens)
 
 
 class MecabTokenizer(Tokenizer):
@@ -245,7 +249,7 @@ def _version(package: str) -> str:
 
 def _missing(tokenizer: str, packages: Sequence[str], why: str) -> SynmtError:
     extra = "kytea" if "kytea" in packages else "tokenizers"
-    what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this tokenizer needs"
+    what = f"the tokenizer '{tokenizer}' needs" if tokenizer else "this recipe needs"
     return SynmtError(
         f"{what} {' and '.join(packages)}, which cannot be imported ({why})",
         do=f"Install it: `pip install 'synmt[{extra}]'`, or only `pip install {' '.join(packages)}`",
