@@ -1,7 +1,9 @@
-"""Types that all packages share: arrays, and the two sides of a translation."""
+"""What all packages share: types of arrays, the two sides of a translation, and values that JSON has."""
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -15,3 +17,22 @@ DoubleArray = npt.NDArray[np.float64]
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
+
+
+def json_text(value: Any, **layout: Any) -> str:
+    """Write a value as JSON, which has no infinity and no NaN: null stands in their place.
+
+    layout: arguments of `json.dumps`.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, **layout)
+    except ValueError:
+        return json.dumps(_without_infinities(value), allow_nan=False, **layout)
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinities(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -72,6 +72,15 @@ def naming(file: Path) -> Iterator[None]:
         raise error.with_(where=f"{file}: {error.where}" if error.where else str(file)) from error
 
 
+@contextmanager
+def advising(again: str) -> Iterator[None]:
+    """Let the advice of an error name the command that goes on, where the same one would begin anew."""
+    try:
+        yield
+    except SynmtError as error:
+        raise error.with_(do=error.do.replace("the same command again", f"{again} again")) from error
+
+
 def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:
     """Make the error for a name that does not exist; `what` says what has such names, for example `metric`."""
     names = list(names)

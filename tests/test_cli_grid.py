@@ -251,6 +251,7 @@ def test_the_second_ctrl_c_ends_the_command_in_each_wave_of_a_cluster(here, monk
     [
         (["--seeds", "three"], "--seeds: 'three' is not a number. How many (3), or which (1,5,9)."),
         (["--seeds", "1,"], None),
+        (["--seeds", "1,1"], "seeds: the seed 1 is given twice. Give each seed once."),
         (["--seeds", "0"], "seeds: 0 is neither a number of seeds"),
         (["name=x", "pascal"], "'pascal' is not an override"),
         (["nowhere", "training.max_step=3"], "nowhere: file not found"),

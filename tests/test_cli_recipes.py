@@ -18,6 +18,7 @@ from synmt.parsing.parser import StanzaParser
 from synmt.recipe.catalogue import shipped_recipes
 from synmt.recipe.data import ParserRecipe
 from synmt.recipe.load import load_recipe
+from synmt.run import Run
 from synmt.training import plan
 from synmt.training.plan import count_weights, plan_training
 from synmt.training.planned import TextSize, parsing_step
@@ -151,6 +152,9 @@ def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, plac
     said = re.search(r"train: ([\d,]+) weights on cpu", succeed("train", gold).stderr.decode())
     after = table(succeed("train", gold, *more))["train runs/gold"][1]
     assert after == f"{said[1]} weights, steps 8 to 20"
+    Run(place / "here/runs/gold").write_info(status="training")
+    fewer = table(succeed("train", gold, "training.max_steps=5", "--dry-run"))["train runs/gold"][1]
+    assert fewer == f"{said[1]} weights, no further step: step 8 is done"
     assert int(said[1].replace(",", "")) < int(most[1].replace(",", ""))
 
 

@@ -148,7 +148,12 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
     ("arguments", "text", "code", "message"),
     [
         (["--run", "nowhere"], "x\n", 1, "nowhere: not a run folder: there is no such folder"),
-        (["--run", "runs/plain", "gone.txt"], "x\n", 1, "gone.txt: not a run folder: there is no such folder"),
+        (
+            ["--run", "runs/plain", "gone.txt"],
+            "x\n",
+            2,
+            "gone.txt: there is neither a run folder nor a text of this name",
+        ),
         (["--checkpoint", "bset"], "x\n", 2, "Did you mean 'best'?"),
         (["--checkpoint", "last"], "x\n", 1, "has no checkpoints"),
         (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 cannot give 3 translations"),

@@ -61,6 +61,14 @@ def test_objects_come_out_with_their_other_fields_in_order(runs):
     assert made[2]["text"] == "is not read"
 
 
+def test_an_object_comes_out_as_json_that_every_program_reads(runs):
+    [line] = output(
+        "--jsonl", "--run", runs / "plain", text='{"source": "A dog.", "x": [NaN, 1e999], "y": -Infinity}\n'
+    )
+    made = json.loads(line, parse_constant=pytest.fail)
+    assert (made["x"], made["y"]) == ([None, None], None)
+
+
 def test_several_translations_of_an_object_are_a_list(runs):
     made = objects("--run", runs / "plain", "--n-best", 3, records=[{"source": TEXT[0]}, {"source": " "}])
     assert [len(one["translations"]) for one in made] == [3, 1]

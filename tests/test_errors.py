@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from synmt.errors import SynmtError, UsageError, counted, did_you_mean, naming
+from synmt.errors import SynmtError, UsageError, advising, counted, did_you_mean, naming
 
 
 def test_a_copy_keeps_its_class_and_the_parts_that_are_not_replaced():
@@ -31,3 +31,9 @@ def test_an_error_in_a_file_begins_with_its_name(where, expected):
 @pytest.mark.parametrize(("name", "near"), [("EN", "en"), ("bleu", "BLEU"), ("Metor", "meteor"), ("xyz", None)])
 def test_a_name_in_other_letters_is_near(name, near):
     assert did_you_mean(name, ["en", "BLEU", "meteor"]) == (f"Did you mean '{near}'?" if near else "")
+
+
+def test_the_advice_names_the_command_that_goes_on():
+    again = "the same command without --overwrite"
+    with pytest.raises(SynmtError, match=r"run the same command without --overwrite again\.$"), advising(again):
+        raise SynmtError("cannot write", do="Make room, and run the same command again")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -239,7 +238,9 @@ def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -
         with console.written("page", page), write_atomically(page) as out:
             out.write(html)
     if kind == "json":
-        print(json.dumps(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
+        from synmt.arrays import json_text
+
+        print(json_text(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
     else:
         _print_parts(list(reports.values()), kind)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,6 +127,7 @@ def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
 
 def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
     """Print a line of JSON for each pair as soon as it is scored; as `json`, print one object at the end."""
+    from synmt.arrays import json_text
     from synmt.decode.pair_scores import Totals
     from synmt.evaluation.model_scores import PairOptions, pair_json, score_files, summary_rows, warn_about_pairs
     from synmt.parallel.work import using_cluster
@@ -142,7 +142,7 @@ def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
             if as_json:
                 pairs.append(pair_json(pair))
             else:
-                sys.stdout.write(json.dumps(pair_json(pair), ensure_ascii=False) + "\n")
+                sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
     if as_json:
         summary = {"model": chosen.model.resolve().name, "checkpoint": chosen.checkpoint, **totals.as_json()}
         _print_json({"summary": summary, "pairs": pairs})
@@ -154,7 +154,9 @@ def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
 
 
 def _print_json(values: dict[str, Any]) -> None:
-    print(json.dumps(values, ensure_ascii=False, indent=2))
+    from synmt.arrays import json_text
+
+    print(json_text(values, ensure_ascii=False, indent=2))
 
 
 def _split(names: str) -> list[str]:

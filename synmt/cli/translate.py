@@ -73,7 +73,7 @@ def translate(
     arguments = options.TranslateArguments(
         source, output, prefixes, parser, parses, parse_override, alignments, jsonl, scores, n_best, tokens
     )
-    arguments.validate(checkpoint)
+    arguments.validate(checkpoint, run or [])
     beam = {"beam_size": beam_size, "length_penalty": length_penalty, "batch_size": batch_size, "diversity": diversity}
     sampling = {"top_k": top_k, "top_p": top_p, "temperature": temperature, "seed": seed}
     search = {"precision": precision, "n_best": n_best, "groups": groups, "no_repeat": no_repeat} | _typed(beam)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from synmt.cli.command import option
-from synmt.errors import SynmtError, UsageError, all_in_one
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 
 # one panel of the help page for each subject; options without a panel come first
 _search, _sampling = partial(option, "Search"), partial(option, "Sampling")
@@ -153,6 +153,15 @@ JsonLines = Annotated[
 ]
 
 
+def missing_names(runs: list[Path]) -> Iterator[SynmtError]:
+    """Make an error for each name after the first run that does not exist: it may be that of a run or of the text."""
+    for path in runs[1:]:
+        if not path.exists():
+            what = "there is neither a run folder nor a text of this name"
+            near = (other.parent.name for other in path.parent.glob("*/run.json"))
+            yield UsageError(what, where=str(path), do=did_you_mean(path.name, near))
+
+
 @dataclass(frozen=True)
 class TranslateArguments:
     """Files and formats of `synmt translate`, by the names of the options."""
@@ -184,12 +193,18 @@ class TranslateArguments:
         """Where alignments are written; None for nowhere, or into the JSON objects."""
         return None if self.alignments in (None, "-") else Path(self.alignments)
 
-    def validate(self, checkpoint: str) -> None:
+    def validate(self, checkpoint: str, runs: list[Path]) -> None:
         """Refuse arguments that do not fit together; the error lists every problem."""
         from synmt.run import wrong_checkpoint
 
         wrong = wrong_checkpoint(checkpoint, "--checkpoint")
-        problems = [*([wrong] if wrong else []), *self._input_problems(), *self._output_problems(), *self._conflicts()]
+        problems = [
+            *([wrong] if wrong else []),
+            *missing_names(runs),
+            *self._input_problems(),
+            *self._output_problems(),
+            *self._conflicts(),
+        ]
         if problems:
             raise all_in_one(problems)
 

@@ -27,7 +27,7 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, Literal
 
-from synmt.arrays import SIDES, Side
+from synmt.arrays import SIDES, Side, json_text
 from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.translation import Candidate, Translation, joined
@@ -173,12 +173,12 @@ def _candidate_fields(candidate: Candidate) -> dict[str, Any]:
 
 
 def _line(fields: dict[str, Any]) -> str:
-    text = json.dumps(fields, ensure_ascii=False)
+    text = json_text(fields, ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
         # a lone surrogate in a copied field has no UTF-8, but can be escaped
-        text = json.dumps(fields)
+        text = json_text(fields)
     return f"{text}\n"
 
 

@@ -126,7 +126,9 @@ def _with_seeds(recipe: Recipe, seeds: int | Sequence[int] | None) -> list[Recip
             do=f"For one run with the seed {seeds}, write `--seeds {seeds},` or, in Python, `seeds=[{seeds}]`",
         )
     chosen = [own] if seeds is None else list(range(own, own + seeds)) if isinstance(seeds, int) else list(seeds)
-    if not chosen or min(chosen) < 0 or max(chosen) >= SEEDS or len(set(chosen)) < len(chosen):
+    if twice := [seed for place, seed in enumerate(chosen) if seed in chosen[:place]]:
+        raise UsageError(f"the seed {twice[0]} is given twice", where="seeds", do="Give each seed once")
+    if not chosen or min(chosen) < 0 or max(chosen) >= SEEDS:
         raise UsageError(
             f"{seeds!r} is neither a number of seeds nor a list of them",
             where="seeds",

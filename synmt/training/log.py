@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from synmt.arrays import json_text
 from synmt.files import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
@@ -29,7 +29,8 @@ class Log:
         """Append one record."""
         kind = {"StepRecord": "step", "ValidationRecord": "validation", "EndRecord": "end"}[type(record).__name__]
         with reporting_os_errors(self.path), open(self.path, "a", encoding="utf-8") as out:
-            out.write(json.dumps({"kind": kind, **_finite(asdict(record))}, allow_nan=False) + "\n")
+            # the gradient norm of an fp16 step may be infinite
+            out.write(json_text({"kind": kind, **asdict(record)}) + "\n")
         if self._board is not None and not isinstance(record, EndRecord):
             prefix = "validation" if isinstance(record, ValidationRecord) else "training"
             for name, value in _numbers(asdict(record)):
@@ -40,11 +41,6 @@ class Log:
 def _numbers(record: dict[str, Any]) -> list[tuple[str, float]]:
     flat = {**record, **record.get("losses", {})}
     return [(k, float(v)) for k, v in flat.items() if isinstance(v, int | float) and k not in ("step", "best")]
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    # JSON has no infinity, which the gradient norm of an fp16 step may be
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
 
 
 def _drop_after(path: Path, step: int) -> None:
