@@ -1,4 +1,4 @@
-"""What all packages share: types of arrays, the two sides of a translation, and values that JSON has."""
+"""What all packages share: types of arrays, the two sides of a translation, and a writer of JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIDES: tuple[Side, Side] = ("source", "target")
 
 
 def json_text(value: Any, **layout: Any) -> str:
-    """Write a value as JSON, which has no infinity and no NaN: null stands in their place.
+    """Write a value as JSON, which has no infinity and no NaN: null replaces them.
 
     layout: arguments of `json.dumps`.
     """
