@@ -147,8 +147,7 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                     console.remark(f"run {record.number} of {record.count}: {record.folder}{done}")
                 elif isinstance(record, OnCluster):
                     console.remark(f"the cluster trains {counted(record.runs, 'run')}, side by side")
-                    # a handler inside another one would need a third Ctrl-C
-                    stack.close()
+                    stack.close()  # a handler inside another one would need a third Ctrl-C
                     stack.enter_context(_stopping(stop))
                 elif isinstance(record, FailedRun):
                     console.warn(f"{record.folder} has failed: {record.reason}")

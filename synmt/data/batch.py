@@ -14,10 +14,11 @@ from synmt.arrays import Array, IntArray, Side
 from synmt.data.corpus import Example
 from synmt.data.vocabulary import BOS, EOS, PAD
 from synmt.errors import SynmtError
+from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, certain_arcs
 from synmt.syntax.parse import Parse
 from synmt.syntax.reading import Reading
-from synmt.syntax.signals import Signal
+from synmt.syntax.signals import Signal, needs_dependencies
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
             "but this text was prepared without them",
             do="Run `synmt train` with its recipe: it parses what is missing",
         )
-    reading.check(tree.parse)
+    _check(tree.parse, reading)
     pieces = example.source if side == "source" else example.target
     unchanged = reading.control is UNCHANGED
     key = pieces.tobytes() if tree.key is None else tree.key
@@ -128,6 +129,15 @@ def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, Int
     if parse.constituents is not None and not reading.constituents:
         parse = replace(parse, constituents=None)
     return parse, np.append(tree.word_of, -1) if side == "source" else np.append(-1, tree.word_of)
+
+
+def _check(parse: Parse, reading: Reading) -> None:
+    """Raise SynmtError for a tree that lacks what the signals are computed from."""
+    given = reading.constituents and any(signal.needs == "constituents" for signal in reading.signals)
+    if given and parse.constituents is None and len(parse):
+        raise without_constituents("a tree")
+    if not parse.relations and len(parse) and needs_dependencies(reading.signals, given=reading.constituents):
+        raise without_dependencies("a tree")
 
 
 def _pad(arrays: Sequence[Array], value: float = PAD) -> Tensor:

@@ -20,7 +20,7 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
     """List the files that `load` would read, by their path in the folder; the files themselves are not read.
 
     These are the steps with which Stanza's Pipeline finds its files (stanza/pipeline/core.py). Raises UsageError for an
-    unknown package, for which Stanza finds no model.
+    package that is unknown, or that lacks a model.
     """
     from stanza.pipeline.core import build_default_config
     from stanza.resources import common
@@ -30,7 +30,9 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
         resources = common.load_resources_json(str(folder))
         code = resources[code].get("alias", code)
         models = common.maintain_processor_list(resources, code, None, packages)
-        if "tokenize" not in (name for name, _ in models):
+        found = {name: spec.package for name, specs in models for spec in specs}
+        listed = (model in (*resources[code].get(name, ()), "identity") for name, model in found.items())
+        if "tokenize" not in found or not all(listed):
             raise no_package(str(folder), package, language, resources[code].get("packages", ()))
         config = build_default_config(resources, code, str(folder), common.add_dependencies(resources, code, models))
     paths = [Path(value) for key, value in config.items() if key.endswith("_path")]

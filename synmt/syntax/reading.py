@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synmt.recipe.data import ParserRecipe
-from synmt.syntax.constituents import without_constituents, without_dependencies
 from synmt.syntax.controls import UNCHANGED, Control
 from synmt.syntax.feature_signals import needed_features
-from synmt.syntax.parse import FEATURES, SCENES, Parse
-from synmt.syntax.signals import Signal, needs_dependencies
+from synmt.syntax.parse import FEATURES, SCENES
+from synmt.syntax.signals import Signal
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,6 @@ class Reading:
     def scenes(self) -> bool:
         """Tell whether a signal needs scenes, which come with the text."""
         return any(signal.needs == SCENES for signal in self.signals)
-
-    def check(self, parse: Parse) -> None:
-        """Raise SynmtError for a tree that lacks what the signals are computed from."""
-        given = self.constituents and any(signal.needs == "constituents" for signal in self.signals)
-        if given and parse.constituents is None and len(parse):
-            raise without_constituents("a tree")
-        if not parse.relations and len(parse) and needs_dependencies(self.signals, given=self.constituents):
-            raise without_dependencies("a tree")
 
 
 def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
