@@ -97,7 +97,7 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
     pack: compresses into `.gz`, in place of the gzip module.
     """
     path = Path(path)
-    packer = pack or _packed if path.suffix == ".gz" else contextlib.nullcontext
+    packer = (pack or _packed) if path.suffix == ".gz" else contextlib.nullcontext
     with _opened(path) as raw, packer(raw) as target:
         text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
         yield text or target

@@ -22,7 +22,7 @@ import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -31,6 +31,9 @@ from synmt.files import write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
+
+if TYPE_CHECKING:
+    from synmt.syntax.feature_signals import FeatureValues
 
 FORMAT = 1
 """Version of the run folder's format; it changes when older versions of synmt could not read the folder."""
@@ -119,6 +122,20 @@ class Run:
         """Store every value of the recipe."""
         with write_atomically(self.folder / "recipe.yaml") as out:
             out.write(dump_yaml(recipe_values(recipe)))
+
+    def features(self) -> FeatureValues:
+        """Read the values of learned features; empty if the run has none."""
+        path = self.folder / "features.json"
+        try:
+            return {name: tuple(values) for name, values in json.loads(path.read_text(encoding="utf-8")).items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError, TypeError):
+            raise broken_run(path, "features.json cannot be read") from None
+
+    def write_features(self, values: FeatureValues) -> None:
+        """Store the values of learned features."""
+        write_json(self.folder / "features.json", dict(values), ensure_ascii=False)
 
     def checkpoints(self) -> list[Path]:
         """List the checkpoint folders, oldest first."""

@@ -10,10 +10,10 @@ from featured import LEMMAS, write_featured_models
 from tiny import MODEL, TRAINING, analyze, fail, lines_of, succeed, synmt, write_corpus, write_recipe
 
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.features import load_features
 from synmt.decode.translator import Translator
 from synmt.decode.travelling import TravellingTranslator
 from synmt.parsing.parser import StanzaParser
+from synmt.run import Run
 from synmt.syntax.conllu import read_conllu
 
 pytestmark = pytest.mark.journey
@@ -45,7 +45,7 @@ def place(tmp_path_factory):
 
 
 def test_a_run_stores_the_values_of_its_training_text(place):
-    values = load_features(place / "runs" / "tags")
+    values = Run(place / "runs" / "tags").features()
     assert set(values) == {"lemma", "fine_tag", "morphology"}
     assert "the" in values["lemma"]
     assert "The" not in values["lemma"]
@@ -72,7 +72,7 @@ def test_every_feature_reaches_the_model_when_it_translates(place):
     parser = StanzaParser("en", model=str(place / "models"), device="cpu").with_features()
     [tree] = parser.parse(["The girls see it ."])
     numbers = {signal.name: signal.compute(tree, np.arange(5)) for signal in loaded.reading.signals}
-    lemmas, fine = (load_features(place / "runs" / "tags")[name] for name in ("lemma", "fine_tag"))
+    lemmas, fine = (Run(place / "runs" / "tags").features()[name] for name in ("lemma", "fine_tag"))
 
     def expected(known, values):
         return [1 + known.index(value) if value in known else 1 + len(known) for value in values]
@@ -121,7 +121,7 @@ def test_the_compact_model_is_enough_for_tags_relations_subwords_and_case(place)
     widths = "{tag: 3, relation: 3, subword: 2, case: 2}"
     overrides = (f"syntax.variants=[{{name: tag_embedding, features: {widths}}}]", "parser.model=compact")
     succeed("train", "tags.yaml", "name=enough", *overrides, cwd=place)
-    assert load_features(place / "runs" / "enough") == {}
+    assert Run(place / "runs" / "enough").features() == {}
 
 
 def test_systems_with_other_features_share_the_text_and_not_the_annotation(place):
@@ -157,12 +157,12 @@ def test_a_run_that_starts_from_another_takes_its_values(place):
     run = place / "runs" / "tags"
     # another text would have learned other values
     origin = shutil.copytree(run, place / "origin")
-    values = load_features(origin)
+    values = Run(origin).features()
     values = {**values, "lemma": values["lemma"][::-1]}
     (origin / "features.json").write_text(json.dumps(values))
     overrides = ("model.init=origin", "vocabulary={}", "training.max_steps=1", "name=second")
     succeed("train", "tags.yaml", *overrides, cwd=place)
-    assert load_features(place / "runs" / "second") == values
+    assert Run(place / "runs" / "second").features() == values
 
 
 def test_a_plan_counts_no_rows_of_features_that_are_not_learned_yet(place):
@@ -192,7 +192,7 @@ def test_given_trees_need_the_columns_that_are_read(tmp_path):
         trees.write_text("\n".join(lines) + "\n\n")
     said = " ".join(succeed("train", "gold.yaml", cwd=tmp_path).stderr.decode().split())
     assert "tag_embedding knows the tags of Universal Dependencies; all others are one: NN" in said
-    values = load_features(tmp_path / "runs" / "gold")
+    values = Run(tmp_path / "runs" / "gold").features()
     assert "the" in values["lemma"]
     assert "The" not in values["lemma"]
 

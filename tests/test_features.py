@@ -9,11 +9,12 @@ from tiny import write_lines
 
 from synmt.data.annotate import annotate
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.features import learn_features, load_features, save_features
+from synmt.data.features import learn_features
 from synmt.data.prepare import prepare
 from synmt.errors import SynmtError
 from synmt.parsing.cache import decode_parse, encode_parse
 from synmt.parsing.lines import parses_of
+from synmt.run import Run
 from synmt.syntax.conllu import format_conllu, parse_in
 from synmt.syntax.feature_signals import (
     CASE,
@@ -254,9 +255,9 @@ def test_vocabularies_have_what_occurs_twice_in_training_most_frequent_first(ann
 
 def test_vocabularies_are_stored_in_a_run(tmp_path):
     values = {"lemma": ("_", "straße", "a\tb")}
-    save_features(values, tmp_path)
-    assert load_features(tmp_path) == values
-    assert load_features(tmp_path / "other") == {}
+    Run(tmp_path).write_features(values)
+    assert Run(tmp_path).features() == values
+    assert Run(tmp_path / "other").features() == {}
     (tmp_path / "features.json").write_text("[1]")
     with pytest.raises(SynmtError, match="features\\.json cannot be read"):
-        load_features(tmp_path)
+        Run(tmp_path).features()

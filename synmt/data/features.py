@@ -1,19 +1,15 @@
 """Vocabularies of features: what lemmas, fine tags and morphologies of words the training text has.
 
-A run stores them in features.json, most frequent values first, since their order gives the rows of embeddings.
+Most frequent values come first: their order gives the rows of embeddings. A run stores them (`Run.features`).
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import PreparedCorpus, shard_name
-from synmt.errors import broken_run
-from synmt.files import write_json
 from synmt.syntax.feature_signals import FeatureValues
 from synmt.syntax.parse import FEATURES
 
@@ -34,21 +30,3 @@ def learn_features(prepared: PreparedCorpus, annotation: str) -> FeatureValues:
 
 def _frequent(counts: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted((value for value, count in counts.items() if count >= LEAST), key=lambda v: (-counts[v], v)))
-
-
-def save_features(values: FeatureValues, folder: Path) -> None:
-    """Store vocabularies of features in a run folder."""
-    write_json(folder / "features.json", dict(values), ensure_ascii=False)
-
-
-def load_features(folder: Path | None) -> FeatureValues:
-    """Read the vocabularies of features of a run; empty if it has none, or if there is no run."""
-    if folder is None:
-        return {}
-    path = folder.expanduser() / "features.json"
-    try:
-        return {name: tuple(values) for name, values in json.loads(path.read_text(encoding="utf-8")).items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError, TypeError):
-        raise broken_run(path, "features.json cannot be read") from None

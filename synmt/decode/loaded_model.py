@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from synmt.arrays import SIDES, Side
-from synmt.data.features import load_features
 from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
@@ -89,7 +88,7 @@ def load_model(
         recipe = recipe.model_copy(update={"parser": recipe.parser.model_copy(update={"model": parser})})
     source, target = (Vocabulary.load(run.folder, side) for side in ("source", "target"))
     with WithoutInitialValues():
-        model = build_for(recipe, source, target, load_features(run.folder)).to(choose_device(device)).eval()
+        model = build_for(recipe, source, target, run.features()).to(choose_device(device)).eval()
     load_weights(run.weights_of(checkpoint), model)
     if identity is not None and parser is not None:
         identity = {**identity, "model": parser}

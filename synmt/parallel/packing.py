@@ -38,7 +38,7 @@ class _Blocks(io.RawIOBase):
 
     def __init__(self, raw: IO[bytes], pool: ThreadPoolExecutor, most: int) -> None:
         self._raw, self._pool, self._most = raw, pool, most
-        self._rest, self._is_empty = bytearray(), True
+        self._rest = bytearray()
         self._members: deque[Future[bytes]] = deque()
 
     def writable(self) -> bool:
@@ -51,14 +51,12 @@ class _Blocks(io.RawIOBase):
         return len(data)
 
     def finish(self) -> None:
-        """Write what is left; a file without content is one empty member."""
-        if self._rest or self._is_empty:
-            self._pack()
+        """Write what is left, if only an empty member: a file needs at least one."""
+        self._pack()
         while self._members:
             self._raw.write(self._members.popleft().result())
 
     def _pack(self) -> None:
-        self._is_empty = False
         self._members.append(self._pool.submit(_member, bytes(self._rest[:_BLOCK])))
         del self._rest[:_BLOCK]
         while len(self._members) > self._most:

@@ -30,9 +30,9 @@ def model_files(folder: Path, language: str, package: str) -> dict[str, Path]:
         resources = common.load_resources_json(str(folder))
         code = resources[code].get("alias", code)
         models = common.maintain_processor_list(resources, code, None, packages)
-        found = {name: spec.package for name, specs in models for spec in specs}
-        listed = (model in (*resources[code].get(name, ()), "identity") for name, model in found.items())
-        if "tokenize" not in found or not all(listed):
+        chosen = [(name, spec.package) for name, specs in models for spec in specs]
+        lacks = any(model not in (*resources[code].get(name, ()), "identity") for name, model in chosen)
+        if lacks or "tokenize" not in dict(chosen):
             raise no_package(str(folder), package, language, resources[code].get("packages", ()))
         config = build_default_config(resources, code, str(folder), common.add_dependencies(resources, code, models))
     paths = [Path(value) for key, value in config.items() if key.endswith("_path")]

@@ -2,7 +2,7 @@
 
 Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
 the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
-morphology are learned from the training text and stored in the run (synmt/data/features.py); `with_values` gives them
+morphology are learned from the training text and stored in the run (`learn_features`, `Run.features`); `with_values` gives them
 to a signal.
 """
 

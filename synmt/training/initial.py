@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from synmt.arrays import SIDES, Side
-from synmt.data.features import load_features
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.errors import SynmtError, UsageError
@@ -170,11 +169,12 @@ def check_parts(recipe: Recipe, vocabularies: Vocabularies | None, *, continued:
         return
     # new embeddings are compared with nothing, so any number of pieces will do
     sizes: dict[str, Any] = {f"{side}_pieces": len(vocabularies[side]) if vocabularies else 8 for side in SIDES}
+    origin = Run(settings.init.expanduser()) if settings.init is not None else None
     with torch.device("meta"):
-        model = build(settings, recipe.syntax, **sizes, features=load_features(settings.init))
+        model = build(settings, recipe.syntax, **sizes, features=origin.features() if origin else {})
         freeze(model, recipe)
-        if settings.init is not None and not continued:
-            _shared(model, _model_of(Run(settings.init.expanduser())), recipe)
+        if origin and not continued:
+            _shared(model, _model_of(origin), recipe)
 
 
 def freeze(model: Seq2Seq, recipe: Recipe) -> None:
@@ -205,7 +205,7 @@ def take_weights(model: Seq2Seq, recipe: Recipe) -> None:
 def _model_of(run: Run) -> Seq2Seq:
     """Build the model of a run, without its weights; raises SynmtError if the run has not finished."""
     run.weights_of("final")
-    return build_for(run.recipe(), *(Vocabulary.load(run.folder, s) for s in SIDES), features=load_features(run.folder))
+    return build_for(run.recipe(), *(Vocabulary.load(run.folder, s) for s in SIDES), features=run.features())
 
 
 def _shared(model: Seq2Seq, other: Seq2Seq, recipe: Recipe) -> Shared:

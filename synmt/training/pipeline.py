@@ -15,7 +15,7 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.dropout import BpeDropout
-from synmt.data.features import learn_features, load_features, save_features
+from synmt.data.features import learn_features
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
@@ -218,13 +218,13 @@ def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Proces
 
 def _features(run: Run, recipe: Recipe, data: PreparedCorpus, trees: Mapping[Side, str]) -> FeatureValues:
     """Find the values of learned features: those of the run, of `model.init`, or of the training text."""
-    if known := load_features(run.folder):
+    if known := run.features():
         return known
     learned = learn_features(data, trees["source"]) if "source" in trees else {}
     if learned and recipe.model.init is not None:
-        learned = {**learned, **load_features(recipe.model.init.expanduser())}
+        learned = {**learned, **Run(recipe.model.init.expanduser()).features()}
     if learned:
-        save_features(learned, run.folder)
+        run.write_features(learned)
     return learned
 
 

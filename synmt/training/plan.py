@@ -122,8 +122,11 @@ def _plan_once(recipe: Recipe, texts: dict[str, PlannedText]) -> PlannedText:
 def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, overwrite: bool) -> PlannedStep:
     last = recipe.training.max_steps
     begun = [int(path.name.removeprefix("step-")) for path in run.checkpoints()[-1:] if not overwrite]
-    steps = f"steps {begun[0]:,} to {last:,}" if begun else f"{last:,} steps"
-    if begun and begun[0] >= last:
+    if not begun:
+        steps = f"{last:,} steps"
+    elif begun[0] < last:
+        steps = f"steps {begun[0]:,} to {last:,}"
+    else:
         steps = f"no further step: step {begun[0]:,} is done"
     return PlannedStep(f"train {run.folder}", "to do", f"{_weights(recipe, vocabularies)} weights, {steps}")
 
