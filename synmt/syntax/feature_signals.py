@@ -2,8 +2,8 @@
 
 Every signal numbers the value of each piece: 0 for specials, 1 + its index in a list of values, and 1 + the length of
 the list for every other value. The lists of relations, tags, cases and places are fixed. Those of fine tags, lemmas and
-morphology are learned from the training text and stored in the run (`learn_features`, `Run.features`); `with_values` gives them
-to a signal.
+morphology are learned from the training text (`learn_features`) and stored in the run (`Run.features`); `with_values`
+gives them to a signal.
 """
 
 from __future__ import annotations
