@@ -1,7 +1,7 @@
 """How many files of synmt a line enters on its way from raw text to its translation, with a model that reads trees."""
 
 import pytest
-from entered import files_entered
+from entered import files_entered, way_through
 from small_run import PASCAL, TEXT, make_run
 
 from synmt.decode.translator import Translator
@@ -21,13 +21,15 @@ def cache(tmp_path, monkeypatch):
 
 def test_the_way_from_a_run_folder_to_a_printed_line_is_short(run, capsys):
     def journey():
-        for translation in Translator.load(run.folder).translate([TEXT[0]]):
+        # eight pieces
+        for translation in Translator.load(run.folder, max_length_ratio=1e-9, max_length_extra=8).translate([TEXT[0]]):
             print(translation.text)
 
-    files = files_entered(journey)
+    files, calls = way_through(journey)
     assert capsys.readouterr().out.count("\n") == 1
     # a third of them only read the recipe and the weights, identify the parser, and build the model
     assert len(files) <= 53, sorted(files)
+    assert calls <= 490
 
 
 def test_a_loaded_translator_resolves_nothing_again(run):
