@@ -1,0 +1,49 @@
+"""oneDNN generates code for each shape of a product: a search meets the same shapes again, and keeps their code."""
+
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+from small_run import TEXT, make_run
+
+pytestmark = [
+    pytest.mark.journey,
+    pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this build of torch has no oneDNN"),
+]
+
+TRANSLATE = """
+import sys
+from synmt.decode.translator import Translator
+translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5)
+lines = sys.stdin.read().splitlines()
+list(translator.translate(lines))
+print("again", flush=True)
+list(translator.translate(lines))
+"""
+
+
+def test_the_code_of_a_search_is_kept_for_the_next_batches(tmp_path):
+    run = make_run(tmp_path / "run")
+    draw = random.Random(1)
+    words = " ".join(TEXT).split()
+    lines = "\n".join(" ".join(draw.choices(words, k=draw.randint(1, 25))) for _ in range(160))
+    done = subprocess.run(
+        [sys.executable, "-c", TRANSLATE, str(run.folder)],
+        input=lines,
+        env={**os.environ, "ONEDNN_VERBOSE": "profile"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, again = (part.splitlines() for part in done.stdout.split("again\n"))
+
+    def count(lines, event):
+        return sum(f",primitive,{event}," in line for line in lines)
+
+    # more shapes than an earlier, smaller cache could hold
+    assert count(first, "create:cache_miss") > 64
+    assert count(again, "exec") > 1000
+    assert count(again, "create:cache_miss") < 10
