@@ -141,6 +141,11 @@ def test_a_test_set_of_uneven_sides_is_refused(server, tmp_path, monkeypatch):
             rf"no corpus '.*'\. For deu and eng it has .*mean '{COMMENTARY}'",
         ),
         ("wmt-17", ("en", "de"), r"there is no corpus 'wmt-17'\. There are known corpora such as nc11.*mean 'wmt17'"),
+        (
+            "data/train",
+            ("en", "de"),
+            r"there is no corpus 'data/train'.*For files of your own, write `\{source: data/train\.en, target: data/tr",
+        ),
         (COMMENTARY, ("en", "fr"), rf"the corpus {COMMENTARY} has no pair en-fr\. It has deu-eng"),
         ("wmt17", ("en", "fr"), r"the test set wmt17 has no pair en-fr\. sacreBLEU has it for cs-en"),
         ("nc11", ("en", "fr"), r"the corpus nc11 has no pair en-fr"),

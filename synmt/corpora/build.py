@@ -49,7 +49,7 @@ def files_of_id(name: str, source: str, target: str) -> list[RemoteFile]:
         files = files_of_test_set(name, source, target)
         return [] if _folder(name, f"{source}-{target}").is_dir() else files
     if not looks_like_id(name):
-        raise _unknown(name)
+        raise _unknown(name, source, target)
     _sides(name, source, target)
     return [] if _folder(name).is_dir() else list(find_entry(name).files)
 
@@ -97,12 +97,13 @@ def _sides(name: str, source: str, target: str) -> tuple[str, str]:
     raise UsageError(f"the corpus {name} has no pair {source}-{target}", allowed=f"It has {first}-{second}")
 
 
-def _unknown(name: str) -> UsageError:
+def _unknown(name: str, source: str, target: str) -> UsageError:
+    own = f"For files of your own, write `{{source: {name}.{source}, target: {name}.{target}}}`"
     return UsageError(
         f"there is no corpus '{name}'",
         allowed="There are known corpora such as nc11, test sets of sacreBLEU such as wmt17, and ids of mtdata such as "
         "Statmt-news_commentary-16-deu-eng",
-        do=did_you_mean(name, test_sets()),
+        do=own if "/" in name else did_you_mean(name, test_sets()),
     )
 
 
