@@ -8,6 +8,8 @@ from typing import Any
 
 def of_each(things: Iterable[Any]) -> Callable[[Callable[[Any], None]], Callable[[], None]]:
     """Make one test of a check; it names everything that fails, with the reason."""
+    things = list(things)
+    assert things, "a check of nothing finds no fault"
 
     def as_test(check):
         def test():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from each import of_each
+
+from synmt.parsing.stanza_internals import SUPPORTED
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "synmt"
@@ -130,6 +133,12 @@ def test_only_parsing_knows_stanza_and_syntax_needs_no_torch(path):
     roots = {name.split(".")[0] for name in imports_of(path)}
     assert path.parts[0] == "parsing" or "stanza" not in roots
     assert path.parts[0] not in ("syntax", "recipe") or "torch" not in roots
+
+
+def test_only_the_supported_stanza_can_be_installed():
+    major, minor = map(int, SUPPORTED.split("."))
+    pins = re.findall(r'"(stanza[^"]*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert pins == [f"stanza>={SUPPORTED},<{major}.{minor + 1}"]
 
 
 @of_each([p for p in INSIDE if p.parent.name == "model" and p.name != "build.py"])

@@ -228,6 +228,11 @@ def test_brackets_of_a_text_are_no_markup(monkeypatch, capfd):
     assert "[red]x[/]" in capfd.readouterr().out
 
 
+def test_json_has_letters_as_they_are_and_null_for_infinity(capfd):
+    console.print_json({"word": "größte", "limit": float("inf")})
+    assert capfd.readouterr().out == '{\n  "word": "größte",\n  "limit": null\n}\n'
+
+
 def test_verbose_shows_details_and_a_log_file_gets_everything_with_its_time(tmp_path):
     log = tmp_path / "synmt.log"
     done = synmt("-v", "--log-file", log, "translate", "--run", tmp_path / "none", text="A dog.\n")

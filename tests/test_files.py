@@ -5,11 +5,12 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from synmt.errors import SynmtError
-from synmt.files import read_lines, write_atomically
+from synmt.files import cache_folder, read_lines, write_atomically
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
 
@@ -32,7 +33,7 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     [
         ("ä\n".encode("latin1"), "Convert the file, for example with `iconv -f latin1 -t utf-8`"),
         ("ä\n".encode("utf-16"), "Convert the file with `iconv -f utf-16 -t utf-8`"),
-        (gzip.compress(b"a\n"), "It is compressed: unpack it, or let the name of the file end in .gz."),
+        (gzip.compress(b"a\n", mtime=0), "It is compressed: unpack it, or let the name of the file end in .gz."),
     ],
 )
 def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text, advice):
@@ -40,6 +41,14 @@ def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text
     with pytest.raises(SynmtError, match="text: line 1 is not UTF-8") as raised:
         list(read_lines(tmp_path / "text"))
     assert str(raised.value).endswith(advice)
+
+
+def test_the_cache_is_where_the_platform_keeps_caches_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name, appauthor: f"C:/Caches/{name}/{appauthor}")
+    monkeypatch.setenv("SYNMT_CACHE", "~/own")
+    assert cache_folder() == Path.home() / "own"
+    monkeypatch.delenv("SYNMT_CACHE")
+    assert cache_folder() == Path("C:/Caches/synmt/False")
 
 
 def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):

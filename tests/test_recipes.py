@@ -107,11 +107,18 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
         ({"training": {"validation_beam_size": 20000}}, r"validation_beam_size: .*less than or equal to 10000"),
         ({"filters": {"max_punctuation": 25}}, r"filters\.max_punctuation: .*less than or equal to 1"),
         ({"model": {"heads": 3}}, r"cannot be divided among 3 heads"),
+        ({"model": {"model_dim": 1 << 62}}, r"model\.model_dim: .*less than or equal to 1048576"),
+        ({"model": {"architecture": "lstm", "embedding_dim": 1 << 62}}, r"model\.embedding_dim: .*equal to 1048576"),
+        ({"model": {"feedforward_dim": 1 << 62}}, r"model\.feedforward_dim: .*less than or equal to 1048576"),
+        ({"model": {"encoder_layers": 10**30}}, r"model\.encoder_layers: .*less than or equal to 1000"),
+        ({"model": {"decoder_layers": 10**6}}, r"model\.decoder_layers: .*less than or equal to 1000"),
+        ({"vocabulary": {"size": 1 << 62}}, r"vocabulary\.size: .*less than or equal to 10000000"),
         ({"model": {"size": "huge"}}, r"model\.size: .*'huge'"),
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
         ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*\(corpus\.name=null removes"),
         ({"name": "a/b"}, r"name: .*pattern"),
+        ({"name": "é" * 101}, r"a name has at most 200 bytes"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
     ],
 )
@@ -138,6 +145,10 @@ def test_all_errors_are_reported_at_once():
         # PyYAML and libyaml refuse half of a surrogate pair at different places
         ('extends: "\\ud800"\n', r"r\.yaml(, line 1)?: not (a valid path: '|valid YAML)"),
         ('extends: "a\\0b"\n', r"r\.yaml: not a valid path: '"),
+        (f"extends: {'a' * 251}\n", r"r\.yaml: not a valid path \(File name too long\): 'aaa"),
+        ("source: " + "[" * 5000 + "]" * 5000, r"r\.yaml: values are nested too deeply"),
+        ("- " * 5000, r"r\.yaml: values are nested too deeply"),
+        ('!!bool "maybe": 1\n', r"r\.yaml: not valid YAML: 'maybe'"),
         ("extends: base.yaml\n", r"r\.yaml extends .*base\.yaml: file not found"),
     ],
 )
@@ -184,10 +195,13 @@ def test_an_error_of_a_key_names_its_file_and_so_does_each_of_several():
         raise all_in_one([SynmtError("a"), SynmtError("b")])
 
 
-@pytest.mark.parametrize("override", ["training.max_steps", "=3", "source.code=en", "syntax.variants.4.heads=2"])
+@pytest.mark.parametrize(
+    "override", ["training.max_steps", "=3", "source.code=en", "syntax.variants.4.heads=2", "corpus.train.0.source=x"]
+)
 def test_an_override_that_reaches_nothing_is_refused(override, tmp_path):
-    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "syntax": {"variants": []}}))
-    with pytest.raises(UsageError):
+    corpus = {"train": ["not a mapping"]}
+    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "corpus": corpus, "syntax": {"variants": []}}))
+    with pytest.raises(UsageError, match=r"override|an index of a list|has no keys"):
         load_recipe(path, [override])
 
 

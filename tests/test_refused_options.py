@@ -35,6 +35,7 @@ REFUSED = {
         ({"layers": [3]}, "no layer 3"),
     ],
     "distance_mask": [
+        ({"reach": [2, 10**30]}, "reach: an option is at most 1048576, not [2, 1000000000000000000000000000000]"),
         ({"reach": [0]}, "reach: input should be greater than 0, not [0]"),
         ({"reach": [1, 2, 3]}, "3 reaches for 4 heads of layer 1"),
         ({"reach": []}, "0 reaches for 4 heads of layer 1"),
@@ -101,6 +102,7 @@ REFUSED = {
         ({"reach": 0}, "reach: input should be greater than 0, not 0"),
         ({"values": False, "shared": True}, "no table to share"),
         ({"reach": 2.5}, "reach: "),
+        ({"reach": 2**62}, "syntax.variants.0.reach: an option is at most 1048576, not 4611686018427387904"),
         ({"range": 4}, "no option 'range'"),
     ],
     "tag_embedding": [
@@ -143,6 +145,7 @@ REFUSED = {
     ],
     "gcn": [
         ({"depth": 0}, "depth: input should be greater than 0, not 0"),
+        ({"depth": 10**9}, "depth: input should be less than or equal to 1000, not 1000000000"),
         ({"edge_dropout": 1}, "edge_dropout: input should be less than 1, not 1"),
         ({"residual": 1}, "residual: input should be a valid boolean"),
         ({"layers": [2]}, "acts once, not in every layer. layers: [1]"),

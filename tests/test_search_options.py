@@ -16,7 +16,8 @@ from synmt.errors import UsageError
     ],
 )
 def test_valid_options_are_accepted(options):
-    SearchOptions(**options)
+    made = SearchOptions(**options)
+    assert {name: getattr(made, name) for name in options} == options
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,9 @@ def find_parser(recipe: Recipe, side: Side, model: str | None, *, to: Literal["p
     except SynmtError as error:
         language = recipe.language_of(side)
         why = f"{error.where}: {error.what}" if error.where else error.what
-        raise type(error)(
-            f"no Stanza model for '{language}' to {to} the {side} ({why})",
-            allowed=error.allowed,
+        raise error.with_(
+            what=f"no Stanza model for '{language}' to {to} the {side} ({why})",
+            where="",
             do=f"Name one with `--parser FOLDER` (or `{parser_section(side)}.model` in the recipe)",
         ) from None
 

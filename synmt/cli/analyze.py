@@ -238,9 +238,7 @@ def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -
         with console.written("page", page), write_atomically(page) as out:
             out.write(html)
     if kind == "json":
-        from synmt.arrays import json_text
-
-        print(json_text(values if len(values) > 1 else next(iter(values.values())), ensure_ascii=False, indent=2))
+        console.print_json(values if len(values) > 1 else next(iter(values.values())))
     else:
         _print_parts(list(reports.values()), kind)
 

@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from glob import escape, glob
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal
@@ -32,8 +33,6 @@ def option(panel: str | None, text: str, *names: str, **more: Any) -> Any:
 
 def complete_recipe(incomplete: str) -> list[str]:
     """List what a shell may complete: files in YAML, then the names of shipped recipes, also without their folder."""
-    from glob import escape, glob
-
     from synmt.recipe.catalogue import shipped_recipes
 
     files = sorted(path for ending in ("yaml", "yml") for path in glob(f"{escape(incomplete)}*.{ending}"))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synmt import __version__
 from synmt.analysis.report import TextTable
@@ -117,6 +117,13 @@ def table(title: str, columns: list[str], rows: list[list[str]], *, to_stdout: b
     printer(sum(widths) + gap * len(widths), to_stdout=to_stdout).print(drawn)
 
 
+def print_json(values: dict[str, Any]) -> None:
+    """Print values to stdout as one object of JSON."""
+    from synmt.arrays import json_text
+
+    print(json_text(values, ensure_ascii=False, indent=2))
+
+
 def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], kind: str = "text") -> None:
     """Print tables, whose first rows have the names of the columns, and remarks, as `print_parts` does."""
     parts = [part for header, *rows in tables for part in (TextTable(header, rows), "")]
@@ -206,21 +213,15 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    done = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
+    speed = TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
+    with Progress(*done, *speed, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, rate="")
 
         def advance(amount: float) -> None:
             bar.advance(task, amount)
-            speed = bar.tasks[0].speed
-            bar.update(task, rate=_rate(speed) if speed else "")
+            each_second = bar.tasks[0].speed
+            bar.update(task, rate=_rate(each_second) if each_second else "")
 
         yield advance
 
@@ -238,8 +239,7 @@ def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Adv
         last = now
         rate = done / (now - began)
         left = f", {_duration((total - done) / rate)} left" if total and _FEW <= done < total else ""
-        of = f" of {total:,.0f}" if total else ""
-        remark(f"{what}: {done:,.0f}{of} {unit}, {_rate(rate)}{left}")
+        remark(f"{what}: {done:,.0f}{f' of {total:,.0f}' if total else ''} {unit}, {_rate(rate)}{left}")
 
     return advance
 

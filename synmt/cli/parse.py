@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from contextlib import closing
 from pathlib import Path
@@ -152,8 +153,6 @@ def _fetch(language: str, model: str, package: str) -> None:
 
 
 def _to_stdout(source: str, parser: StanzaParser) -> None:
-    import sys
-
     from synmt.files import open_binary
     from synmt.parsing.bulk import parse_stream
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,6 @@ def _score_translations(
     *, sentences: Path | None, cost: bool, kind: str, scoring: dict[str, Any], **texts: Any
 ) -> None:
     """Print the results of `compare_systems`; write the scores of sentences into a file if there is one."""
-    from dataclasses import asdict
-
     from synmt.evaluation import report
     from synmt.evaluation.comparison import ScoreOptions, compare_systems
     from synmt.evaluation.cost import cost_remarks, cost_rows, costs_of
@@ -106,7 +105,7 @@ def _score_translations(
             report.write_sentence_scores(sentences, comparison)
     if kind == "json":
         by_system = {name: [asdict(one) for one in seeds] for name, seeds in costs}
-        _print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
+        console.print_json(report.to_json(comparison) | ({"cost": by_system} if cost else {}))
     else:
         console.print_tables(report.tables(comparison), report.remarks(comparison), kind)
         if costs:
@@ -120,7 +119,7 @@ def _score_contrasts(kind: str, samples: int | None, **options: Any) -> None:
         options["samples"] = samples
     report = judge_models(ContrastOptions(**options))
     if kind == "json":
-        _print_json(report.to_json())
+        console.print_json(report.to_json())
     else:
         console.print_tables(report.to_rows(), report.remarks(), kind)
 
@@ -145,18 +144,12 @@ def _score_pairs(cluster: str | None, *, kind: str, **options: Any) -> None:
                 sys.stdout.write(json_text(pair_json(pair), ensure_ascii=False) + "\n")
     if as_json:
         summary = {"model": chosen.model.resolve().name, "checkpoint": chosen.checkpoint, **totals.as_json()}
-        _print_json({"summary": summary, "pairs": pairs})
+        console.print_json({"summary": summary, "pairs": pairs})
     warn_about_pairs(totals)
     if totals.pairs:
         header, *rows = summary_rows(totals)
         console.table("", header, rows)
         console.remark("in nats; the end of a sentence counts as one piece, word and character")
-
-
-def _print_json(values: dict[str, Any]) -> None:
-    from synmt.arrays import json_text
-
-    print(json_text(values, ensure_ascii=False, indent=2))
 
 
 def _split(names: str) -> list[str]:

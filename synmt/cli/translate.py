@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -227,8 +228,6 @@ def _check_trees(translator: Translator, arguments: options.TranslateArguments) 
 
 def _parser_of(facts: Path) -> dict[str, Any] | None:
     """Read which parser made the trees; None if the file is about something else."""
-    import json
-
     try:
         parser = json.loads(facts.read_bytes())["parser"]
     except (OSError, ValueError, LookupError, TypeError, RecursionError):

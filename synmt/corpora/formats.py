@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from html import unescape
 from itertools import zip_longest
 from typing import Any
 from xml.etree.ElementTree import ParseError
@@ -86,8 +87,6 @@ def _segments(lines: Iterable[str]) -> Iterator[str]:
 
     These files look like XML, but many contain a bare `&`.
     """
-    from html import unescape
-
     waiting = ""
     for line in lines:
         waiting = f"{waiting}\n{line}" if waiting else line

@@ -16,10 +16,14 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES, Side
 from synmt.model.attention import Memory, Terms
+from synmt.recipe.model import DEEPEST
 from synmt.syntax.signals import Signal
 
 Annotation = Literal["none", "shared", "separate"]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Depth = Annotated[int, Field(gt=0, le=DEEPEST)]
+"""A number of layers."""
+
 Rate = Annotated[float, Field(ge=0, lt=1)]
 """A rate of dropout, which scales what is kept."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.model.variant import Variant
+from synmt.recipe.model import WIDEST
 from synmt.recipe.schema import VariantRecipe
 
 
@@ -33,6 +35,8 @@ def check_options(kind: type[Variant], recipe: VariantRecipe, where: str) -> dic
             continue
         try:
             options[name] = _convert(hints.get(name, Any), value)
+            if any(number > WIDEST for number in _integers(options[name])):
+                errors.append(UsageError(f"an option is at most {WIDEST}, not {value!r}", where=f"{where}.{name}"))
         except ValidationError as error:
             # a union reports one message for each of its members
             messages = dict.fromkeys(problem["msg"][0].lower() + problem["msg"][1:] for problem in error.errors())
@@ -46,6 +50,14 @@ def _convert(hint: Any, value: Any) -> Any:
     # strict JSON, as for the recipe's own keys: a list becomes a tuple, but "3" does not become a number
     adapter = TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
     return adapter.validate_json(json.dumps(value))
+
+
+def _integers(value: Any) -> Iterator[int]:
+    if isinstance(value, int):
+        yield value
+    elif isinstance(value, (tuple, Mapping)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _integers(part)
 
 
 def _unknown_option(name: str, options: list[str], variant: str, where: str) -> SynmtError:

@@ -118,7 +118,7 @@ class VocabularyRecipe(StrictModel):
 
     kind: Literal["bpe", "unigram", "word"] = "bpe"
     """Byte-pair encoding, the unigram model, or words separated by spaces."""
-    size: int = Field(default=8000, ge=8)
+    size: int = Field(default=8000, ge=8, le=10_000_000)
     """Number of pieces; for words, the maximum."""
     joint: bool = True
     """One vocabulary for both sides, instead of one for each."""

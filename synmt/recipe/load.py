@@ -29,11 +29,14 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
 
     path: a file, or the name of a shipped recipe, such as `nc11-pascal`.
     """
-    given = _with_bases(Path(path), Path(), seen=())
-    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
-    for override in overrides:
-        _apply_override(given, override)
-    return check_recipe(given, where=str(path))
+    try:
+        given = _with_bases(Path(path), Path(), seen=())
+        given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
+        for override in overrides:
+            _apply_override(given, override)
+        return check_recipe(given, where=str(path))
+    except RecursionError:
+        raise UsageError("values are nested too deeply", where=str(path)) from None
 
 
 def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
@@ -55,10 +58,11 @@ def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, A
     extended_by = seen[-1] if seen else None
     try:
         exists = (folder / name).resolve().exists()
-    except ValueError:
-        # a null character, or half of a surrogate pair
-        raise UsageError(f"not a valid path: {name.name!r}", where=str(extended_by or "recipe")) from None
-    path = find_recipe(name, folder) or (folder / name if exists else None)
+        path = find_recipe(name, folder) or (folder / name if exists else None)
+    except (ValueError, OSError) as error:
+        # a null character, half of a surrogate pair, or more characters than a name of a file may have
+        why = f" ({error.strerror})" if isinstance(error, OSError) else ""
+        raise UsageError(f"not a valid path{why}: {name.name!r}", where=str(extended_by or "recipe")) from None
     if path and extended_by and path.samefile(extended_by):
         # a person's own recipe may have the name of the shipped one that it extends
         path = find_shipped(name) or path
@@ -111,9 +115,7 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:
-    if isinstance(place, list):
-        return place[_index(place, section, so_far)]
-    inside = place.setdefault(section, {})
+    inside = place[_index(place, section, so_far)] if isinstance(place, list) else place.setdefault(section, {})
     if not isinstance(inside, dict | list):
         raise UsageError(f"'{so_far}' is a value and has no keys", where="override")
     return inside

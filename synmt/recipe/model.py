@@ -38,6 +38,9 @@ _OF_TRANSFORMERS = {
 }
 _OF_LSTMS = {"embedding_dim", "initial_range"}
 
+WIDEST, DEEPEST = 1 << 20, 1000
+"""Larger sizes and more layers fit into no memory; PyTorch ends with errors of its own, if it ends at all."""
+
 _Part = Annotated[str, Field(strict=True, min_length=1)]
 
 
@@ -49,15 +52,15 @@ class ModelRecipe(StrictModel):
     size: Literal["tiny", "small", "base", "big"] = "base"
     """transformer: tiny 4+4 layers 128/256 4 heads, small 3+3 256/1024 4, base 6+6 512/2048 8, big 6+6 1024/4096 16;
     lstm: tiny 1+1 layers 128, small 2+2 256, base 2+2 512, big 2+2 1024."""
-    encoder_layers: int = Field(default=6, ge=1)
+    encoder_layers: int = Field(default=6, ge=1, le=DEEPEST)
     """Layers of the encoder."""
-    decoder_layers: int = Field(default=6, ge=1)
+    decoder_layers: int = Field(default=6, ge=1, le=DEEPEST)
     """Layers of the decoder."""
-    model_dim: int = Field(default=512, ge=2)
+    model_dim: int = Field(default=512, ge=2, le=WIDEST)
     """Width of each layer's input and output; an lstm encoder has half of it in each direction."""
-    embedding_dim: int = Field(default=0, ge=0)
+    embedding_dim: int = Field(default=0, ge=0, le=WIDEST)
     """lstm: width of the embeddings and of the attentional state; 0 is model_dim."""
-    feedforward_dim: int = Field(default=2048, ge=1)
+    feedforward_dim: int = Field(default=2048, ge=1, le=WIDEST)
     """transformer: inner width of the feed-forward sub-layer."""
     heads: int = Field(default=8, ge=1)
     """transformer: attention heads per layer."""

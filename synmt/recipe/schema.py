@@ -15,6 +15,9 @@ MAX_BEAM = 10_000
 MAX_PENALTY = 10
 """With a larger alpha, the length penalty of a long translation overflows float32."""
 
+LONGEST_NAME = 200
+"""Bytes of the name of a recipe: a file system takes 255, and seeds and temporary folders add to it."""
+
 SEEDS = 1 << 64
 """How many different seeds PyTorch can be given, from 0."""
 
@@ -214,6 +217,13 @@ class Recipe(StrictModel):
     def language_of(self, side: Literal["source", "target"]) -> str:
         """Return the language of a side."""
         return self.source if side == "source" else self.target
+
+    @field_validator("name")
+    @classmethod
+    def _fits_a_folder(cls, name: str) -> str:
+        if len(name.encode()) > LONGEST_NAME:
+            raise ValueError(f"a name has at most {LONGEST_NAME} bytes, since it is that of a folder")
+        return name
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Recipe:

@@ -77,6 +77,6 @@ def _parse_yaml(text: str, where: str) -> Any:
         mark = error.problem_mark
         line = f"{where}, line {mark.line + 1}" if mark else where
         raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
-    except (yaml.YAMLError, ValueError, AttributeError) as error:
-        # PyYAML lets errors of its own conversions through, such as those of `!!int many`
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        # PyYAML lets errors of its own conversions through, such as those of `!!int many` and `!!bool many`
         raise UsageError(f"not valid YAML: {error}", where=where) from None

@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch.nn.functional as F
-from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from synmt.arrays import FloatArray, IntArray
 from synmt.model.attention import Memory
 from synmt.model.fused import dropout as drop
-from synmt.model.variant import Place, Rate, Syntax, Variant
+from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal, relation_signal
@@ -67,7 +66,7 @@ class Gcn(Variant):
         self,
         place: Place,
         *,
-        depth: PositiveInt = 2,
+        depth: Depth = 2,
         residual: bool = True,
         edge_dropout: Rate = 0.2,
         dropout: Rate = 0.2,

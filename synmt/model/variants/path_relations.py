@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from synmt.model.attention import Terms, xavier
 from synmt.model.pair_scores import pair_scores
 from synmt.model.path_encoder import PathEncoder
-from synmt.model.variant import Place, Rate, Syntax, Variant
+from synmt.model.variant import Depth, Place, Rate, Syntax, Variant
 from synmt.syntax.paths import LONGEST, SYMBOLS, path_signal
 from synmt.syntax.relations import KNOWN, unknown_warning
 from synmt.syntax.signals import Signal
@@ -49,7 +49,7 @@ class PathRelations(Variant):
         longest: Annotated[int, Field(ge=1, le=LONGEST)] = LONGEST,
         label_dim: PositiveInt = 100,
         hidden_dim: PositiveInt = 256,
-        depth: PositiveInt = 2,
+        depth: Depth = 2,
         dropout: Rate = 0.2,
     ) -> None:
         super().__init__(place)
