@@ -74,7 +74,7 @@ class StrictCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def _refuse_names_as_values(self, ctx: Any, args: Sequence[str]) -> None:
-        options = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
+        options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
         names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
         with_value = {name for one in options if not (one.is_flag or one.count) for name in one.opts}
         rest = iter(args)
