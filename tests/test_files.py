@@ -2,11 +2,13 @@
 
 import gzip
 import os
+import shlex
 import stat
 import subprocess
 import sys
 
 import pytest
+from tiny import environment
 
 from synmt.errors import SynmtError
 from synmt.files import read_lines, write_atomically
@@ -32,7 +34,7 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     [
         ("ä\n".encode("latin1"), "Convert the file, for example with `iconv -f latin1 -t utf-8`"),
         ("ä\n".encode("utf-16"), "Convert the file with `iconv -f utf-16 -t utf-8`"),
-        (gzip.compress(b"a\n"), "It is compressed: unpack it, or let the name of the file end in .gz."),
+        (gzip.compress(b"a\n", mtime=0), "It is compressed: unpack it, or let the name of the file end in .gz."),
     ],
 )
 def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text, advice):
@@ -74,6 +76,26 @@ def test_standard_output_has_names_too(tmp_path, name):
         log.flush()
         subprocess.run(command, stdout=log, check=True)
     assert (tmp_path / "log").read_text() == "old, new"
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(
+    ("redirected", "name"), [("> log", "/dev/stdout"), ("3> log", "/dev/fd/3"), ("2> log", "/dev/stderr")]
+)
+def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_path, redirected, name):
+    stream = {"/dev/stdout": "1", "/dev/stderr": "2"}.get(name, "3")
+    write = shlex.join([sys.executable, "-c", WRITE, name])
+    script = f"{{ echo before >&{stream}; {write}; echo after >&{stream}; }} {redirected}"
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), check=True)
+    assert (tmp_path / "log").read_text() == "before\nnewafter\n"
+
+
+def test_a_stream_that_is_not_open_is_named(tmp_path, monkeypatch):
+    with (
+        pytest.raises(SynmtError, match="/dev/fd/987: cannot write: Bad file descriptor"),
+        write_atomically("/dev/fd/987"),
+    ):
+        pass
 
 
 def test_a_pipe_is_written_and_stays_one(tmp_path):

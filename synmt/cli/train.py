@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -80,8 +79,10 @@ def _run(
     recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options, cluster: str | None
 ) -> None:
     """Train, and show what happens."""
+    from synmt.parallel.torchrun import started
+
     # `torchrun` starts several processes, and the first one speaks for all
-    if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
+    if started().rank:
         console.configure(quiet=True, debug=False)
         # the first of several processes makes the data
         cluster = None
