@@ -70,11 +70,12 @@ def _contrast(runs: Sequence[dict[str, Any]]) -> float:
 
 
 def _costs(results: Results, system: str) -> list[str]:
-    """Write the number of weights, and the steps to the baseline's best loss."""
+    """Write the number of weights, and the steps to the baseline's best loss, which are of other systems only."""
     runs, base = results.runs[system], results.runs.get(results.baseline(system), [])
     best = min((loss for run in base for _, loss in run["validation"]), default=0.0)
     reached = [step for run in runs if (step := first_step(run["validation"], best))]
-    steps = f"{sum(reached) / len(reached):,.0f}" if len(reached) == len(runs) else "–"
+    shown = len(reached) == len(runs) and system != results.baseline(system)
+    steps = f"{sum(reached) / len(reached):,.0f}" if shown else "–"
     return [f"{runs[0]['weights']:,}", steps]
 
 

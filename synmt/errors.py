@@ -28,16 +28,24 @@ class SynmtError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        parts = [f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do]
-        *before, last = [part for part in parts if part]
-        sentences = [part if part.endswith((".", "?", "!")) else part + "." for part in before]
+        text = _sentences(f"{self.where}: {self.what}" if self.where else self.what, self.allowed, self.do)
         # a command at the end is easier to copy without a full stop
-        return " ".join([*sentences, last if last.endswith((".", "?", "!", "`")) else last + "."])
+        return text if text.endswith((".", "?", "!", "`")) else text + "."
 
     def with_(self, **parts: str) -> Self:
         """Copy the error with some of its parts replaced: `raise error.with_(do="…") from error`."""
         old = {"what": self.what, "where": self.where, "allowed": self.allowed, "do": self.do}
         return type(self)(**(old | parts))
+
+    def with_advice(self, more: str) -> Self:
+        """Copy the error with one more sentence of what to do; an empty one changes nothing."""
+        return self.with_(do=_sentences(self.do, more))
+
+
+def _sentences(*parts: str) -> str:
+    """Join parts that are not empty; each but the last ends as a sentence."""
+    *before, last = [part for part in parts if part] or [""]
+    return " ".join([*(part if part.endswith((".", "?", "!")) else part + "." for part in before), last])
 
 
 class UsageError(SynmtError):
@@ -73,12 +81,12 @@ def naming(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def advising(again: str) -> Iterator[None]:
-    """Let the advice of an error name the command that goes on, where the same one would begin anew."""
+def advising(more: str) -> Iterator[None]:
+    """Add a sentence to the advice of every error raised in the block; an empty one changes nothing."""
     try:
         yield
     except SynmtError as error:
-        raise error.with_(do=error.do.replace("the same command again", f"{again} again")) from error
+        raise error.with_advice(more) from error
 
 
 def unknown_name(what: str, name: str, names: Iterable[str], *, where: str = "") -> UsageError:

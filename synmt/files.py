@@ -97,8 +97,8 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
     pack: compresses into `.gz`, in place of the gzip module.
     """
     path = Path(path)
-    packer = (pack or _packed) if path.suffix == ".gz" else contextlib.nullcontext
-    with _opened(path) as raw, packer(raw) as target:
+    packed: Any = pack or (lambda raw: gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+    with _opened(path) as raw, (packed if path.suffix == ".gz" else contextlib.nullcontext)(raw) as target:
         text = None if binary else io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
         yield text or target
         if text:
@@ -107,9 +107,10 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    if str(path.parent) in ("/dev", "/dev/fd") or (path.exists() and not (path.is_file() or path.is_dir())):
-        # a shell may have opened /dev/stdout to append to a file
-        with reporting_os_errors(path), open(path, "ab") as raw:
+    if is_stream(path):
+        # a stream that is open keeps its place in a file, to which a shell appends, or other commands write next
+        own = {"/dev/stdout": "1", "/dev/stderr": "2"}.get(str(path), path.name * (str(path.parent) == "/dev/fd"))
+        with reporting_os_errors(path), open(os.dup(int(own)) if own.isdecimal() else path, "wb") as raw:
             yield raw
         return
     path = Path(os.path.realpath(path))
@@ -129,15 +130,15 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
             raise
 
 
+def is_stream(path: Path) -> bool:
+    """Tell whether a path names a pipe, a device or an open stream, which are written as they are."""
+    return str(path.parent) in ("/dev", "/dev/fd") or (path.exists() and not (path.is_file() or path.is_dir()))
+
+
 def write_json(path: Path, values: Any, **options: Any) -> None:
-    """Write plain data atomically, with the options of `json.dump`."""
+    """Write plain data atomically, with the options of `json.dumps`."""
     with write_atomically(path) as stream:
-        json.dump(values, stream, **options)
-        stream.write("\n")
-
-
-def _packed(raw: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
-    return gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+        stream.write(json.dumps(values, **options) + "\n")
 
 
 @contextlib.contextmanager

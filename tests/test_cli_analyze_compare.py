@@ -76,9 +76,10 @@ def test_two_files_are_compared_and_the_difference_is_marked(files):
     given = ["--references", files["references"], "--source", files["source.en"]]
     printed, said = analyze("--compare", files["a"], files["b"], *given)
     assert printed.startswith("A: a\nB: b\n\nBLEU: ")
-    assert "chrF2 of single sentences: B better in 2, equal in 2, worse in 0\n" in printed
+    assert "chrF2 of single sentences: B is better in 2, equal in 2, worse in 0\n" in printed
     assert "  source     A dog sees the two cats on the table.\n" in printed
     assert "  A          Ein Hund.\n  B          Ein Hund [sieht die zwei Katzen auf dem Tisch].\n" in printed
+    assert "\nSentences where B gains most over A, by chrF2\n" in printed
     assert "B loses most" not in printed
     assert "chrF2|" in printed
     assert "is parsed as" not in said

@@ -48,6 +48,34 @@ def test_a_dash_as_the_output_is_standard_output(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_standard_output_by_name_keeps_what_its_file_has_and_nothing_lies_next_to_it(tmp_path):
+    parse = f"{shlex.join([sys.executable, '-m', 'synmt', 'parse'])} -o /dev/stdout"
+    trees = synmt("parse", text="Go.\n").stdout.decode()
+    for redirected, before in (("> trees", ""), (">> trees", trees)):
+        done = subprocess.run(
+            ["bash", "-c", f"{parse} {redirected}"],
+            cwd=tmp_path,
+            env=environment(),
+            input="Go.\n",
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert (tmp_path / "trees").read_text() == before + trees
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["trees"]
+
+
+def test_trees_go_through_a_named_pipe_as_they_come(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    done = synmt("parse", "-o", tmp_path / "pipe", text="Go.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert os.read(reader, 1 << 16) == synmt("parse", text="Go.\n").stdout
+    os.close(reader)
+    assert b"only with a file to write" in synmt("parse", "-o", tmp_path / "pipe", "--workers", "2").stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_empty(closed):
     shell = f"{shlex.join([sys.executable, '-m', 'synmt', '--help'])} {closed}"
@@ -115,7 +143,11 @@ def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tm
         (["-o", "-", "--workers", "2"], 2, "--workers: only with a file to write. Add `-o FILE`"),
         (["--shard-lines", "9", "--overwrite"], 2, "--shard-lines and --overwrite: only with a file to write"),
         (["nowhere.txt"], 1, "nowhere.txt: cannot read the file"),
-        (["--model", "nowhere"], 1, "nowhere: "),
+        (
+            ["--model", "nowhere"],
+            1,
+            "nowhere: there is no such folder of models. A folder of models has resources.json",
+        ),
         (["--lang", "fr", "--model", "official"], 1, "stanza.download('fr')"),
         (["--device", "nosuch"], 1, "cannot load the Stanza model"),
     ],

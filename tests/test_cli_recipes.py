@@ -151,7 +151,10 @@ def test_a_dry_run_counts_weights_lines_and_the_steps_that_are_left(recipe, plac
     most = re.fullmatch(r"up to ([\d,]+) weights, 20 steps", before["train runs/gold"][1])
     said = re.search(r"train: ([\d,]+) weights on cpu", succeed("train", gold).stderr.decode())
     after = table(succeed("train", gold, *more))["train runs/gold"][1]
-    assert after == f"{said[1]} weights, steps 8 to 20"
+    # step 8 is done
+    assert after == f"{said[1]} weights, steps 9 to 20"
+    last = table(succeed("train", gold, "training.max_steps=9", "--dry-run"))["train runs/gold"][1]
+    assert last == f"{said[1]} weights, step 9"
     Run(place / "here/runs/gold").write_info(status="training")
     fewer = table(succeed("train", gold, "training.max_steps=5", "--dry-run"))["train runs/gold"][1]
     assert fewer == f"{said[1]} weights, no further step: step 8 is done"

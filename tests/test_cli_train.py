@@ -14,6 +14,7 @@ from forked import Forked
 from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 from torch.distributed import HashStore
 
+from synmt.errors import SynmtError
 from synmt.files import locked
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
@@ -124,6 +125,33 @@ def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options
     assert f"step 5 is saved, and the same command{again} continues from there" in errors
     errors = fail(130, "train", place / "tiny.yaml", "--seeds", 2, *options)
     assert f"1 run has finished, and the same command{again} goes on" in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "failed", "more"),
+    [
+        ([], "", ""),
+        (["--overwrite"], "", " Leave out --overwrite, so that the run goes on and does not begin anew."),
+        (["--seeds", 2], "2 of 2 runs failed, and the same command tries them again", ""),
+        (
+            ["--seeds", 2, "--overwrite"],
+            "2 of 2 runs failed, and the same command without --overwrite tries them again",
+            " Leave out --overwrite, so that the run goes on and does not begin anew.",
+        ),
+    ],
+)
+def test_the_advice_of_an_error_in_training_does_not_begin_the_run_anew(
+    place, tmp_path, monkeypatch, options, failed, more
+):
+    def train_prepared(*_, **__):
+        raise SynmtError("no space", do="Make room, and run the same command again")
+        yield
+
+    monkeypatch.setattr(pipeline, "train_prepared", train_prepared)
+    monkeypatch.chdir(tmp_path)
+    errors = fail(1, "train", place / "tiny.yaml", *options, "--data", place / "data")
+    assert errors.endswith(f"no space. Make room, and run the same command again.{more}\n")
+    assert f"error: {failed}" in errors
 
 
 def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished, monkeypatch):

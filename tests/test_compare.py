@@ -91,7 +91,9 @@ def test_text_tables_and_page_have_every_system():
     assert systems == "A: x\nB: y\nC: z, test set test\n"
     assert [row[0] for row in table.rows] == ["A: x", "B: y", "C: z"]
     assert table.rows[2][-3:] == ["2", "3", "0"]
-    assert "\nB to C gain most, by chrF2, on average" in lines
+    assert "\nSentences where the others gain most over A on average, by chrF2" in lines
+    assert "\nSentences where the others lose most against A on average, by chrF2" in lines
+    assert "better, equal, worse: in how many sentences, by chrF2" in lines
     one = found.gaining[0]
     assert (
         f"line {one.line}   A {one.scores[0]:.1f}   B {one.scores[1]:.1f}   C {one.scores[2]:.1f}   {one.gain:+.1f}"

@@ -95,6 +95,56 @@ def test_wrong_usage_leaves_with_2(arguments, said):
     assert said in fail(2, *arguments)
 
 
+def parsed(name, *arguments, **context):
+    """Parse the arguments of a command; gives its values by name."""
+    return typer.main.get_command(app).commands[name].make_context(name, list(arguments), **context).params
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "lacking", "following"),
+    [
+        ("parse", ["-o", "--overwrite", "text"], "-o", "--overwrite"),
+        ("parse", ["--model", "-o", "trees"], "--model", "-o"),
+        ("prepare", ["--data", "--dry-run", "recipe"], "--data", "--dry-run"),
+        ("train", ["recipe", "--seeds", "--runs=here"], "--seeds", "--runs"),
+        ("translate", ["--run", "--beam-size", "4"], "--run", "--beam-size"),
+        ("translate", ["--run", "A", "B", "--device", "--threads", "2"], "--device", "--threads"),
+        ("score", ["-r", "--metrics", "bleu", "text"], "-r", "--metrics"),
+        ("analyze", ["--words", "--run", "A", "B"], "--words", "--run"),
+        ("analyze", ["--compare", "--run", "A", "B"], "--compare", "--run"),
+        ("analyze", ["--tokenize", "--cased"], "--tokenize", "--cased"),
+        ("analyze", ["--plot", "--help"], "--plot", "--help"),
+    ],
+)
+def test_the_name_of_the_next_option_is_no_value(name, arguments, lacking, following):
+    with pytest.raises(UsageError) as caught:
+        parsed(name, *arguments)
+    assert str(caught.value) == f"{lacking} has no value. Write one between {lacking} and {following}."
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "key", "value"),
+    [
+        ("parse", ["--model=--arcs"], "model", "--arcs"),
+        ("parse", ["--package", "--unknown"], "package", "--unknown"),
+        ("train", ["recipe", "--", "--data", "--runs"], "arguments", ["recipe", "--data", "--runs"]),
+        ("parse", ["-o", "-"], "output", Path("-")),
+        ("parse", ["-o--arcs"], "output", Path("--arcs")),
+        ("score", ["-s", "-", "-r", "a", "text"], "source", Path("-")),
+        ("train", ["recipe", "--data", "x=--runs", "name=--data"], "data", Path("x=--runs")),
+        ("translate", ["--run", "A", "B", "--beam-size", "4"], "run", [Path("A"), Path("B")]),
+        ("analyze", ["--buckets", "-5", "--words", "all"], "buckets", "-5"),
+    ],
+)
+def test_other_values_may_begin_with_a_dash(name, arguments, key, value):
+    assert parsed(name, *arguments)[key] == value
+
+
+def test_a_shell_completes_a_line_whose_options_have_no_value_yet():
+    assert parsed("analyze", "--words", "--run", resilient_parsing=True)["words"] == "--run"
+    assert parsed("analyze", "--top", "3", "--top", "4", resilient_parsing=True)["top"] is not None
+
+
 def test_the_help_writes_brackets_once():
     for name in ("parse", "translate"):
         usage = succeed(name, "--help").stdout.decode()

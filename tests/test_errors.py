@@ -33,7 +33,18 @@ def test_a_name_in_other_letters_is_near(name, near):
     assert did_you_mean(name, ["en", "BLEU", "meteor"]) == (f"Did you mean '{near}'?" if near else "")
 
 
-def test_the_advice_names_the_command_that_goes_on():
-    again = "the same command without --overwrite"
-    with pytest.raises(SynmtError, match=r"run the same command without --overwrite again\.$"), advising(again):
-        raise SynmtError("cannot write", do="Make room, and run the same command again")
+@pytest.mark.parametrize(
+    ("do", "more", "said"),
+    [
+        ("Make room", "Leave out x", "cannot write. Make room. Leave out x."),
+        ("Room?", "Leave out x", "cannot write. Room? Leave out x."),
+        ("", "Leave out x", "cannot write. Leave out x."),
+        ("Make room", "", "cannot write. Make room."),
+        ("", "", "cannot write."),
+        ("Run `synmt`", "", "cannot write. Run `synmt`"),
+    ],
+)
+def test_advice_is_added_as_a_sentence(do, more, said):
+    with pytest.raises(SynmtError) as caught, advising(more):
+        raise SynmtError("cannot write", do=do)
+    assert str(caught.value) == said

@@ -2,12 +2,14 @@
 
 import gzip
 import os
+import shlex
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tiny import environment
 
 from synmt.errors import SynmtError
 from synmt.files import cache_folder, read_lines, write_atomically
@@ -83,6 +85,26 @@ def test_standard_output_has_names_too(tmp_path, name):
         log.flush()
         subprocess.run(command, stdout=log, check=True)
     assert (tmp_path / "log").read_text() == "old, new"
+
+
+@pytest.mark.journey
+@pytest.mark.parametrize(
+    ("redirected", "name"), [("> log", "/dev/stdout"), ("3> log", "/dev/fd/3"), ("2> log", "/dev/stderr")]
+)
+def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_path, redirected, name):
+    stream = {"/dev/stdout": "1", "/dev/stderr": "2"}.get(name, "3")
+    write = shlex.join([sys.executable, "-c", WRITE, name])
+    script = f"{{ echo before >&{stream}; {write}; echo after >&{stream}; }} {redirected}"
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=environment(), check=True)
+    assert (tmp_path / "log").read_text() == "before\nnewafter\n"
+
+
+def test_a_stream_that_is_not_open_is_named(tmp_path, monkeypatch):
+    with (
+        pytest.raises(SynmtError, match="/dev/fd/987: cannot write: Bad file descriptor"),
+        write_atomically("/dev/fd/987"),
+    ):
+        pass
 
 
 def test_a_pipe_is_written_and_stays_one(tmp_path):

@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 from test_cli_train import StopAfter, assert_same_run
 from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
+from synmt.errors import SynmtError
 from synmt.evaluation import comparison
 from synmt.files import stored_sha256
 from synmt.parallel.kit import Kit
@@ -201,6 +202,36 @@ def test_what_began_with_other_weights_is_left_alone(place, gone, tmp_path):
     save_file({name: 2 * weight for name, weight in weights.items()}, first / "model.safetensors")
     list(steps_of(place, "tuned", "tuned"))
     assert gone == [0, 0]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_failed_on_a_cluster_is_not_begun_anew_by_what_its_error_advises(
+    place, tmp_path, monkeypatch, overwrite
+):
+    error = SynmtError("gone", do="Run the same command again")
+
+    class Losing:
+        def run(self, work, state, items, *, where, long):
+            # one run ends with an error, the worker of the other one is lost
+            first, second = items
+            yield from (work(state, first), long.lost(second, error))
+
+    def failing(*_, **__):
+        raise error
+        yield
+
+    @contextmanager
+    def never():
+        yield threading.Event()
+
+    monkeypatch.setenv("SYNMT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("synmt.training.grid.cluster_in_use", Losing)
+    monkeypatch.setattr(grid_cluster, "ending_with_driver", never)
+    monkeypatch.setattr(grid_cluster, "driver_waits", lambda: True)
+    monkeypatch.setattr(grid_cluster, "train_prepared", failing)
+    *_, last = steps_of(place, tmp_path / "lost", "plain", "pascal", overwrite=overwrite)
+    more = " Leave out --overwrite, so that the run goes on and does not begin anew." * overwrite
+    assert [failed.reason for failed in last.failed] == [f"gone. Run the same command again.{more}"] * 2
 
 
 def test_a_run_reads_nothing_but_what_travels_with_it(place, monkeypatch, tmp_path):

@@ -137,6 +137,9 @@ def test_all_errors_are_reported_at_once():
     ("text", "message"),
     [
         ("source: en\nsource: de\n", r"line 2.*duplicate key 'source'"),
+        # a recipe has no other keys than strings
+        ('1: en\n"1": de\n', r"line 2.*duplicate key '1'"),
+        ('"null": en\n~: de\n', r"line 2.*duplicate key 'null'"),
         ("{a: 1}: b\n", "a key must be a string"),
         ("!!binary aGk=: b\n", "line 1: .*a key must be a string"),
         ("a: &a [*a]\n", r"r\.yaml: an alias stands for something that contains it"),

@@ -8,11 +8,16 @@ from forked import Forked, run_together
 from ranks import launch_two, lose_one, share_state, systems_of, train, train_twice, train_variants
 from safetensors.torch import load_file
 from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
+from tiny import fail
 
+from synmt.errors import UsageError
+from synmt.parallel.torchrun import Started, started
 from synmt.run import Run
-from synmt.training.distributed import Processes
+from synmt.training.distributed import Processes, join_processes
 
 pytestmark = pytest.mark.journey
+
+TORCHRUN = {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29519"}
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
@@ -55,6 +60,41 @@ def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how, 
     said = (tmp_path / "said").read_text()
     assert said.startswith("another of the 2 processes has ended, or has not answered for")
     assert "The same command continues from the last checkpoint" in said
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"WORLD_SIZE": "x"}, "WORLD_SIZE: 'x' is not a number of processes."),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE: '0' is not a number of processes."),
+        ({"WORLD_SIZE": "-2"}, "WORLD_SIZE: '-2' is not a number of processes."),
+        ({"RANK": None}, "RANK: WORLD_SIZE says that 2 processes train, but this variable is not set."),
+        ({"RANK": "first"}, "RANK: 'first' is not a process counted from 0, of 2."),
+        ({"RANK": "2"}, "RANK: '2' is not a process counted from 0, of 2."),
+        ({"LOCAL_RANK": ""}, "LOCAL_RANK: WORLD_SIZE says that 2 processes train, but this variable is not set."),
+        ({"LOCAL_RANK": "1.5"}, "LOCAL_RANK: '1.5' is not a process counted from 0, of 2."),
+        ({"MASTER_PORT": None}, "MASTER_PORT: WORLD_SIZE says that 2 processes train, but this variable is not set."),
+    ],
+)
+@pytest.mark.parametrize("seeds", [[], ["--seeds", "2"]])
+def test_a_wrong_variable_of_torchrun_is_named(monkeypatch, told, said, seeds):
+    for name, value in {**TORCHRUN, **told}.items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    advice = "Start the command with `torchrun`, which sets this variable, or unset WORLD_SIZE."
+    assert fail(2, "train", "quickstart", *seeds) == f"synmt: error: {said} {advice}\n"
+    with pytest.raises(UsageError, match="Start the command with `torchrun`"):
+        join_processes()
+
+
+def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
+    for name, value in TORCHRUN.items():
+        monkeypatch.setenv(name, value)
+    assert started() == Started(count=2, rank=1, local_rank=1)
+    # one process needs nothing else, and an empty variable is none
+    monkeypatch.delenv("RANK")
+    for alone in ("1", ""):
+        monkeypatch.setenv("WORLD_SIZE", alone)
+        assert started() == Started()
 
 
 def test_torchrun_goes_on_from_the_checkpoint_after_a_process_was_killed(tmp_path):

@@ -58,10 +58,13 @@ def _with_threads(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class StrictCommand(TyperCommand):
-    """A command with options of several values, `--run A B C`, which refuses other options that are given twice."""
+    """A command with options of several values, `--run A B C`. Options without their value or repeated are refused."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; raise a UsageError for the first option that is repeated."""
+        """Parse the arguments; raise a UsageError for the first option that lacks its value or is repeated."""
+        if ctx.resilient_parsing:  # a shell completes a line that is not finished
+            return super().parse_args(ctx, self._repeat_names(args))
+        self._refuse_names_as_values(ctx, args)
         args = self._repeat_names(args)
         *_, parameters = self.make_parser(ctx).parse_args(args=list(args))
         single = [one for one in parameters if one.param_type_name == "option" and not one.multiple]
@@ -69,6 +72,18 @@ class StrictCommand(TyperCommand):
             if parameter in single[:position]:
                 raise UsageError(f"{spelling(parameter)} is given more than once", do="Give it once")
         return super().parse_args(ctx, args)
+
+    def _refuse_names_as_values(self, ctx: Any, args: Sequence[str]) -> None:
+        options: list[Any] = [one for one in self.get_params(ctx) if one.param_type_name == "option"]
+        names = {name for one in options for name in (*one.opts, *one.secondary_opts)}
+        with_value = {name for one in options if not (one.is_flag or one.count) for name in one.opts}
+        rest = iter(args)
+        for name in rest:
+            if name == "--":
+                return
+            following = next(rest, "").partition("=")[0] if name in with_value else ""
+            if following in names:
+                raise UsageError(f"{name} has no value", do=f"Write one between {name} and {following}")
 
     def _repeat_names(self, args: Sequence[str]) -> list[str]:
         """Write `--run A B` as `--run A --run B`, for the options whose values end in `…` on the help page."""

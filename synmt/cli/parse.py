@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,8 +94,11 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
+    from synmt.files import is_stream
+
     output = None if str(output) == "-" else output
-    _check_output(output, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
+    file = None if output is None or is_stream(output) else output
+    _check_output(file, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
@@ -112,13 +115,12 @@ def parse(
         pretokenized=pretokenized,
     )
     parser = parser.with_features() if features else parser
-    if output is None:
-        _to_stdout(source, parser)
+    if file is None:
+        _to_stream(source, output, parser)
     else:
-        shard_lines = shard_lines or 2000
-        steps = parse_file(source, output, parser, workers=workers, shard_lines=shard_lines, overwrite=overwrite)
+        steps = parse_file(source, file, parser, workers=workers, shard_lines=shard_lines or 2000, overwrite=overwrite)
         with using_cluster(cluster):
-            _to_file(source, output, steps)
+            _to_file(source, file, steps)
 
 
 def _check_output(output: Path | None, cluster: str | None, values: Mapping[str, object]) -> None:
@@ -135,7 +137,9 @@ def _check_output(output: Path | None, cluster: str | None, values: Mapping[str,
     if given := [name for name, value in values.items() if value]:
         raise UsageError(f"{' and '.join(given)}: only with a file to write", do="Add `-o FILE`")
     if cluster:
-        console.remark("the cluster parses only with -o; this process parses what goes to standard output")
+        console.remark(
+            "the cluster parses only into a file; this process parses what goes to standard output or a pipe"
+        )
 
 
 def _default_model(language: str) -> str:
@@ -152,14 +156,14 @@ def _fetch(language: str, model: str, package: str) -> None:
         deque(draw_progress(fetching(language, package)), maxlen=0)
 
 
-def _to_stdout(source: str, parser: StanzaParser) -> None:
-    from synmt.files import open_binary
+def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
+    from synmt.files import open_binary, write_atomically
     from synmt.parsing.bulk import parse_stream
 
-    with open_binary(source) as stream:
+    with open_binary(source) as stream, write_atomically(output) if output else nullcontext(sys.stdout) as out:
         for blocks in parse_stream(stream, parser, where="standard input" if source == "-" else source):
-            sys.stdout.write(blocks)
-            sys.stdout.flush()
+            out.write(blocks)
+            out.flush()
 
 
 def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ import typer
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
 from synmt.cli.prepare import draw_progress, show_plan
-from synmt.errors import SynmtError, UsageError, advising, counted
+from synmt.errors import SynmtError, UsageError, counted
 
 if TYPE_CHECKING:
     from synmt.recipe.schema import TrainingRecipe
@@ -80,8 +79,10 @@ def _run(
     recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options, cluster: str | None
 ) -> None:
     """Train, and show what happens."""
+    from synmt.parallel.torchrun import started
+
     # `torchrun` starts several processes, and the first one speaks for all
-    if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
+    if started().rank:
         console.configure(quiet=True, debug=False)
         # the first of several processes makes the data
         cluster = None
@@ -176,13 +177,12 @@ def _draw(records: Iterator[Record], stop: threading.Event, again: str) -> None:
     """Show every record as it comes; a signal sets `stop`, and `again` is the command that goes on after it."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
-    with ExitStack() as begun, ExitStack() as training:
+    with ExitStack() as training:
         step, settings, advance = 0, None, None
         for record in draw_progress(records):
             if isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
                 console.remark(_start_line(record))
-                begun.enter_context(advising(again))
                 training.enter_context(_stopping(stop))
                 steps = console.progress("train", max(0, settings.max_steps - step), "steps", every=1e9)
                 advance = training.enter_context(steps)

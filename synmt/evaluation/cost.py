@@ -124,7 +124,8 @@ _COLUMNS = (
 def cost_rows(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Rows:
     """Make the table of systems with the costs of their seeds, which are averaged."""
     goal = _mean([cost.best_loss for cost in systems[0][1]])
-    rows = [[name, *_cells(costs, goal)] for name, costs in systems]
+    # the first system sets the goal; its own steps to it say nothing, and with several seeds some never get there
+    rows = [[name, *_cells(costs, goal if place else None)] for place, (name, costs) in enumerate(systems)]
     shown = [place for place, _ in enumerate(_COLUMNS) if any(row[place] for row in rows)]
     return [[row[place] for place in shown] for row in ([*_COLUMNS], *rows)]
 
@@ -155,7 +156,7 @@ def cost_remarks(systems: Sequence[tuple[str, Sequence[RunCost]]]) -> Iterator[s
     if any(name.endswith("/s") for name in shown):
         yield "tokens, words and sentences per second: for each second of processor time"
     goal = _mean([cost.best_loss for cost in systems[0][1]])
-    if goal is not None:
+    if goal is not None and "steps to loss" in shown:
         yield f"steps to loss: first validation with a loss of {goal:.3f}, the best of {systems[0][0]}, or lower"
 
 

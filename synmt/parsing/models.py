@@ -68,10 +68,10 @@ def missing(model: str, folder: Path, language: str, file: str = "") -> SynmtErr
     what = f"the file {file} of the Stanza model for '{language}'" if file else f"Stanza models for '{language}'"
     if model != "official":
         return SynmtError(
-            f"{what} not found",
+            f"{what} not found" if folder.is_dir() else "there is no such folder of models",
             where=str(folder),
             allowed=f"A folder of models has resources.json and a folder {language} with tokenize, pos and depparse",
-            do="Choose another folder, or use Stanza's own models (`official`)",
+            do="Choose another folder, or use `official` (Stanza's own models) or `compact` (ships with synmt)",
         )
     forbidden = "SYNMT_OFFLINE forbids the network; without it, the model is downloaded. " if offline() else ""
     return SynmtError(f"{what} not found", where=str(folder), allowed=forbidden + by_hand(folder, language))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
+from synmt.files import is_stream
 
 FOREIGN = "exists, and is not a finished file of `synmt parse`"
 
@@ -50,7 +51,7 @@ def check_target(target: Path, *, overwrite: bool) -> None:
     """Refuse a target that is no file, and what is not of synmt where its summary and its shards would be."""
     if target.is_dir():
         raise UsageError("the output is a folder, not a file", where=str(target), do="Name a file in it")
-    if target.exists() and not target.is_file():
+    if is_stream(target):
         raise UsageError(
             "the output is not a file, and its summary would lie next to it",
             where=str(target),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,11 @@ class _Loader(_SafeLoader):
             key = self.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]
             if not isinstance(key, str | int | float | None):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a string", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{key}'", key_node.start_mark)
-            seen.add(key)
+            # a recipe has no other keys than strings, so that 1 and "1" are one
+            name = key if isinstance(key, str) else json.dumps(key)
+            if key in seen or name in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key '{name}'", key_node.start_mark)
+            seen |= {key, name}
         return super().construct_mapping(node, deep)
 
 

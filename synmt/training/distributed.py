@@ -18,6 +18,7 @@ from torch.distributed import PrefixStore, rendezvous  # pyright: ignore[reportP
 from torch.nn.parallel import DistributedDataParallel
 
 from synmt.errors import SynmtError
+from synmt.parallel.torchrun import started
 
 PREPARATION = timedelta(days=7)
 """How long processes wait for the first one, which may parse for days."""
@@ -109,10 +110,11 @@ class Processes:
 
 def join_processes() -> Processes:
     """Join the other processes that `torchrun` started, if any."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    this = started()
+    if this.count == 1:
         return Processes()
     if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone
     own = PrefixStore(f"start-{_restarts()}", store)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -22,6 +21,7 @@ from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
 from synmt.evaluation.outputs import tests_of
+from synmt.parallel.torchrun import started
 from synmt.parallel.work import cluster_in_use
 from synmt.recipe.schema import Recipe
 from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, check_grid, failure_of, grid_runs
@@ -160,7 +160,7 @@ def _free_memory(recipe: Recipe) -> None:
 
 def _join_processes(*, needed: bool) -> Processes | None:
     """Join the processes of `torchrun`; without it, torch is loaded only if it is needed."""
-    if not needed and int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if not needed and started().count == 1:
         return None
     from synmt.training.distributed import join_processes
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, advising
 from synmt.files import cache_folder, fingerprint, locked, stored_sha256
 from synmt.parallel.cluster import Cluster, LongWork
 from synmt.parallel.kit import driver_waits, ending_with_driver
@@ -30,6 +30,7 @@ from synmt.training.distributed import Processes
 from synmt.training.finished import has_finished
 from synmt.training.grid_runs import Ends, FailedRun, GridRun, NextRun, OnCluster, failure_of, starts_from
 from synmt.training.initial import adopt_case
+from synmt.training.lifecycle import GO_ON
 from synmt.training.pipeline import Record, begin, train, train_prepared
 from synmt.training.records import RunRecord
 from synmt.training.stages import Prepared, prepare_data
@@ -146,7 +147,7 @@ def _train_all(
                 yield number, run.folder, pack(Run(run.folder))
 
     def lost(item: _Item, error: SynmtError) -> TrainedRun:
-        return TrainedRun(item[0], FailedRun(item[1], str(error)))
+        return TrainedRun(item[0], FailedRun(item[1], str(error.with_advice(GO_ON * overwrite))))
 
     gpu = any(run.recipe.training.device != "cpu" for run in runs)
     for trained in cluster.run(_train, state, items(), where=data, long=LongWork(stop, lost, gpu)):
@@ -183,7 +184,7 @@ def _train(state: RunsToTrain, item: _Item) -> TrainedRun:
     try:
         with locked(place, "this run"), ending_with_driver() as stop:
             run = Run(place / target.name)
-            end = _end_of(run, target, travelling, content, stop)
+            end = _end_of(run, target, travelling, content, stop, advice=GO_ON * bool(state.attempt))
             content = pack(run)
             # otherwise what has been trained would be lost; a new attempt to overwrite would not look for it
             if driver_waits() or state.attempt:
@@ -202,7 +203,7 @@ def _name(recipe: Recipe, target: Path, content: Content, attempt: str) -> str:
 
 
 def _end_of(
-    run: Run, target: Path, travelling: TravellingRun, content: Content, stop: threading.Event
+    run: Run, target: Path, travelling: TravellingRun, content: Content, stop: threading.Event, *, advice: str
 ) -> RunRecord | FailedRun:
     here = max((folder.name for folder in run.checkpoints()), default="")
     if not run.exists() or here < newest_step(content):
@@ -211,7 +212,8 @@ def _end_of(
     parser = travelling.parser_folder
     how = {"parser": str(parser) if parser else None}
     try:
-        end = result_of(train_prepared(run, travelling.recipe, travelling.prepared, Processes(), stop, **how))
+        with advising(advice):
+            end = result_of(train_prepared(run, travelling.recipe, travelling.prepared, Processes(), stop, **how))
     except Exception as error:
         return failure_of(target, error)
     return RunRecord(target, "interrupted" if end.reason == "interrupted" else "finished", end.step)

@@ -78,6 +78,10 @@ def _differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
                 yield f"{section}.{key} was {before.get(key)!r}, is {after.get(key)!r}"
 
 
+GO_ON = "Leave out --overwrite, so that the run goes on and does not begin anew"
+"""What to do after an error in a run that was begun with --overwrite."""
+
+
 def begin_run(run: Run, recipe: Recipe, prepared: Prepared, *, overwrite: bool) -> None:
     """Set up a run folder that `check_run` accepted; the caller holds its lock."""
     if overwrite:

@@ -19,6 +19,7 @@ from synmt.data.features import learn_features
 from synmt.data.stream import Reader
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
+from synmt.errors import advising
 from synmt.evaluation.metrics import score_system
 from synmt.files import locked, read_lines, stored_sha256
 from synmt.model.build import build_for
@@ -32,7 +33,7 @@ from synmt.training.checks import admit, check_values, load_checked
 from synmt.training.distributed import Processes, join_processes
 from synmt.training.finished import lacks_nothing, missing_tests
 from synmt.training.initial import adopt_case, adopt_vocabulary, freeze, take_weights
-from synmt.training.lifecycle import begin_run, finish_run, write_final_weights
+from synmt.training.lifecycle import GO_ON, begin_run, finish_run, write_final_weights
 from synmt.training.log import Log
 from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 from synmt.training.stages import Prepared, prepare_data
@@ -90,6 +91,7 @@ def train(
     loaded, requirements = load_checked(recipe, overrides, check_values)
     processes = processes or join_processes()
     run = Run(Path(runs) / loaded.name)
+    advice = GO_ON * overwrite
     # if torchrun starts this again, the run that was there before has been removed already
     overwrite = overwrite and not processes.was_done_before(f"overwrite {run.folder}")
     loaded, vocabularies, finished = admit(run, loaded, overwrite=overwrite)
@@ -109,7 +111,8 @@ def train(
                     stack.enter_context(locked(run.folder, "this run"))
                     begin(run, loaded, prepared, overwrite=overwrite)
                     processes.note(f"overwrite {run.folder}")
-            end = yield from train_prepared(run, loaded, prepared, processes, stop)
+            with advising(advice):
+                end = yield from train_prepared(run, loaded, prepared, processes, stop)
         if end.reason == "interrupted":
             yield RunRecord(run.folder, "interrupted", end.step)
             return

@@ -124,8 +124,10 @@ def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, ov
     begun = [int(path.name.removeprefix("step-")) for path in run.checkpoints()[-1:] if not overwrite]
     if not begun:
         steps = f"{last:,} steps"
+    elif begun[0] + 1 < last:
+        steps = f"steps {begun[0] + 1:,} to {last:,}"
     elif begun[0] < last:
-        steps = f"steps {begun[0]:,} to {last:,}"
+        steps = f"step {last:,}"
     else:
         steps = f"no further step: step {begun[0]:,} is done"
     return PlannedStep(f"train {run.folder}", "to do", f"{_weights(recipe, vocabularies)} weights, {steps}")

@@ -11,7 +11,7 @@ from html import escape
 from synmt.analysis.compare.alignment_svg import MIN_WEIGHT, AlignedTranslation, draw_alignments
 from synmt.analysis.compare.boxes_svg import draw_boxes
 from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystems
-from synmt.analysis.compare.text import marks, systems_table
+from synmt.analysis.compare.text import headings, marks, systems_table
 from synmt.analysis.compare.word_difference import WordKind, classify_all, stretches, word_spans
 from synmt.analysis.compare.words import SentenceWords, WordDetails
 from synmt.analysis.html import Section, paragraph, picture, table
@@ -23,7 +23,7 @@ def comparison_as_html(compared: ComparedSystems, details: WordDetails) -> Secti
     """Write the scores, and the sentences with the largest gains and losses, as a section of a page."""
     names = [one.name for one in compared.systems]
     parts = [_summary(compared), *_legend(compared, details)]
-    for heading, sentences in zip(_headings(names), (compared.gaining, compared.losing), strict=True):
+    for heading, sentences in zip(headings(names), (compared.gaining, compared.losing), strict=True):
         if sentences:
             parts.append(f"<h3>{escape(heading)}</h3>\n")
             parts += [_card(one, details.by_line[one.line], compared, details) for one in sentences]
@@ -40,12 +40,6 @@ def boxes_of(compared: ComparedSystems) -> str:
     return draw_boxes(scores, f"{compared.ranking.title} of single sentences (points{lower})")
 
 
-def _headings(names: Sequence[str]) -> tuple[str, str]:
-    if len(names) == 2:
-        return f"{names[1]} gains most over {names[0]}", f"{names[1]} loses most against {names[0]}"
-    return f"The others gain most over {names[0]}, on average", f"The others lose most against {names[0]}, on average"
-
-
 def _summary(compared: ComparedSystems) -> str:
     lower = "" if compared.metric.higher_is_better else ", lower is better"
     test = f", test set {compared.test}" if compared.test else ""
@@ -56,7 +50,8 @@ def _summary(compared: ComparedSystems) -> str:
     box = picture(boxes_of(compared), caption=caption)
     if len(compared.systems) > 2:
         text = systems_table(compared)
-        caption = f"{compared.metric.title}{lower}; intervals by paired bootstrap, p corrected for the systems (Holm)"
+        how = "intervals by paired bootstrap, p corrected for the number of systems (Holm)"
+        caption = f"{compared.metric.title}{lower}; {how}"
         sentences = len(compared.systems[0].sentences)
         counts = f"Better, equal, worse: sentences by {compared.ranking.title}, of {sentences:,}{test}."
         return table(text.columns, text.rows, caption=caption) + paragraph(counts) + box

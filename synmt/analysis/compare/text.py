@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -63,17 +63,26 @@ def to_text(compared: ComparedSystems) -> Iterator[str | TextTable]:
     named = zip(compared.letters, compared.systems, strict=True)
     yield "\n".join(f"{letter}: {one.name}" for letter, one in named) + f"{test}\n"
     yield from _pair_lines(compared) if len(compared.systems) == 2 else [systems_table(compared), *_legend(compared)]
-    who = "B gains" if len(compared.systems) == 2 else f"B to {compared.letters[-1]} gain"
-    loses = "B loses" if len(compared.systems) == 2 else f"B to {compared.letters[-1]} lose"
-    for heading, sentences in ((f"{who} most", compared.gaining), (f"{loses} most", compared.losing)):
+    for heading, sentences in zip(headings(compared.letters), (compared.gaining, compared.losing), strict=True):
         if sentences:
-            yield f"\n{heading}, by {compared.ranking.title}" + ", on average" * (len(compared.systems) > 2)
+            yield f"\n{heading}, by {compared.ranking.title}"
         for one in sentences:
             yield from ("", *_sentence_lines(one, compared.letters))
     yield f"\n[…]: {marks(compared)}"
     metrics = {f"{one.title}|{one.signature}": one for one in (compared.metric, compared.ranking)}
     for name, metric in metrics.items():
         yield name + ("" if metric.higher_is_better else "; lower is better")
+
+
+def headings(names: Sequence[str]) -> tuple[str, str]:
+    """Write the headings of the sentences with the largest gains and of those with the largest losses."""
+    first = names[0]
+    if len(names) == 2:
+        gain, loss = f"{names[1]} gains most over {first}", f"{names[1]} loses most against {first}"
+    else:
+        gain = f"the others gain most over {first} on average"
+        loss = f"the others lose most against {first} on average"
+    return f"Sentences where {gain}", f"Sentences where {loss}"
 
 
 def marks(compared: ComparedSystems) -> str:
@@ -91,7 +100,7 @@ def _pair_lines(compared: ComparedSystems) -> Iterator[str]:
         f"{compared.metric.title}: {a.score:.2f} → {b.score:.2f}, {found.difference:+.2f} "
         f"({found.interval}, p = {found.p_value:.3f})"
     )
-    counts = f"better in {b.wins:,}, equal in {b.ties:,}, worse in {b.losses:,}"
+    counts = f"is better in {b.wins:,}, equal in {b.ties:,}, worse in {b.losses:,}"
     yield f"{compared.ranking.title} of single sentences: B {counts}"
 
 
@@ -110,8 +119,11 @@ def systems_table(compared: ComparedSystems) -> TextTable:
 
 def _legend(compared: ComparedSystems) -> Iterator[str]:
     first = compared.systems[0].name
-    yield f"difference to {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the systems (Holm)"
-    yield f"better, equal, worse: {compared.ranking.title} of single sentences"
+    yield (
+        f"difference to {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
+        "systems (Holm)"
+    )
+    yield f"better, equal, worse: in how many sentences, by {compared.ranking.title}"
 
 
 def _sentence_lines(one: ComparedSentence, letters: list[str]) -> Iterator[str]:
