@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +115,15 @@ def rows_of(split: Split) -> list[Example]:
 # filters
 
 
-def reasons(pairs, **filters) -> list[str]:
-    codes = np.concatenate(list(judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"))))
-    return [REASONS[code] for code in codes]
+def reasons(pairs, *, lines=0, **filters) -> list[str]:
+    with tempfile.TemporaryDirectory() as name:
+        files = corpus_of(Path(name), pairs).train
+        codes = list(judge_pairs(files, FilterRecipe(**filters), ("en", "de"), lines=lines, where=Path(name)))
+    return [REASONS[code] for code in np.concatenate(codes)]
 
 
 @pytest.mark.journey
-def test_several_processes_judge_as_one_does(monkeypatch, tmp_path):
+def test_several_processes_judge_as_one_does(monkeypatch):
     pairs = [(f"a {number % 7}", "b c" * (number % 5)) for number in range(200)]
     filters = {"duplicates": True, "max_ratio": 2.0}
     expected = reasons(pairs, **filters)
@@ -128,8 +131,7 @@ def test_several_processes_judge_as_one_does(monkeypatch, tmp_path):
     monkeypatch.setattr(filtering, "_FEW", 0)
     monkeypatch.setattr(filtering, "_CHUNK", 9)
     monkeypatch.setattr(filtering, "process_count", lambda chunks: 2)
-    judged = judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"), lines=len(pairs), where=tmp_path)
-    assert [REASONS[code] for code in np.concatenate(list(judged))] == expected
+    assert reasons(pairs, lines=len(pairs), **filters) == expected
 
 
 @pytest.mark.parametrize(
@@ -213,9 +215,9 @@ def test_a_pair_in_a_wrong_language_is_dropped():
     assert reasons(pairs, language=True) == ["kept", "language", "language", "language"]
 
 
-def test_a_language_that_cannot_be_told_is_refused():
+def test_a_language_that_cannot_be_told_is_refused(corpus):
     with pytest.raises(UsageError, match="does not know the language 'tlh'"):
-        list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
+        list(judge_pairs(corpus.train, FilterRecipe(language=True), ("en", "tlh")))
 
 
 # rows

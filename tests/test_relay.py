@@ -3,9 +3,14 @@
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain
 
+import meeting
 import pytest
 from tiny import environment
 
@@ -51,6 +56,27 @@ def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):
 
 def threads_here(state, item):
     return threads()
+
+
+def test_processes_start_side_by_side_with_a_state_that_no_pipe_holds(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as place, ThreadPoolExecutor() as pool:
+        place.settimeout(20)
+        monkeypatch.setenv("MEETING", str(place.getsockname()[1]))
+        met = pool.submit(let_in, place, 2)
+        done = in_processes(meeting.length, b"x" * 10**6, iter([1, 2]), 2, where=tmp_path)
+        assert (sorted(done), met.result()) == ([1000001, 1000002], 2)
+
+
+def let_in(place, guests):
+    """Let guests in when all have come, or no other comes; returns how many have come by then."""
+    here = []
+    with suppress(TimeoutError):
+        while len(here) < guests:
+            here.append(place.accept()[0])
+    for guest in chain(here, (place.accept()[0] for _ in range(guests - len(here)))):
+        guest.sendall(b"!")
+        guest.close()
+    return len(here)
 
 
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
