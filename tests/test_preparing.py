@@ -384,6 +384,21 @@ def test_the_table_shows_every_number(tmp_path):
     assert float(table["source trees: pieces per word of the tree"][0]) >= 1
 
 
+def test_the_probability_of_the_stored_arcs_is_shown(tmp_path, corpus):
+    data, parses = prepared(tmp_path, corpus), trees_for(corpus, tmp_path)
+    text = parses["train"].read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^(1\t.*\t)", r"\1Arcs=0:root:0.999|", text)
+    text = re.sub(r"(?m)^(?!1\t)(\d+\t.*\t)", r"\1Arcs=0:root:0.9999|", text)
+    parses["train"].write_text(text, encoding="utf-8")
+    list(annotate(data.folder, corpus, parses, parser=CHAIN))
+    [name] = data.annotations()
+    trees = [row.trees["source"].parse for row in rows_of(data.split("train", {"source": name}))]
+    mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(map(len, trees))
+    assert data.annotations()[name]["arc_mass"] == {"train": pytest.approx(mean, abs=1e-6), "valid": None}
+    shown = {row[0]: row[1:] for row in corpus_table(data, [name])}
+    assert shown["source trees: probability that the stored arcs of a word sum to"] == [f"{100 * mean:.3f} %", ""]
+
+
 # again, interrupted, changed
 
 _KILLED = """
