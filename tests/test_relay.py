@@ -101,6 +101,20 @@ def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path
         assert (done.stdout, done.stderr) == ("[1, 1, 2, 3]\n", "")
 
 
+def test_a_process_that_is_killed_while_it_starts_is_told_however_large_the_state(tmp_path):
+    lines = [
+        "import os",
+        "from pathlib import Path",
+        "from synmt.parallel.processes import in_processes",
+        f"{GUARD}list(in_processes(max, 'x' * 10**6, iter(['a', 'b']), 2, where=Path('here')))",
+        "else: os.kill(os.getpid(), 9)",
+    ]
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    command = [sys.executable, tmp_path / "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert "SynmtError: here: a worker process was killed" in done.stderr
+
+
 def test_the_remedy_leaves_one_process(monkeypatch):
     monkeypatch.setenv("SYNMT_THREADS", "1")
     assert process_count(5) == 1
