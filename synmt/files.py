@@ -37,9 +37,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
         yield from decode_lines(stream, where=str(path) if str(path) != "-" else "standard input")
 
 
-def decode_lines(stream: Iterable[bytes], *, where: str) -> Iterator[str]:
-    """Decode raw lines; raises SynmtError with the number of a line that is not UTF-8."""
-    for number, raw in enumerate(stream, start=1):
+def decode_lines(stream: Iterable[bytes], *, where: str, first: int = 0) -> Iterator[str]:
+    """Decode raw lines that follow the `first` ones; raises SynmtError with the number of a line that is not UTF-8."""
+    for number, raw in enumerate(stream, start=first + 1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ from synmt.data.vocabulary import (
     straddles,
     word_of,
 )
-from synmt.data.vocabulary_training import sample_lines, train_vocabulary
+from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.merging import merge_unowned
@@ -252,27 +252,6 @@ def test_rare_words_are_unknown():
     words = train_vocabulary(["a a b", "c c c"], VocabularyRecipe(kind="word", min_frequency=2))
     assert words.pieces(words.encode_ids("a b c")) == ["a", "<unk>", "c"]
     assert words.pieces([4, 5]) == ["c", "a"]
-
-
-def test_a_vocabulary_that_learns_from_a_sample_says_so(caplog):
-    caplog.set_level("INFO", logger="synmt")
-    settings = VocabularyRecipe(kind="word", size=20, training_lines=2)
-    lines = ["a b", "", "c", " ", "d e", "f"]
-    train_vocabulary(lines, settings)
-    assert "learned from 2 of 4 lines, drawn at random" in caplog.text
-    caplog.clear()
-    train_vocabulary(lines, settings.model_copy(update={"training_lines": 4}))
-    assert not caplog.text
-
-
-def test_lines_are_drawn_with_equal_chance_and_repeatably():
-    assert sample_lines(iter("abc"), 5) == ["a", "b", "c"]
-    assert sample_lines(map(str, range(1000)), 10) == sample_lines(map(str, range(1000)), 10)
-    hits = np.zeros(20)
-    for seed in range(4000):
-        hits[[int(n) for n in sample_lines(map(str, range(20)), 5, seed=seed)]] += 1
-    # 1000 each, with a standard deviation of √(4000 · 0.25 · 0.75) = 27
-    assert (abs(hits - 1000) < 5 * 27).all()
 
 
 @pytest.mark.parametrize("stored", [b"", b"nonsense", b"a\nb\n", b"\xff\xfe"])

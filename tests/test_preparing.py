@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +115,15 @@ def rows_of(split: Split) -> list[Example]:
 # filters
 
 
-def reasons(pairs, **filters) -> list[str]:
-    codes = np.concatenate(list(judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"))))
-    return [REASONS[code] for code in codes]
+def reasons(pairs, *, lines=0, **filters) -> list[str]:
+    with tempfile.TemporaryDirectory() as name:
+        files = corpus_of(Path(name), pairs).train
+        codes = list(judge_pairs(files, FilterRecipe(**filters), ("en", "de"), lines=lines, where=Path(name)))
+    return [REASONS[code] for code in np.concatenate(codes)]
 
 
 @pytest.mark.journey
-def test_several_processes_judge_as_one_does(monkeypatch, tmp_path):
+def test_several_processes_judge_as_one_does(monkeypatch):
     pairs = [(f"a {number % 7}", "b c" * (number % 5)) for number in range(200)]
     filters = {"duplicates": True, "max_ratio": 2.0}
     expected = reasons(pairs, **filters)
@@ -128,8 +131,7 @@ def test_several_processes_judge_as_one_does(monkeypatch, tmp_path):
     monkeypatch.setattr(filtering, "_FEW", 0)
     monkeypatch.setattr(filtering, "_CHUNK", 9)
     monkeypatch.setattr(filtering, "process_count", lambda chunks: 2)
-    judged = judge_pairs(pairs, FilterRecipe(**filters), ("en", "de"), lines=len(pairs), where=tmp_path)
-    assert [REASONS[code] for code in np.concatenate(list(judged))] == expected
+    assert reasons(pairs, lines=len(pairs), **filters) == expected
 
 
 @pytest.mark.parametrize(
@@ -213,9 +215,9 @@ def test_a_pair_in_a_wrong_language_is_dropped():
     assert reasons(pairs, language=True) == ["kept", "language", "language", "language"]
 
 
-def test_a_language_that_cannot_be_told_is_refused():
+def test_a_language_that_cannot_be_told_is_refused(corpus):
     with pytest.raises(UsageError, match="does not know the language 'tlh'"):
-        list(judge_pairs([("a", "b")], FilterRecipe(language=True), ("en", "tlh")))
+        list(judge_pairs(corpus.train, FilterRecipe(language=True), ("en", "tlh")))
 
 
 # rows
@@ -380,6 +382,21 @@ def test_the_table_shows_every_number(tmp_path):
     split = data.facts["splits"]["train"]
     assert table["source (en): pieces per word"][0] == f"{split['pieces'][0] / split['words'][0]:.2f}"
     assert float(table["source trees: pieces per word of the tree"][0]) >= 1
+
+
+def test_the_probability_of_the_stored_arcs_is_shown(tmp_path, corpus):
+    data, parses = prepared(tmp_path, corpus), trees_for(corpus, tmp_path)
+    text = parses["train"].read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^(1\t.*\t)", r"\1Arcs=0:root:0.999|", text)
+    text = re.sub(r"(?m)^(?!1\t)(\d+\t.*\t)", r"\1Arcs=0:root:0.9999|", text)
+    parses["train"].write_text(text, encoding="utf-8")
+    list(annotate(data.folder, corpus, parses, parser=CHAIN))
+    [name] = data.annotations()
+    trees = [row.trees["source"].parse for row in rows_of(data.split("train", {"source": name}))]
+    mean = (0.999 * len(trees) + 0.9999 * sum(len(tree) - 1 for tree in trees)) / sum(map(len, trees))
+    assert data.annotations()[name]["arc_mass"] == {"train": pytest.approx(mean, abs=1e-6), "valid": None}
+    shown = {row[0]: row[1:] for row in corpus_table(data, [name])}
+    assert shown["source trees: probability that the stored arcs of a word sum to"] == [f"{100 * mean:.3f} %", ""]
 
 
 # again, interrupted, changed

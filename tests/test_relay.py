@@ -3,9 +3,14 @@
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain
 
+import meeting
 import pytest
 from tiny import environment
 
@@ -53,6 +58,27 @@ def threads_here(state, item):
     return threads()
 
 
+def test_processes_start_side_by_side_with_a_state_that_no_pipe_holds(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as place, ThreadPoolExecutor() as pool:
+        place.settimeout(20)
+        monkeypatch.setenv("MEETING", str(place.getsockname()[1]))
+        met = pool.submit(let_in, place, 2)
+        done = in_processes(meeting.length, b"x" * 10**6, iter([1, 2]), 2, where=tmp_path)
+        assert (sorted(done), met.result()) == ([1000001, 1000002], 2)
+
+
+def let_in(place, guests):
+    """Let guests in when all have come, or no other comes; returns how many have come by then."""
+    here = []
+    with suppress(TimeoutError):
+        while len(here) < guests:
+            here.append(place.accept()[0])
+    for guest in chain(here, (place.accept()[0] for _ in range(guests - len(here)))):
+        guest.sendall(b"!")
+        guest.close()
+    return len(here)
+
+
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
     with pytest.raises(SynmtError, match=r"worker process was killed.*fewer processes \(`--threads 1`\)"):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
@@ -73,6 +99,20 @@ def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path
         assert any(said in line and GUARD.strip() in line for line in done.stderr.splitlines())
     else:
         assert (done.stdout, done.stderr) == ("[1, 1, 2, 3]\n", "")
+
+
+def test_a_process_that_is_killed_while_it_starts_is_told_however_large_the_state(tmp_path):
+    lines = [
+        "import os",
+        "from pathlib import Path",
+        "from synmt.parallel.processes import in_processes",
+        f"{GUARD}list(in_processes(max, 'x' * 10**6, iter(['a', 'b']), 2, where=Path('here')))",
+        "else: os.kill(os.getpid(), 9)",
+    ]
+    (tmp_path / "script.py").write_text("\n".join(lines))
+    command = [sys.executable, tmp_path / "script.py"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert "SynmtError: here: a worker process was killed" in done.stderr
 
 
 def test_the_remedy_leaves_one_process(monkeypatch):

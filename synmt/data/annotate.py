@@ -21,6 +21,7 @@ from synmt.data.annotation_shard import COUNTS, ShardAnnotator, ShardRows
 from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
+from synmt.data.stored_arcs import mean_mass
 from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
 from synmt.syntax.conllu import UnreadParse, read_unparsed
 
@@ -104,10 +105,11 @@ def _finish(
     prepared: PreparedCorpus, annotation: Path, side: Side, parser: Mapping[str, Any], splits: list[str]
 ) -> None:
     shards = {split: range(prepared.facts["splits"][split]["shards"]) for split in splits}
-    facts = {
-        split: [ArrowTable(annotation / shard_name(split, shard)).facts for shard in numbers]
+    tables = {
+        split: [ArrowTable(annotation / shard_name(split, shard)) for shard in numbers]
         for split, numbers in shards.items()
     }
+    facts = {split: [table.facts for table in each] for split, each in tables.items()}
     every = [shard for shards in facts.values() for shard in shards]
     described = {
         "format": FORMAT,
@@ -115,6 +117,7 @@ def _finish(
         "parser": dict(parser),
         "relations": {split: _relation_counts(shards) for split, shards in facts.items()},
         "arc_relations": {split: _expected_counts(shards) for split, shards in facts.items()},
+        "arc_mass": {split: mean_mass(each) for split, each in tables.items()},
         "arcs": all(shard["arcs"] is not None for shard in every),
         "tags": sorted({name for shard in every for name in shard["tags"]}),
         "counts": {

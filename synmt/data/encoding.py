@@ -13,13 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from synmt.arrays import BoolArray
 from synmt.corpora.parts import CorpusPart, part_tags, tags_of_lines
 from synmt.corpora.progress import Progress
 from synmt.data.arrow import ArrowTable, lists, table_bytes
 from synmt.data.corpus import shard_name
-from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS, Pair
+from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
+from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
-from synmt.files import read_lines, write_atomically
+from synmt.files import write_atomically
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles
@@ -52,19 +54,18 @@ class Encoder:
     parts: Sequence[CorpusPart] = ()
     tail: int = 0
 
-    def encode(self, pairs: Iterator[Pair], folder: Path, lines: int) -> Iterator[Progress]:
+    def encode(self, files: SplitFiles, folder: Path, lines: int) -> Iterator[Progress]:
         """Write the missing shards into a folder, which already says which pairs of train are kept."""
-        chunks = missing_shards(pairs, folder, self.split, lines)
-        shards = ((shard, self._kept(chunk, shard * SHARD_LINES, folder)) for shard, chunk in chunks)
+        missing = _missing(folder, self.split, lines)
+        chunks = compress(read_chunks(files, SHARD_LINES), missing) if any(missing) else ()
+        shards = ((chunk.first // SHARD_LINES, (chunk, self._kept(chunk, folder))) for chunk in chunks)
         for done in write_shards(_encoded, self, shards, folder, self.split, lines):
             yield Progress(self.split, done, lines)
 
-    def _kept(self, chunk: Iterator[Pair], first: int, folder: Path) -> list[tuple[int, Pair]]:
-        numbered = list(enumerate(chunk, start=first))
+    def _kept(self, chunk: PairChunk, folder: Path) -> BoolArray:
         if self.split != "train":
-            return numbered
-        reasons = ArrowTable(folder / KEPT_FILE).numbers("reason")[first : first + len(numbered)]
-        return list(compress(numbered, reasons == KEPT))
+            return np.ones(SHARD_LINES, dtype=bool)
+        return ArrowTable(folder / KEPT_FILE).numbers("reason")[chunk.first :][:SHARD_LINES] == KEPT
 
     def shard(self, kept: list[tuple[int, Pair]]) -> bytes:
         """Make the file of a shard from its pairs and their lines."""
@@ -119,11 +120,6 @@ def _measure(rows: list[tuple[int, Pair]], columns: list[list[list[int]]]) -> di
     return {name: [measure(side) for side in (0, 1)] for name, measure in measures.items()}
 
 
-def read_pairs(files: SplitFiles) -> Iterator[Pair]:
-    """Read sentence pairs line by line."""
-    return zip(read_lines(files.source), read_lines(files.target), strict=True)
-
-
 def missing_shards(rows: Iterator[Row], folder: Path, split: str, lines: int) -> Iterator[tuple[int, Iterator[Row]]]:
     """Yield each shard of a split that has no file, with its rows, which are to be read before the next shard.
 
@@ -156,8 +152,9 @@ def write_shards(
         yield lines - left
 
 
-def _encoded(encoder: Encoder, kept: list[tuple[int, Pair]]) -> bytes:
-    return encoder.shard(kept)
+def _encoded(encoder: Encoder, shard: tuple[PairChunk, BoolArray]) -> bytes:
+    chunk, kept = shard
+    return encoder.shard(list(compress(enumerate(chunk.pairs(), start=chunk.first), kept)))
 
 
 def _missing(folder: Path, split: str, lines: int) -> list[bool]:

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import is_punctuation
 from synmt.errors import UsageError
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_order
+from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe
 
 # prepared corpora store the numbers: add new reasons at the end
 REASONS = ("kept", "empty", "too long (words)", "ratio", "duplicate", "language", "too long (pieces)", "punctuation")
 KEPT, EMPTY, WORDS, RATIO, DUPLICATE, LANGUAGE, PIECES, PUNCTUATION = range(len(REASONS))
 
-Pair = tuple[str, str]
 Codes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
 
@@ -33,7 +33,7 @@ _FEW, _FEW_WITH_LANGUAGE = 200_000, 20_000
 
 
 def judge_pairs(
-    pairs: Iterable[Pair], filters: FilterRecipe, languages: Pair, *, lines: int = 0, where: Path = Path()
+    files: SplitFiles, filters: FilterRecipe, languages: Pair, *, lines: int = 0, where: Path = Path()
 ) -> Iterator[Codes]:
     """Yield, in chunks, the index in REASONS of every pair: the first reason that applies.
 
@@ -45,11 +45,10 @@ def judge_pairs(
     where: the folder that errors name.
     """
     seen = _Seen() if filters.duplicates else None
-    judge, pairs = _Judge(filters, languages), iter(pairs)
-    chunks = iter(lambda: list(islice(pairs, _CHUNK)), [])
+    judge, chunks = _Judge(filters, languages), read_chunks(files, _CHUNK)
     few = lines <= (_FEW_WITH_LANGUAGE if filters.language else _FEW)
     workers = process_count(-(-lines // _CHUNK))
-    judged = map(judge.judge, chunks) if few else in_order(_judged, judge, chunks, workers, where=where)
+    judged = map(partial(_judged, judge), chunks) if few else in_order(_judged, judge, chunks, workers, where=where)
     for codes, hashes in judged:
         if seen:
             rows = np.flatnonzero(codes == KEPT)
@@ -57,8 +56,8 @@ def judge_pairs(
         yield codes
 
 
-def _judged(judge: _Judge, chunk: list[Pair]) -> tuple[Codes, Hashes]:
-    return judge.judge(chunk)
+def _judged(judge: _Judge, chunk: PairChunk) -> tuple[Codes, Hashes]:
+    return judge.judge(chunk.pairs())
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,9 @@ class _Judge:
 
 
 def _judge(pair: Pair, filters: FilterRecipe) -> int:
-    shorter, longer = sorted(len(text.split()) for text in pair)
+    shorter, longer = len(pair[0].split()), len(pair[1].split())
+    if shorter > longer:
+        shorter, longer = longer, shorter
     if not shorter:
         return EMPTY
     if filters.max_words and longer > filters.max_words:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,10 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.encoding import KEPT_FILE, Encoder, read_pairs, remove_unfinished, summarize
+from synmt.data.drawing import draw_lines
+from synmt.data.encoding import KEPT_FILE, Encoder, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
+from synmt.data.pairs import read_chunks
 from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
@@ -31,6 +32,9 @@ from synmt.errors import SynmtError, all_in_one
 from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
+
+_CHUNK = 20_000
+"""Pairs whose lines are in memory while the text for a vocabulary is drawn."""
 
 
 def prepared_folder(root: Path, recipe: Recipe, corpus: Corpus, vocabularies: Vocabularies | None = None) -> Path:
@@ -70,7 +74,7 @@ def prepare(
         tail = 1 if task_tags(recipe) else 0
         for split in ("train", "valid"):
             encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
-            yield from encoder.encode(read_pairs(corpus.splits()[split]), folder, lines[split])
+            yield from encoder.encode(corpus.splits()[split], folder, lines[split])
         _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
 
 
@@ -95,7 +99,7 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterato
     if not path.exists():
         codes: list[Codes] = []
         languages = corpus.source, corpus.target
-        for chunk in judge_pairs(read_pairs(corpus.train), recipe.filters, languages, lines=lines, where=folder):
+        for chunk in judge_pairs(corpus.train, recipe.filters, languages, lines=lines, where=folder):
             codes.append(chunk)
             yield Progress("filter", sum(map(len, codes)), lines)
         reasons = np.concatenate(codes or [np.zeros(0, dtype=np.uint8)])
@@ -120,8 +124,10 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         if any(folder.glob(f"{name}.*")):
             continue
         yield Progress("vocabulary", 0, lines)
-        kept = compress(read_pairs(corpus.train), ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT)
-        text = chain.from_iterable([pair[side] for side in (0, 1) if names[side] == name] for pair in kept)
+        kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+        sides = [side for side in (0, 1) if names[side] == name]
+        chunks = read_chunks(corpus.train, _CHUNK)
+        text = draw_lines(chunks, kept, sides, recipe.vocabulary.training_lines)
         of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
         tags = (*task_tags(recipe), *of_source)
         train_vocabulary(text, recipe.vocabulary, tags).save(folder, name)

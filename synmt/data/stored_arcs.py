@@ -7,6 +7,7 @@ probabilities in float32.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,14 @@ def open_arcs(table: ArrowTable) -> StoredArcs | None:
         probabilities=table.lists("arc_probabilities"),
         names=tuple(names),
     )
+
+
+def mean_mass(tables: Sequence[ArrowTable]) -> float | None:
+    """Compute the probability that the stored arcs of a word sum to on average; None if a shard has no arcs."""
+    if any(table.facts["arcs"] is None or not table.has("arc_counts") for table in tables):
+        return None
+    words = sum(int(table.lists("arc_counts").lengths.sum()) for table in tables)
+    return sum(sum(table.facts["arc_mass"].values()) for table in tables) / words if words else None
 
 
 def shares(arcs: Arcs) -> IntArray:

@@ -27,6 +27,11 @@ def corpus_table(
     for annotation in annotations:
         facts = prepared.annotations()[annotation]
         rows += _tree_rows(facts["side"], [facts["counts"].get(name) for name in ("train", "valid")])
+        # corpora that were prepared earlier do not know it
+        mass = [facts.get("arc_mass", {}).get(name) for name in ("train", "valid")]
+        if any(mass):
+            shown = (f"{100 * each:.3f} %" if each else "" for each in mass)
+            rows += [[f"{facts['side']} trees: probability that the stored arcs of a word sum to", *shown]]
     sizes = prepared.facts["vocabulary_sizes"]
     if prepared.facts["vocabularies"]["source"] == prepared.facts["vocabularies"]["target"]:
         return [*rows, ["joint vocabulary, pieces", _count(sizes["source"]), ""]]

@@ -28,8 +28,8 @@ from typing import Any, TextIO
 
 from synmt.corpora.corpus import Corpus, side_names
 from synmt.data.corpus import PreparedCorpus
-from synmt.data.encoding import read_pairs
-from synmt.data.filtering import KEPT, Pair, judge_pairs
+from synmt.data.filtering import KEPT, judge_pairs
+from synmt.data.pairs import Pair, read_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically, write_json
@@ -165,7 +165,7 @@ def _write_pairs(
 
     Returns the opening brackets, and how many translations there are.
     """
-    judged = judge_pairs(read_pairs(corpus.train), recipe.filters, (corpus.source, corpus.target))
+    judged = judge_pairs(corpus.train, recipe.filters, (corpus.source, corpus.target))
     codes = (code for chunk in judged for code in chunk.tolist())
     later = tuple(path.with_name(f"{path.name}.trees") for path in paths)
     units, plain = set[str](), 0

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import io
-import logging
-import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import count
 
 from sentencepiece import SentencePieceTrainer
 
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
-
-_logger = logging.getLogger(__name__)
 
 # the result of the unigram model depends on the number of threads, so it must not depend on the machine
 _THREADS = 4
@@ -25,41 +20,22 @@ _LONGEST_LINE = 1 << 16
 
 
 def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
-    """Learn a vocabulary; the same lines always give the same one.
+    """Learn a vocabulary from lines in memory; the same lines always give the same one.
 
     A unigram or word vocabulary is smaller than `size` if the text does not yield more; BPE raises SynmtError.
 
     symbols: words that are never segmented, whether or not the text has them.
     """
-    numbers, kept = count(), (line for line in lines if not line.isspace() and line)
-    sample = sample_lines((line for line, _ in zip(kept, numbers, strict=False)), settings.training_lines)
-    if (number := next(numbers)) > len(sample):
-        _logger.info(
-            "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)",
-            f"{len(sample):,}",
-            f"{number:,}",
-        )
-    if not sample:
+    text = [line for line in lines if line.strip()]
+    if not text:
         raise SynmtError("a vocabulary cannot be learned from an empty text")
     if settings.kind == "word":
-        return _count_words(sample, settings, symbols)
-    return _train_pieces(sample, settings, symbols)
+        return _count_words(text, settings, symbols)
+    return _train_pieces(text, settings, symbols)
 
 
-def sample_lines(lines: Iterable[str], count: int, *, seed: int = 1) -> list[str]:
-    """Sample at most `count` lines uniformly, holding no others in memory (reservoir sampling)."""
-    generator = random.Random(seed)
-    sample: list[str] = []
-    for number, line in enumerate(lines):
-        if number < count:
-            sample.append(line)
-        elif (place := generator.randrange(number + 1)) < count:
-            sample[place] = line
-    return sample
-
-
-def _count_words(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
-    counts = Counter(word for line in sample for word in line.split())
+def _count_words(text: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
+    counts = Counter(word for line in text for word in line.split())
     frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
     frequent.sort(key=lambda word: (-counts[word], word))
     room = settings.size - len(SPECIALS)
@@ -67,11 +43,11 @@ def _count_words(sample: list[str], settings: VocabularyRecipe, symbols: Sequenc
     return Words([*rare, *frequent[: max(room - len(rare), 0)]])
 
 
-def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:
+def _train_pieces(text: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:
     model = io.BytesIO()
     try:
         SentencePieceTrainer.Train(
-            sentence_iterator=iter(sample),
+            sentence_iterator=iter(text),
             model_writer=model,
             model_type=settings.kind,
             vocab_size=settings.size,
@@ -87,7 +63,7 @@ def _train_pieces(sample: list[str], settings: VocabularyRecipe, symbols: Sequen
             user_defined_symbols=[f"\u2581{symbol}" for symbol in symbols],
             num_threads=_THREADS,
             max_sentence_length=_LONGEST_LINE,
-            train_extremely_large_corpus=len(sample) > 10_000_000,
+            train_extremely_large_corpus=len(text) > 10_000_000,
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:

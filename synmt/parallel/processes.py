@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,7 +57,11 @@ def in_processes(
         yield from (work(state, item) for item in items)
         return
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _prepare, (work, state))
+    context = multiprocessing.get_context("spawn")
+    # a large state among the arguments of a process would let the next one start only when this one has read it
+    states, writer = context.Pipe(duplex=False)
+    handing = threading.Thread(target=_hand_out, args=(writer, pickle.dumps(state), workers), daemon=True)
+    pool = ProcessPoolExecutor(workers, context, _prepare, (work, states, context.Lock()))
     started = set[BaseProcess]()
 
     def submit(item: T) -> Future[Told]:
@@ -61,6 +69,7 @@ def in_processes(
         started.update(set(multiprocessing.active_children()) - others)
         return future
 
+    handing.start()
     try:
         yield from map(Relay().result_of, feed(submit, items, lambda: 2 * workers))
         pool.shutdown()
@@ -72,6 +81,14 @@ def in_processes(
             child.terminate()
             child.join()
         pool.shutdown(wait=False, cancel_futures=True)
+        states.close()
+
+
+def _hand_out(writer: Connection, state: bytes, workers: int) -> None:
+    # workers that have died read none
+    with suppress(OSError), writer:
+        for _ in range(workers):
+            writer.send_bytes(state)
 
 
 def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> SynmtError:
@@ -91,11 +108,13 @@ def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> Sy
     )
 
 
-def _prepare(work: Callable[[Any, Any], Any], state: Any) -> None:
+def _prepare(work: Callable[[Any, Any], Any], states: Connection, reading: Lock) -> None:
     global _task
     # each process has a core
     use_threads(1)
-    _task = partial(work, state)
+    with reading:
+        state = states.recv_bytes()
+    _task = partial(work, pickle.loads(state))
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

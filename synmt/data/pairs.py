@@ -1,0 +1,60 @@
+"""The pairs of a text: one by one, or many at once as bytes, which cost little to read and to send to a process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+
+from synmt.files import decode_lines, open_binary, read_lines
+from synmt.recipe.corpus import SplitFiles
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class PairChunk:
+    """Pairs that follow each other.
+
+    first: the number of the first line, counted from 0.
+    sides: the bytes of the lines of source and target.
+    paths: their files, which errors name.
+    """
+
+    first: int
+    sides: tuple[bytes, bytes]
+    paths: tuple[str, str]
+
+    def pairs(self) -> list[Pair]:
+        """Decode the lines."""
+        return list(zip(*(self.lines(side) for side in (0, 1)), strict=True))
+
+    def lines(self, side: int) -> list[str]:
+        """Decode the lines of one side, as `read_lines` does."""
+        content = self.sides[side]
+        try:
+            # all at once takes a quarter of the time
+            lines = content.decode("utf-8" if self.first else "utf-8-sig").split("\n")
+        except UnicodeDecodeError:
+            return list(decode_lines(io.BytesIO(content), where=self.paths[side], first=self.first))
+        return lines[:-1] if content.endswith(b"\n") else lines
+
+
+def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:
+    """Read a text in chunks of `size` pairs; the last one has what is left."""
+    paths = str(files.source), str(files.target)
+    for first, sides in zip(count(0, size), zip(*(_blocks(path, size) for path in paths), strict=True), strict=False):
+        yield PairChunk(first, sides, paths)
+
+
+def _blocks(path: str | Path, size: int) -> Iterator[bytes]:
+    with open_binary(path) as stream:
+        while block := b"".join(islice(stream, size)):
+            yield block
+
+
+def read_pairs(files: SplitFiles) -> Iterator[Pair]:
+    """Read sentence pairs line by line."""
+    return zip(read_lines(files.source), read_lines(files.target), strict=True)
