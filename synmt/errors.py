@@ -112,6 +112,10 @@ def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str)
     """Make the error for a line of a text, counted from 1, that is not UTF-8."""
     advice = {
         b"\x1f\x8b": "It is compressed: unpack it, or let the name of the file end in .gz",
+        b"\xfd7zXZ": "It is compressed: unpack it with `xz -dk`, or compress it with gzip",
+        b"BZh": "It is compressed: unpack it with `bzip2 -dk`, or compress it with gzip",
+        b"\x28\xb5\x2f\xfd": "It is compressed: unpack it with `zstd -dk`, or compress it with gzip",
+        b"PK\x03\x04": "It is an archive: unpack it with `unzip`",
         b"\xff\xfe": "Convert the file with `iconv -f utf-16 -t utf-8`",
         b"\xfe\xff": "Convert the file with `iconv -f utf-16 -t utf-8`",
         b"": "Convert the file, for example with `iconv -f latin1 -t utf-8`",

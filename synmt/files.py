@@ -143,8 +143,8 @@ def write_json(path: Path, values: Any, **options: Any) -> None:
 
 @contextlib.contextmanager
 def write_folder_atomically(path: str | Path) -> Iterator[Path]:
-    """Provide a folder to fill; it gets its name, and replaces an older one, only if the block ends without error."""
-    path = Path(path)
+    """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block ends without error."""
+    path = Path(os.path.realpath(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))

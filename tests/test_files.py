@@ -1,6 +1,8 @@
 """Reading files that are not what their names say."""
 
+import bz2
 import gzip
+import lzma
 import os
 import shlex
 import stat
@@ -12,7 +14,7 @@ import pytest
 from tiny import environment
 
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, read_lines, write_atomically
+from synmt.files import cache_folder, read_lines, write_atomically, write_folder_atomically
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
 
@@ -36,7 +38,10 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
         ("ä\n".encode("latin1"), "Convert the file, for example with `iconv -f latin1 -t utf-8`"),
         ("ä\n".encode("utf-16"), "Convert the file with `iconv -f utf-16 -t utf-8`"),
         (gzip.compress(b"a\n", mtime=0), "It is compressed: unpack it, or let the name of the file end in .gz."),
+        (lzma.compress(b"a\n"), "It is compressed: unpack it with `xz -dk`, or compress it with gzip."),
+        (bz2.compress(b"a\n"), "It is compressed: unpack it with `bzip2 -dk`, or compress it with gzip."),
     ],
+    ids=["latin-1", "utf-16", "gzip", "xz", "bzip2"],
 )
 def test_a_text_that_is_not_utf8_comes_with_advice_for_what_it_is(tmp_path, text, advice):
     (tmp_path / "text").write_bytes(text)
@@ -60,6 +65,17 @@ def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
         out.write("new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "real").read_text() == "new"
+
+
+def test_a_link_to_a_folder_stays_one_and_the_folder_is_replaced(tmp_path):
+    (tmp_path / "disk" / "real").mkdir(parents=True)
+    (tmp_path / "disk" / "real" / "old").touch()
+    (tmp_path / "link").symlink_to("disk/real")
+    with write_folder_atomically(tmp_path / "link") as unfinished:
+        (unfinished / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in (tmp_path / "disk" / "real").iterdir()] == ["new"]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_the_name_of_a_link_says_whether_the_file_is_compressed(tmp_path):

@@ -482,7 +482,7 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
     [
         ({"train": TOO_LONG}, {"max_words": 2}, r"remove the whole .*too long \(words\): 5.*empty: 2"),
         ({}, {"max_pieces": 1}, r"remove the whole .*too long \(pieces\): 8"),
-        ({"train": []}, {}, "no lines"),
+        ({"train": []}, {}, r"train\.en: the training text has no lines"),
         ({"valid": [("", "x")]}, {}, "no line of the validation text"),
     ],
     ids=["no line left", "no piece left", "empty", "validation without words"],
@@ -496,6 +496,13 @@ def test_a_corpus_of_which_nothing_is_left_says_why(tmp_path, texts, filters, me
 def test_text_that_is_not_utf_8_is_named_by_file_and_line(tmp_path, corpus):
     corpus.train.source.write_bytes(b"good\n" * 8 + b"caf\xe9\n" + b"good\n")
     with pytest.raises(SynmtError, match=r"train\.en: line 9 is not UTF-8"):
+        list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
+
+
+def test_text_in_utf_16_is_named_before_its_number_of_lines(tmp_path, corpus):
+    text = corpus.train.source.read_text(encoding="utf-8")
+    corpus.train.source.write_text(text + "Ċ\n", encoding="utf-16")
+    with pytest.raises(SynmtError, match=r"train\.en: line 1 is not UTF-8 .* Convert the file with `iconv -f utf-16"):
         list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
 
 

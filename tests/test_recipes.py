@@ -70,6 +70,17 @@ def test_a_string_that_looks_like_a_number_stays_a_string(text):
     assert parse_yaml_value(dump_yaml({"name": text, text: [text]})) == {"name": text, text: [text]}
 
 
+def test_a_folder_or_other_bytes_in_place_of_a_recipe_are_named(tmp_path):
+    with pytest.raises(UsageError, match=r"a folder, not a recipe\. Name a file\.$"):
+        load_recipe(tmp_path)
+    inside = write(tmp_path, "recipe.yaml", dump_yaml(LEAST))
+    with pytest.raises(UsageError, match=rf"a folder, not a recipe\. The recipe of this run is {inside}\.$"):
+        load_recipe(tmp_path)
+    inside.write_text(dump_yaml(LEAST), encoding="utf-16")
+    with pytest.raises(UsageError, match=r"recipe\.yaml: not UTF-8\. A recipe is text in UTF-8"):
+        load_recipe(inside)
+
+
 def test_an_override_changes_one_place_and_no_alias_of_it(tmp_path):
     files = "{source: a, target: b}"
     text = f"source: en\ntarget: de\ncorpus: {{train: {files}, valid: &v {files}, test: {{2016: *v}}}}\n"
@@ -117,7 +128,7 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
         ({"vocabulary": {"joint": False}}, r"`model.embeddings: shared` needs"),
         ({"corpus": {}}, r"give one of `name`, `folder`"),
         ({"corpus": {"name": "multi30k", "folder": "x"}}, r"give one of.*\(corpus\.name=null removes"),
-        ({"name": "a/b"}, r"name: .*pattern"),
+        ({"name": "a/b"}, r"name: 'a/b' is not a name of a folder\. Use letters"),
         ({"name": "é" * 101}, r"a name has at most 200 bytes"),
         ({"syntax": {"variants": [{"heads": 2}]}}, r"'syntax\.variants\.0\.name' is missing"),
     ],

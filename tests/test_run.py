@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from small import small_model
+from small import small_model, small_recipe
 from test_training import make_trainer
 from tiny import snapshot
 
@@ -119,6 +119,27 @@ def test_a_disk_that_refuses_leaves_the_checkpoint_before(saved, code, function)
 def test_weights_for_which_there_is_no_room_are_a_message(tmp_path):
     with pytest.raises(SynmtError, match=r"cannot write .*No such file or directory"):
         save_weights(small_model(), tmp_path / "gone" / "model.safetensors")
+
+
+def test_weights_that_may_not_be_read_are_not_missing(tmp_path, monkeypatch):
+    def refused(path):
+        raise FileNotFoundError
+
+    (tmp_path / "model.safetensors").touch()
+    monkeypatch.setattr(weights, "load_file", refused)
+    with pytest.raises(SynmtError, match=r"model\.safetensors: cannot read the file\. Check its permissions"):
+        weights.load_tensors(tmp_path / "model.safetensors")
+
+
+def test_a_run_whose_folder_was_renamed_says_how_it_goes_on(tmp_path):
+    run = Run(tmp_path / "other")
+    run.folder.mkdir()
+    run.write_recipe(small_recipe(name="first"))
+    run.write_info(name="first", status="training")
+    with pytest.raises(UsageError, match=r"the run 'first', whose folder was renamed .*Name the folder first again"):
+        check_run(run, small_recipe(name="other"), overwrite=False)
+    check_run(run, small_recipe(name="other"), overwrite=True)
+    check_run(run, small_recipe(name="first"), overwrite=False)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json"])

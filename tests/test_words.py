@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -144,7 +145,15 @@ def test_the_case_of_the_first_word_is_that_of_other_places(tmp_path):
     expected = ["the dog . Peter", '" the dog', "Peter and US", "Unknown the the", "<b> The dog", "| The"]
     assert [line.lower() for line in caser.truecase_lines(lines)] == [line.lower() for line in lines]
     assert caser.truecase_lines(lines)[:4] == expected[:4]
-    assert caser.capitalize(["the", "dog", ".", "(", "peter"]) == ["The", "dog", ".", "(", "Peter"]
+    assert caser.capitalize(["the", "dog", ".", "(", "peter"], "en") == ["The", "dog", ".", "(", "Peter"]
+
+
+@pytest.mark.parametrize(("language", "capitals"), [("tr", "İlk . Işık"), ("az", "İlk . Işık"), ("en", "Ilk . Işık")])
+def test_the_first_letter_has_the_capital_of_its_language(tmp_path, language, capitals):
+    model = tmp_path / "model"
+    model.write_text("ilk (1/1)\nışık (1/1)\n", encoding="utf-8")
+    one = replace(cutter("moses", language, truecase=True), truecaser=Truecaser(model))
+    assert one.join("ilk . ışık") == capitals.replace(" .", ".")
 
 
 def test_lower_case_needs_no_tokenizer():

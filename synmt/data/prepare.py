@@ -7,7 +7,7 @@ preparing again continues with the missing files, and the folder ends the same, 
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import count_lines, fingerprint, locked, stored_sha256, write_json
+from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 
@@ -81,14 +81,19 @@ def prepare(
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
     """Count the lines of every split; raises one error that lists all splits whose sides differ."""
     counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
-    errors = [
-        SynmtError(
-            f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
-            do="Both sides need the same number of lines: each line is the translation of the same line",
+    errors: list[SynmtError] = []
+    for split, (source, target) in counts.items():
+        if source == target:
+            continue
+        for path in (splits[split].source, splits[split].target):
+            # text that is not UTF-8, such as UTF-16, has other lines: say that first
+            deque(read_lines(path), maxlen=0)
+        errors.append(
+            SynmtError(
+                f"{splits[split].source} has {source:,} lines, {splits[split].target} has {target:,}",
+                do="Both sides need the same number of lines: each line is the translation of the same line",
+            )
         )
-        for split, (source, target) in counts.items()
-        if source != target
-    ]
     if errors:
         raise all_in_one(errors)
     return {split: source for split, (source, _) in counts.items()}
@@ -110,10 +115,13 @@ def _filter(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterato
 
 
 def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
-    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count) or "no lines"
+    where = str(corpus.train.source)
+    found = ", ".join(f"{reason}: {count:,}" for reason, count in counts.most_common() if count)
+    if not found:
+        return SynmtError("the training text has no lines", where=where, do="Check `corpus` of the recipe")
     return SynmtError(
         f"the filters remove the whole training text ({found})",
-        where=str(corpus.train.source),
+        where=where,
         do="Check that source and target belong together, or relax the recipe's `filters`",
     )
 

@@ -75,6 +75,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except FileNotFoundError:
+        # safetensors raises this also where it may not read the file
+        if path.exists():
+            raise SynmtError("cannot read the file", where=str(path), do="Check its permissions") from None
         raise broken_run(path, "the file is missing") from None
     except (SafetensorError, OSError) as error:
         raise broken_run(path, f"cannot be read ({error})") from None

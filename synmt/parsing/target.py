@@ -67,7 +67,8 @@ def check_target(target: Path, *, overwrite: bool) -> None:
 
 def not_overwritten(what: str, where: Path) -> SynmtError:
     """Make the error for a file or folder that is replaced on request only."""
-    return SynmtError(what, where=str(where), do="Choose another output, or replace it with --overwrite")
+    do = "Choose another output, or remove it, as `synmt parse --overwrite` does"
+    return SynmtError(what, where=str(where), do=do)
 
 
 def _is_of_a_run(folder: Path) -> bool:

@@ -167,6 +167,11 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
         return _unknown_key([str(part) for part in location], where)
     if problem["type"] == "missing":
         return UsageError(f"'{key}' is missing", where=where)
+    if problem["type"] == "string_pattern_mismatch":
+        what = f"{key}: {problem['input']!r} is not a name of a folder"
+        return UsageError(
+            what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
+        )
     given = "" if problem["type"] == "value_error" else f", not {problem['input']!r}"
     return UsageError(f"{key}: {problem['msg']}{given}", where=where)
 

@@ -18,8 +18,15 @@ def load_yaml(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise UsageError("file not found", where=str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot be read ({error})", where=str(path)) from None
+    except IsADirectoryError:
+        inside = path / "recipe.yaml"
+        do = f"The recipe of this run is {inside}" if inside.is_file() else "Name a file"
+        raise UsageError("a folder, not a recipe", where=str(path), do=do) from None
+    except OSError as error:
+        raise UsageError(f"cannot read the file ({error.strerror})", where=str(path)) from None
+    except UnicodeDecodeError:
+        do = "A recipe is text in UTF-8: name another file, or save this one as UTF-8"
+        raise UsageError("not UTF-8", where=str(path), do=do) from None
     return _parse_yaml(text, str(path))
 
 

@@ -49,6 +49,12 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         return
     run.info()
     differences = [] if overwrite else list(_differences(recipe_values(run.recipe()), recipe_values(recipe)))
+    if len(differences) == 1 and (before := run.recipe().name) != recipe.name:
+        raise UsageError(
+            f"this is the run '{before}', whose folder was renamed or copied",
+            where=str(run.folder),
+            do=f"Name the folder {before} again to go on, choose another name=… for a new run, or --overwrite this one",
+        )
     if differences:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
     if not overwrite and _has_lost_checkpoints(run) and not has_finished(run, recipe):

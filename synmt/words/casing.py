@@ -17,6 +17,8 @@ from synmt.files import stored_sha256, write_atomically
 _ENDS = {".", ":", "?", "!"}
 _DELAYS = {"(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"}
 """Words before the first word of a sentence."""
+_DOTTED = {"az", "crh", "kaa", "tr", "tt"}
+"""Languages whose Latin alphabet has `i` with its capital `İ`, and `ı` with its capital `I`."""
 
 
 class Truecaser:
@@ -56,12 +58,14 @@ class Truecaser:
         """Write lines of words in their true case."""
         return [" ".join(self.truecase(line.split())) for line in lines]
 
-    def capitalize(self, words: Sequence[str]) -> list[str]:
-        """Capitalize the first word of each sentence, as detruecase.perl does."""
+    def capitalize(self, words: Sequence[str], language: str) -> list[str]:
+        """Capitalize the first word of each sentence, as detruecase.perl does; in Turkish, `i` becomes `İ`."""
+        dotted = language in _DOTTED
         cased: list[str] = []
         first = True
         for word in words:
-            cased.append(word[:1].upper() + word[1:] if first else word)
+            initial = "İ" if dotted and word[:1] == "i" else word[:1].upper()
+            cased.append(initial + word[1:] if first else word)
             first = word in _ENDS or (first and word in _DELAYS)
         return cased
 

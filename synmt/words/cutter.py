@@ -71,7 +71,7 @@ class Cutter:
         if not self.cuts:
             return line
         words = line.split()
-        return self.tokenizer.detokenize(self.truecaser.capitalize(words) if self.truecaser else words)
+        return self.tokenizer.detokenize(self.truecaser.capitalize(words, self.language) if self.truecaser else words)
 
     def _cased(self, words: list[str]) -> list[str]:
         if self.truecaser is not None:
