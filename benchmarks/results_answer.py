@@ -113,14 +113,21 @@ def _verdict(systems: Sequence[Line]) -> str:
     if len(systems) == 1:
         return _verdict_on_one(systems[0])
     better, worse = _better(systems), _better(systems, sign=-1)
+    number = f"{len(systems)} systems{_with_one_seed(systems)}"
     if not better and not worse:
-        return f"none of {len(systems)} systems differs from the plain model by more than chance"
+        return f"none of {number} differs from the plain model by more than chance"
     parts: list[str] = []
     for lines, word in ((better, "better"), (worse, "worse")):
         if lines:
-            number = f"{len(lines)}" if parts else f"{len(lines)} of {len(systems)} systems"
-            parts.append(f"{number} {'are' if len(lines) > 1 else 'is'} {word} than the plain model ({_named(lines)})")
+            subject = f"{len(lines)}" if parts else f"{len(lines)} of {number}"
+            parts.append(f"{subject} {'are' if len(lines) > 1 else 'is'} {word} than the plain model ({_named(lines)})")
     return " and ".join(parts)
+
+
+def _with_one_seed(systems: Sequence[Line]) -> str:
+    """Warn of systems whose difference may be the luck of a single training."""
+    single = sum(len(line.scores) == 1 for line in systems)
+    return f" ({single} of them with one seed so far)" if single else ""
 
 
 def _verdict_on_one(line: Line) -> str:

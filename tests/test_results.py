@@ -15,10 +15,11 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+from results_answer import _verdict  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
-from results_statistics import Results, compare, pooled_variance  # noqa: E402
+from results_statistics import Difference, Line, Results, compare, pooled_variance  # noqa: E402
 
 import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
@@ -143,6 +144,19 @@ def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     error = math.sqrt(by_sentence.var() / 400 + of_seeds * (1 / 3 + 1 / 2))
     # 3.182: the 97.5 % quantile of Student's t with 3 degrees of freedom
     assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
+
+
+def test_the_answer_counts_the_systems_that_have_one_seed():
+    def line(system, value, *scores):
+        real = Difference(value, value - 1, value + 1, 0.001 if value > 2 else 0.9, seeded=True)
+        return Line(system, list(scores), real)
+
+    several = [line("a", 0.5, 90.0), line("b", 0.2, 90.0, 91.0), line("c", -0.1, 89.0)]
+    systems = "of 3 systems (2 of them with one seed so far)"
+    assert _verdict(several) == f"none {systems} differs from the plain model by more than chance"
+    several[1] = line("b", 3.0, 93.0, 93.5)
+    assert _verdict(several) == f"1 {systems} is better than the plain model (b +3.00)"
+    assert _verdict(several[1:2] * 2) == "2 of 2 systems are better than the plain model (b +3.00, b +3.00)"
 
 
 LABELS = {"words": ["8"] * 10 + ["10"] * 20 + ["12"] * 10, "part": ["first"] * 30 + ["other"] * 10}
