@@ -59,7 +59,7 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
                 axes.errorbar([x + offset], [value], ends, ecolor=style["color"], fmt="none", elinewidth=1.1, capsize=2)
             filling = "white" if row.few else style["color"]
             axes.plot([x + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-    compared = fit_text(f"from {baseline}, 95 % interval", _HIGH)
+    compared = fit_text(f"from {baseline}", _HIGH) + "\n95 % interval"
     axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\n{compared}")
 
 

@@ -60,7 +60,7 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
     panels[0].set_xlabel(f"{table.shown[0].upper()}{table.shown[1:]} (%)\n95 % interval")
     if len(names) > 1:
         panels[1].axvline(0, color=INK, linewidth=0.8)
-        panels[1].set_xlabel(fit_text(f"Difference from {names[0]} (points), 95 % interval", 3.4))
+        panels[1].set_xlabel(fit_text(f"Difference from {names[0]} (points)", 3.4) + "\n95 % interval")
     labels, columns = fit_names(names, _width(names) - 0.4)
     handles, _ = panels[0].get_legend_handles_labels()
     part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=columns)
