@@ -12,16 +12,19 @@ from results_statistics import Line, Results, seeds_of
 
 _COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture": "#762a83"}
 _NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees", "mixture": "the best mixture"}
-_NOT_REAL = 0.45
+_MARKERS = {"right": "o", "none": "s", "wrong": "^", "mixture": "D"}
+"""Shapes tell the kinds apart in grey and for colour-blind readers; a hollow mark may be chance."""
 
 
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
     """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has."""
     most = max(sum(line.difference is not None for line in lines) for _, lines in found)
-    figure = Figure(figsize=(5.6 * len(found), 1.2 + 0.2 * most), layout="constrained")
+    figure = Figure(figsize=(5.6 * len(found), 1.5 + 0.2 * most), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False)[0]
     for panel, (results, lines) in zip(panels, found, strict=True):
         _draw(panel, results, lines)
+    # below the panels, where it hides no interval
+    figure.legend(handles=_legend(found), fontsize=7.5, frameon=False, loc="outside lower center", ncols=5)
     # without the version of matplotlib, the same results give the same file
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -32,15 +35,10 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
         found = line.difference
         assert found is not None
         colour = _COLOURS[results.kind(line.system)]
-        strength = 1.0 if found.is_real else _NOT_REAL
-        panel.plot([found.low, found.high], [row, row], color=colour, alpha=strength, linewidth=1.6)
-        panel.plot([found.value], [row], "o", color=colour, alpha=strength, markersize=4)
-    marks = [
-        Line2D([], [], color=colour, marker="o", markersize=4, label=_NAMES[kind])
-        for kind, colour in _COLOURS.items()
-        if results.of_trees(lines, kind)
-    ]
-    panel.legend(handles=marks, fontsize=7.5, frameon=False, loc="lower right")
+        panel.plot([found.low, found.high], [row, row], color=colour, linewidth=1.6)
+        filling = colour if found.is_real else "white"
+        marker = _MARKERS[results.kind(line.system)]
+        panel.plot([found.value], [row], marker, color=colour, markerfacecolor=filling, markersize=5)
     panel.axvline(0, color="#888888", linewidth=0.8)
     panel.set_yticks(range(len(shown)), [_name(results, line) for line in shown], fontsize=7.5)
     panel.set_ylim(-0.7, len(shown) - 0.3)
@@ -49,6 +47,15 @@ def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
     panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _legend(found: Sequence[tuple[Results, list[Line]]]) -> list[Line2D]:
+    """Make a mark for each kind of trees that is drawn, and one for differences that may be chance."""
+    kinds = [kind for kind in _COLOURS if any(results.of_trees(lines, kind) for results, lines in found)]
+    marks = [Line2D([], [], color=_COLOURS[kind], marker=_MARKERS[kind], label=_NAMES[kind]) for kind in kinds]
+    if any(not line.difference.is_real for _, lines in found for line in lines if line.difference):
+        marks.append(Line2D([], [], color="#555555", marker="o", markerfacecolor="white", label="may be chance"))
+    return marks
 
 
 def _name(results: Results, line: Line) -> str:

@@ -179,7 +179,7 @@ def test_a_page_has_a_part_for_each_table_and_a_figure_shows_all(place):
     for made_by in ("alignments: pairs.align", "trees: gold.conllu"):
         assert (made_by in frequency, made_by in tag) == (False, True)
     drawn = (place / "words.svg").read_text(encoding="utf-8")
-    for label in ("Part of speech of the source word", "Difference to a.de (points)", "Recall (%)", "NOUN"):
+    for label in ("source word", "Difference from a.de (points)", "Recall (%)", "NOUN"):
         assert f">{label}<" in drawn
 
 

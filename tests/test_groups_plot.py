@@ -59,7 +59,7 @@ def test_differences_have_their_intervals_and_small_groups_none():
     assert notes(above) == ["-1.0", "+2.0", "+1.0"]
     assert above.get_title(loc="left") == "pascal − plain"
     assert [text.get_text() for text in above.get_legend().get_texts()] == [f"fewer than {FEW_SENTENCES} sentences"]
-    assert above.get_ylabel() == "Δ BLEU (points)"
+    assert above.get_ylabel() == "Δ BLEU (points)\n95 % interval"
     assert [bar.get_height() for bar in below.patches] == [20, 60, 4, 0]
     assert (below.get_ylabel(), below.get_xlabel()) == ("Sentences (%)", "Source length (words)")
 

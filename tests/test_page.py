@@ -98,3 +98,8 @@ def test_text_around_the_sections_is_optional():
     assert read.text["p", ""][0] == "A run."
     assert read.text["footer", ""] == ["\nsynmt analyze > x\n"]
     assert "footer" not in Reader(make_page("sa", SECTIONS)).tags
+
+
+def test_the_columns_of_a_table_of_words_stay_wide_enough_to_read_on_a_telephone():
+    style = make_page("sa", SECTIONS)
+    assert ".facts th, .facts td { min-width: 7.5rem; overflow-wrap: break-word; }" in style

@@ -305,3 +305,19 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert run() == (0, "")
     with pytest.raises(SystemExit, match="belongs to another recipe"):
         run("training.max_steps=4")
+
+
+def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, tmp_path, monkeypatch):
+    import results_figure
+
+    monkeypatch.setattr(results_figure.Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    drawn: list = []
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    results_figure.draw([(found, found.bleu["test"])], tmp_path / "figure.png")
+    [legend] = drawn[0].legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names[:2] == ["with trees", "without trees"]
+    kinds = [mark.get_marker() for mark, name in zip(legend.legend_handles, names, strict=True) if "chance" not in name]
+    assert len(set(kinds)) == len(kinds)
+    real = [line.difference.is_real for line in found.bleu["test"] if line.difference]
+    assert ("may be chance" in names) == (not all(real))

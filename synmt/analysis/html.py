@@ -142,8 +142,9 @@ caption { text-align: left; color: var(--faint); font-size: .875rem; padding-bot
 th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 th:first-child { text-align: left; padding-left: 0; position: sticky; left: 0; background: var(--paper); }
 thead th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
-.facts th, .facts td { text-align: left; white-space: normal; vertical-align: top; overflow-wrap: anywhere; }
-.facts th:first-child { white-space: nowrap; }
+.facts th, .facts td { text-align: left; white-space: normal; vertical-align: top; }
+/* narrower columns would break words after each letter: the table scrolls instead */
+.facts th, .facts td { min-width: 7.5rem; overflow-wrap: break-word; }
 abbr { text-decoration: none; }
 figure { margin: .8rem 0; }
 figure img { display: block; background: #ffffff; }

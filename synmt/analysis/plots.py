@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.svg import for_xml
@@ -52,6 +53,18 @@ def series_style(index: int) -> dict[str, Any]:
     """Choose colour, marker and line of one of several series; the first, INK, is for the baseline."""
     repeat, place = divmod(index, len(_COLOURS))
     return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _LINES[repeat % len(_LINES)]}
+
+
+def fit_text(text: str, inches: float, *, size: float = 9.0) -> str:
+    """Break text into lines of a font size in points that are no longer than so many inches."""
+    # eleven characters of 9 points fit into an inch
+    return "\n".join(wrap(text, max(8, int(inches * 99 / size))))
+
+
+def fit_names(names: Sequence[str], inches: float) -> tuple[list[str], int]:
+    """Break the names of a legend into lines, and choose its number of columns; a mark takes half an inch."""
+    columns = int(inches / (0.5 + max(map(len, names)) / 11))
+    return [fit_text(name, inches - 0.5) for name in names], min(max(1, columns), len(names))
 
 
 def check_plot(path: Path) -> None:

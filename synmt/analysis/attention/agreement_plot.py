@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synmt.analysis.plots import GRID, INK, OTHER
+from synmt.analysis.plots import GRID, INK, OTHER, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,11 @@ def draw_agreement(summary: AttentionSummary) -> Figure:
         assert row.parent is not None
         values[row.head.layer - 1, row.head.number - 1] = 100 * row.parent.value
     highest = max(float(np.nanmax(values)), 1.0)
-    figure = Figure(figsize=(max(3.6, heads * _CELL[0] + 1.6), layers * _CELL[1] + 1.1), layout="constrained")
+    width = max(3.6, heads * _CELL[0] + 1.6)
+    title = fit_text(summary.context.system, width - 0.6)
+    # one layer needs room beside it for the name of the colours, in two lines
+    height = max(1.9, layers * _CELL[1] + 1.1) + 0.15 * title.count("\n")
+    figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots()
     drawn = axes.imshow(values, cmap=colour_map(), vmin=0, vmax=highest, aspect="auto", interpolation="nearest")
     frame(axes)
@@ -56,8 +60,8 @@ def draw_agreement(summary: AttentionSummary) -> Figure:
     write_values(axes, values, (0.0, highest), "{:.0f}")
     for row in summary.rows:
         _frame_owned(axes, row)
-    figure.colorbar(drawn, ax=axes, label="Highest weight on the parent, %")
-    axes.set_title(summary.context.system, loc="left", fontsize=9)
+    figure.colorbar(drawn, ax=axes, label="Highest weight\non the parent, %")
+    axes.set_title(title, x=0, loc="left", fontsize=9)
     return figure
 
 

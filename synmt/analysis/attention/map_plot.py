@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.attention.agreement_plot import colour_map, frame, write_values
+from synmt.analysis.plots import fit_text
 from synmt.analysis.trees.drawing import display_width
 from synmt.data.vocabulary import SPECIALS, is_punctuation
 from synmt.errors import UsageError
@@ -36,8 +37,9 @@ _UNITS = {
     "bias": "bias added to the score, nats",
     "parents": "probability, 0 to 1",
 }
-_SMALLEST, _GAP, _TOP, _BAR = 0.085, 0.3, 0.62, 1.1
-"""Inches: smallest cell of a grid, space between panels, at the top, and for the colour bar."""
+_SMALLEST, _GAP, _EDGE, _TOP, _LINE, _BAR = 0.085, 0.3, 0.1, 0.32, 0.15, 1.1
+"""Inches: smallest cell of a grid, space between panels, at the edge, at the top, of a line, for the colour bar."""
+_LETTER, _TITLE = 0.62, 7.0  # width of a letter in font sizes, and font size of the titles of panels
 _WIDEST_GRID, _WIDEST_HEAD = 30.0, 18.0
 _MOST_IN_A_ROW, _HEADS_IN_A_ROW = 8, 4
 """Maximum number of heads of a single layer side by side, and heads in a row where there are more."""
@@ -47,9 +49,10 @@ _LONGEST = 16
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The layout of a figure, in inches."""
+    """The layout of a figure, in inches; the heading says what it shows, and of which sentence."""
 
     heat_map: AttentionMap
+    heading: tuple[str, ...] = ()
 
     @property
     def several(self) -> bool:
@@ -79,7 +82,9 @@ class _Sheet:
     def cell(self) -> float:
         columns = len(self.heat_map.columns)
         if self.several:
-            return max(_SMALLEST, min(0.25, 1.5 / columns))
+            # the panels of a short sentence are as wide as their titles, which would run into each other
+            titles = _LETTER * _TITLE / 72 * max(len(head.title) for head in self.heat_map.panels)
+            return max(_SMALLEST, min(0.25, 1.5 / columns), (titles - _GAP / 2) / columns)
         return 0.36 if max(columns, len(self.heat_map.rows)) <= _MOST_NUMBERED else 0.16
 
     @property
@@ -100,25 +105,35 @@ class _Sheet:
         return 0.4 + _longest(self.heat_map.columns) * self.font / 72
 
     @property
+    def width(self) -> float:
+        columns = self.grid[0]
+        return max(self.left + columns * self.panel[0] + (columns - 1) * _GAP / 2 + _BAR, 3.4)
+
+    @cached_property
+    def lines(self) -> str:
+        return "\n".join(fit_text(part, self.width - 2 * _EDGE, size=8) for part in self.heading)
+
+    @property
+    def top(self) -> float:
+        return _TOP + _LINE * (self.lines.count("\n") + 1)
+
+    @property
     def size(self) -> tuple[float, float]:
-        wide, high = self.panel
-        columns, rows = self.grid
-        width = self.left + columns * wide + (columns - 1) * _GAP / 2 + _BAR
-        height = _TOP + rows * high + (rows - 1) * _GAP + self.bottom
-        return max(width, 3.4), max(height, 2.4)
+        height = self.top + self.grid[1] * (self.panel[1] + _GAP) - _GAP + self.bottom
+        return self.width, max(height, 2.4)
 
     def place(self, head: Head) -> tuple[float, float, float, float]:
         """Compute the left, bottom, width and height of a panel, as fractions of the figure."""
         (wide, high), (width, height) = self.panel, self.size
         column, row = self.places[head]
         x = self.left + column * (wide + _GAP / 2)
-        y = height - _TOP - high - row * (high + _GAP)
+        y = height - self.top - high - row * (high + _GAP)
         return x / width, y / height, wide / width, high / height
 
 
 def _longest(labels: list[str]) -> float:
     """Estimate the length of the longest label, in font sizes."""
-    return 0.62 * max(map(display_width, spell(labels)))
+    return _LETTER * max(map(display_width, spell(labels)))
 
 
 def spell(pieces: list[str]) -> list[str]:
@@ -163,7 +178,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
     """Draw the matrix of each head, several heads in a grid of layers and heads."""
     from matplotlib.figure import Figure
 
-    sheet = _Sheet(heat_map)
+    sheet = _Sheet(heat_map, _heading(heat_map, system))
     figure = Figure(figsize=sheet.size)
     low, high = limits(heat_map)
     options: dict[str, Any] = {"cmap": colour_map(), "vmin": low, "vmax": high, "interpolation": "nearest"}
@@ -175,7 +190,7 @@ def draw_maps(heat_map: AttentionMap, *, system: str) -> Figure:
         _label(axes, sheet, head)
         if not sheet.several and sheet.cell > 0.3:
             write_values(axes, panel, (low, high), "{:.2f}")
-    _describe(figure, sheet, system)
+    _describe(figure, sheet)
     _colour_bar(figure, sheet, drawn)
     return figure
 
@@ -191,8 +206,7 @@ def limits(heat_map: AttentionMap) -> tuple[float, float]:
 def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
     """Label a panel, and the pieces at the left and lower edges of the grid."""
     heat_map = sheet.heat_map
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     leftmost, lowest = sheet.is_at_edge(head)
     if leftmost:
         axes.set_yticks(range(len(heat_map.rows)), spell(heat_map.rows), fontsize=sheet.font)
@@ -201,24 +215,26 @@ def _label(axes: Axes, sheet: _Sheet, head: Head) -> None:
         axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=sheet.font)
     axes.tick_params(pad=1.5)
     if sheet.several:
-        axes.set_title(head.title, fontsize=7, pad=2.5)
+        axes.set_title(head.title, fontsize=_TITLE, pad=2.5)
 
 
-def _describe(figure: Figure, sheet: _Sheet, system: str) -> None:
-    heat_map, (width, height) = sheet.heat_map, sheet.size
+def _heading(heat_map: AttentionMap, system: str) -> tuple[str, ...]:
     first = next(iter(heat_map.panels))
     only = f", {first.name}" + f", {first.about}" * bool(first.about)
-    only = "" if first.is_lstm or sheet.several else only
-    what, rows, columns = _names(heat_map)
+    only = "" if first.is_lstm or len(heat_map.panels) > 1 else only
     edited = f"{heat_map.content} of " if heat_map.content in ("factor", "bias") else ""
-    note = f"sentence {heat_map.sentence}, {heat_map.text}"
-    figure.text(
-        0.1 / width, 1 - 0.1 / height, f"{system}{only}: {edited}{what}\n{note}", fontsize=8, va="top", linespacing=1.35
-    )
+    what = f"{system}{only}: {edited}{_names(heat_map)[0]}"
+    return what, f"sentence {heat_map.sentence}, {heat_map.text}"
+
+
+def _describe(figure: Figure, sheet: _Sheet) -> None:
+    width, height = sheet.size
+    _, rows, columns = _names(sheet.heat_map)
+    figure.text(_EDGE / width, 1 - _EDGE / height, sheet.lines, fontsize=8, va="top", linespacing=1.35)
     middle = (sheet.left + (width - _BAR)) / 2
     figure.text(middle / width, 0.08 / height, columns, fontsize=8, ha="center", va="bottom")
-    upright = (sheet.bottom + height - _TOP) / 2
-    figure.text(0.1 / width, upright / height, rows, fontsize=8, va="center", rotation=90)
+    upright = (sheet.bottom + height - sheet.top) / 2
+    figure.text(_EDGE / width, upright / height, rows, fontsize=8, va="center", rotation=90)
 
 
 def _names(heat_map: AttentionMap) -> tuple[str, str, str]:
@@ -233,8 +249,10 @@ def _names(heat_map: AttentionMap) -> tuple[str, str, str]:
 
 def _colour_bar(figure: Figure, sheet: _Sheet, drawn: Any) -> None:
     width, height = sheet.size
-    tall = min(2.5, height - _TOP - 0.3)
-    axes = figure.add_axes(((width - _BAR + 0.2) / width, (height - _TOP - tall) / height, 0.12 / width, tall / height))
+    tall = min(2.5, max(1.4, height - sheet.top - sheet.bottom))  # no higher than the panels, unless they are tiny
+    axes = figure.add_axes(
+        ((width - _BAR + 0.2) / width, (height - sheet.top - tall) / height, 0.12 / width, tall / height)
+    )
     cut = sheet.heat_map.content == "bias" and min(panel.min() for panel in sheet.heat_map.panels.values()) < LEAST_BIAS
     bar = figure.colorbar(drawn, cax=axes, extend="min" if cut else "neither")
     bar.set_label(_UNITS[sheet.heat_map.content], fontsize=8)

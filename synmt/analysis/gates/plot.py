@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from synmt.analysis.gates.table import MIN_WORDS
-from synmt.analysis.plots import INK, ONE, OTHER
+from synmt.analysis.plots import INK, ONE, OTHER, fit_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     note = f"\n* fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
     axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){note}")
     axes.set_ylabel("Part of speech of the target word")
-    axes.set_title(system, loc="left", fontsize=9)
+    axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
     _write(axes, 1, "axes fraction", "% of sentences\n(by chance)", above=6)
     return figure
 

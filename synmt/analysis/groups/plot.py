@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from synmt.analysis.groups.scores import FEW_SENTENCES, GroupRow, GroupTable
 from synmt.analysis.groups.systems_plot import add_names, direction, draw_differences, draw_scores
-from synmt.analysis.plots import INK, ONE
+from synmt.analysis.plots import INK, ONE, fit_text
 from synmt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _draw_table(part: SubFigure, table: GroupTable, names: Sequence[str], suffix
     if table.several:
         add_names(panels[0], names, _width(table))
     else:
-        panels[0].set_title(" − ".join(reversed(names)), loc="left", fontsize=9)
+        panels[0].set_title(fit_text(" − ".join(reversed(names)), _width(table) - 0.8), loc="left", fontsize=9)
     _draw_shares(below, table.rows)
     _name_groups(below, table, suffix)
     part.align_ylabels([*panels, below])
@@ -101,7 +101,7 @@ def _name_groups(axes: Axes, table: GroupTable, suffix: str) -> None:
 def _draw_differences(axes: Axes, table: GroupTable) -> None:
     """Draw each difference, with its interval unless the group is small."""
     axes.axhline(0, color=INK, linewidth=0.8)
-    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})")
+    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\n95 % interval")
     few = []
     for x, row in enumerate(table.rows):
         if row.gain is None:
@@ -114,7 +114,8 @@ def _draw_differences(axes: Axes, table: GroupTable) -> None:
             axes.plot([x], [value], "o", color=ONE, markersize=5.5)
         else:
             few.append((x, value))
-        _note(axes, x, top, f"{value:+.1f}")
+        # what rounds to zero has no sign
+        _note(axes, x, top, f"{value:+.1f}" if abs(value) >= 0.05 else "0.0")
     if few:
         places, values = [x for x, _ in few], [value for _, value in few]
         name = f"fewer than {FEW_SENTENCES} sentences"

@@ -9,13 +9,16 @@ import numpy as np
 
 from synmt.analysis.groups.group_score import GroupScore
 from synmt.analysis.groups.scores import GroupRow, GroupTable
-from synmt.analysis.plots import INK, series_style
+from synmt.analysis.plots import INK, fit_names, fit_text, series_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BETWEEN, _SPREAD = 0.14, 0.64
 """Distance between two marks of a group, and the most that all of them take, of the distance between two groups."""
+
+_HIGH = 2.6
+"""Inches: height of a panel."""
 
 
 def draw_scores(axes: Axes, table: GroupTable) -> None:
@@ -37,7 +40,9 @@ def draw_scores(axes: Axes, table: GroupTable) -> None:
             )
         elif deviations.any():
             axes.errorbar(places, scores, deviations, fmt="none", ecolor=style["color"], elinewidth=1)
-    axes.set_ylabel(f"{table.metric.title} (points{direction(table)})")
+    seeded = any(one.deviation for row in table.rows for one in row.results or ())
+    spread = f"\n{'band' if ordered else 'bar'}: standard deviation of seeds" * seeded
+    axes.set_ylabel(f"{table.metric.title} (points{direction(table)}){spread}")
 
 
 def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
@@ -54,7 +59,8 @@ def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
                 axes.errorbar([x + offset], [value], ends, ecolor=style["color"], fmt="none", elinewidth=1.1, capsize=2)
             filling = "white" if row.few else style["color"]
             axes.plot([x + offset], [value], markersize=4.5, markerfacecolor=filling, **style)
-    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\nto {baseline}")
+    compared = fit_text(f"from {baseline}", _HIGH) + "\n95 % interval"
+    axes.set_ylabel(f"Δ {table.metric.title} (points{direction(table)})\n{compared}")
 
 
 def _compared(table: GroupTable, index: int) -> Iterator[tuple[int, GroupRow, GroupScore]]:
@@ -73,12 +79,11 @@ def add_names(axes: Axes, names: Sequence[str], width: float) -> None:
     """Name the systems above a panel, in as many columns as fit into its width in inches."""
     from matplotlib.lines import Line2D
 
+    labels, columns = fit_names(names, width - 0.8)
     handles: list[Any] = [
-        Line2D([], [], markersize=4.5, label=name, **series_style(index)) for index, name in enumerate(names)
+        Line2D([], [], markersize=4.5, label=name, **series_style(index)) for index, name in enumerate(labels)
     ]
-    # eleven characters of 9 points fit into an inch, and a mark takes half an inch
-    columns = max(1, int((width - 0.8) / (0.5 + max(map(len, names)) / 11)))
-    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=min(columns, len(names)), frameon=False)
+    axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False)
 
 
 def direction(table: GroupTable) -> str:

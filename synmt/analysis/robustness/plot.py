@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synmt.analysis.plots import INK, ONE, OTHER
+from synmt.analysis.plots import INK, ONE, OTHER, fit_text
 from synmt.analysis.robustness.translations import Outcome
 from synmt.evaluation.metrics import Metric
 
@@ -38,11 +38,11 @@ def draw_robustness(outcomes: Sequence[Outcome], metric: Metric, *, system: str)
     for place, one in enumerate(others):
         _draw(axes, [one], own, color=OTHER, marker=_MARKERS[place % len(_MARKERS)], line="none", label=one.name)
     better = "" if metric.higher_is_better else ", lower is better"
-    axes.set_ylabel(f"{metric.title} (points{better})")
+    axes.set_ylabel(f"{metric.title} (points{better})\n95 % interval of the difference")
     axes.set_xlabel("Words with a different parent than in the own trees (%)")
     axes.set_xlim(-3, 103)
     axes.margins(y=0.1)
-    axes.set_title(system, fontsize=9, loc="left")
+    axes.set_title(fit_text(system, 4.6), fontsize=9, loc="left")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return figure
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from synmt.analysis.plots import INK, series_style
+from synmt.analysis.plots import INK, fit_names, fit_text, series_style
 from synmt.analysis.words.rendering import shown_rows
 from synmt.analysis.words.table import WordTable
 
@@ -13,20 +13,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-_ROW, _SYSTEM, _FRAME = 0.2, 0.11, 1.1
-"""Inches for a group, for each of its systems, and for titles and axes."""
+_ROW, _SYSTEM, _FRAME, _LOWEST = 0.2, 0.11, 0.9, 1.2
+"""Inches for a group, for each of its systems, for titles and axes, and for a panel of few groups."""
 
 
 def draw_words(tables: Sequence[WordTable], names: Sequence[str]) -> Figure:
     """Draw each table, one below the other: accuracy of all systems, and differences to the first one."""
     from matplotlib.figure import Figure
 
-    heights = [_FRAME + (_ROW + _SYSTEM * len(names)) * len(shown_rows(table)) for table in tables]
-    figure = Figure(figsize=(8.2 if len(names) > 1 else 5.2, sum(heights)), layout="constrained")
+    labels, columns = fit_names(names, _width(names) - 0.4)
+    legend = 0.17 * sum(label.count("\n") + 1 for label in labels) / columns
+    rows = [(_ROW + _SYSTEM * len(names)) * len(shown_rows(table)) for table in tables]
+    heights = [_FRAME + legend + max(_LOWEST, one) for one in rows]
+    figure = Figure(figsize=(_width(names), sum(heights)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False, height_ratios=heights)[:, 0]
     for part, table in zip(parts, tables, strict=True):
         _draw_table(part, table, names)
     return figure
+
+
+def _width(names: Sequence[str]) -> float:
+    return 8.2 if len(names) > 1 else 5.2
 
 
 def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None:
@@ -46,15 +53,17 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
         panel.grid(visible=False, axis="y")
         panel.grid(visible=True, axis="x")
     unit = f" ({table.unit})" if table.unit else ""
-    panels[0].set_ylabel(f"{table.by[:1].upper()}{table.by[1:]}{unit}")
+    high = max(_LOWEST, (_ROW + _SYSTEM * len(names)) * len(rows))
+    panels[0].set_ylabel(fit_text(f"{table.by[:1].upper()}{table.by[1:]}{unit}", high))
     panels[0].set_yticks(range(len(rows)), [row.group for row in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.6)
-    panels[0].set_xlabel(f"{table.shown[0].upper()}{table.shown[1:]} (%)")
+    panels[0].set_xlabel(f"{table.shown[0].upper()}{table.shown[1:]} (%)\n95 % interval")
     if len(names) > 1:
         panels[1].axvline(0, color=INK, linewidth=0.8)
-        panels[1].set_xlabel(f"Difference to {names[0]} (points)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=4)
+        panels[1].set_xlabel(fit_text(f"Difference from {names[0]} (points)", 3.4) + "\n95 % interval")
+    labels, columns = fit_names(names, _width(names) - 0.4)
+    handles, _ = panels[0].get_legend_handles_labels()
+    part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=columns)
 
 
 def _draw_marks(
