@@ -62,6 +62,10 @@ def all_in_one(errors: list[SynmtError]) -> SynmtError:
     return kind("\n".join(str(error) for error in errors))
 
 
+RESTORE = "Restore the folder from a copy, or remove it, and prepare or train again"
+"""What to do about a damaged file that prepared corpora and runs have."""
+
+
 def broken_run(path: Path, what: str) -> SynmtError:
     """Make the error for a file of a run folder that cannot be used."""
     return SynmtError(

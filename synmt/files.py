@@ -110,7 +110,10 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     if is_stream(path):
         # a stream that is open keeps its place in a file, to which a shell appends, or other commands write next
         own = {"/dev/stdout": "1", "/dev/stderr": "2"}.get(str(path), path.name * (str(path.parent) == "/dev/fd"))
-        with reporting_os_errors(path), open(os.dup(int(own)) if own.isdecimal() else path, "wb") as raw:
+        # a number of more digits is that of no stream, and too large for `dup`
+        numbered = own.isdecimal() and len(own) < 10
+        do = "Choose another output"
+        with reporting_os_errors(path, do=do), open(os.dup(int(own)) if numbered else path, "wb") as raw:
             yield raw
         return
     path = Path(os.path.realpath(path))
@@ -163,7 +166,9 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def reporting_os_errors(path: str | Path) -> Iterator[None]:
+def reporting_os_errors(
+    path: str | Path, *, do: str = "Make room or choose another folder, and run the same command again"
+) -> Iterator[None]:
     """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
     try:
         yield
@@ -172,11 +177,7 @@ def reporting_os_errors(path: str | Path) -> Iterator[None]:
     except OSError as error:
         if error.strerror is None:
             raise
-        raise SynmtError(
-            f"cannot write: {error.strerror}",
-            where=str(path),
-            do="Make room or choose another folder, and run the same command again",
-        ) from error
+        raise SynmtError(f"cannot write: {error.strerror}", where=str(path), do=do) from error
 
 
 @contextlib.contextmanager

@@ -87,6 +87,9 @@ class Run:
             ) from None
         except (ValueError, KeyError, TypeError):
             raise broken_run(path, "run.json cannot be read") from None
+        except OSError as error:
+            what = f"cannot read the file ({error.strerror})"
+            raise SynmtError(what, where=str(path), do="Check its permissions") from None
         if version != FORMAT:
             raise SynmtError(
                 f"was written in format {version}; this synmt reads format {FORMAT}",

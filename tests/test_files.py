@@ -115,11 +115,10 @@ def test_a_stream_of_a_shell_keeps_its_place_for_what_other_commands_write(tmp_p
     assert (tmp_path / "log").read_text() == "before\nnewafter\n"
 
 
-def test_a_stream_that_is_not_open_is_named(tmp_path, monkeypatch):
-    with (
-        pytest.raises(SynmtError, match="/dev/fd/987: cannot write: Bad file descriptor"),
-        write_atomically("/dev/fd/987"),
-    ):
+@pytest.mark.parametrize(("number", "why"), [(987, "Bad file descriptor"), (10**20, "No such file or directory")])
+def test_a_stream_that_is_not_open_is_named(number, why):
+    message = f"/dev/fd/{number}: cannot write: {why}. Choose another output"
+    with pytest.raises(SynmtError, match=message), write_atomically(f"/dev/fd/{number}"):
         pass
 
 

@@ -317,6 +317,11 @@ def test_a_pipe_in_place_of_the_output_is_refused(source, tmp_path):
     assert_refused(r"pipe: the output is not a file.*redirect standard output", source, tmp_path / "pipe")
 
 
+def test_an_output_with_another_compression_is_refused_before_any_work(source, tmp_path):
+    assert_refused("trees are compressed with gzip only. Let the name end in .gz", source, tmp_path / "a.conllu.xz")
+    assert not (tmp_path / "a.conllu.xz.parts").exists()
+
+
 @pytest.mark.parametrize("name", [".", "", "taken"])
 def test_a_folder_in_place_of_the_output_is_refused_before_any_work(source, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)

@@ -84,6 +84,16 @@ def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
 
 
+class _Unreadable:
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_a_process_that_cannot_read_its_state_was_not_killed(tmp_path):
+    with pytest.raises(SynmtError, match="could not start, as its message above says"):
+        list(in_processes(work, _Unreadable(), iter([1]), 2, where=tmp_path))
+
+
 @pytest.mark.parametrize(("start", "said"), [("", "could not start, as its message above"), (GUARD, None)])
 def test_a_script_that_its_workers_would_start_again_is_told_what_to_do(tmp_path, start, said):
     lines = [

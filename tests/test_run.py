@@ -329,3 +329,10 @@ def test_a_run_without_its_recipe_is_broken(tmp_path, recipe):
     run.write_info(status="training")
     with pytest.raises(SynmtError, match=r"recipe.yaml is missing"):
         check_run(run, recipe, overwrite=False)
+
+
+def test_a_run_whose_facts_may_not_be_read_says_why(tmp_path):
+    # root may read every file, but no one reads a folder as a file
+    (tmp_path / "run.json").mkdir()
+    with pytest.raises(SynmtError, match=r"run.json: cannot read the file \(Is a directory\). Check its permissions"):
+        Run(tmp_path).info()

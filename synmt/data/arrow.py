@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from synmt.arrays import Array
-from synmt.errors import SynmtError
+from synmt.errors import RESTORE, SynmtError
 from synmt.files import write_atomically
 
 
@@ -72,7 +72,8 @@ class ArrowTable:
             self._batch = reader.get_batch(0)
             self.facts: dict[str, Any] = json.loads((reader.schema.metadata or {})[b"synmt"])
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
-            raise SynmtError(f"not a complete file of a prepared corpus ({error})", where=str(path)) from None
+            what = f"not a complete file of a prepared corpus ({error})"
+            raise SynmtError(what, where=str(path), do=RESTORE) from None
 
     def __len__(self) -> int:
         return self._batch.num_rows

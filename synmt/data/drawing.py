@@ -1,4 +1,4 @@
-"""Draws the lines that a vocabulary learns from; the others are not even decoded."""
+"""Draws the lines that a vocabulary learns from; of the others, only those of one chunk are in memory."""
 
 from __future__ import annotations
 

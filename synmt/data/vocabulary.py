@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sentencepiece import SentencePieceProcessor
 
 from synmt.arrays import IntArray, Side
-from synmt.errors import SynmtError
+from synmt.errors import RESTORE, SynmtError
 from synmt.files import write_atomically
 from synmt.parallel.threads import threads
 
@@ -91,7 +91,7 @@ class Vocabulary(ABC):
             path = folder / (name + kind.suffix)
             if path.is_file():
                 return kind.from_bytes(path.read_bytes(), where=str(path))
-        raise SynmtError("the vocabulary is missing", where=str(folder / f"{name}.model"), do="Prepare again")
+        raise SynmtError("the vocabulary is missing", where=str(folder / f"{name}.model"), do=RESTORE)
 
 
 Vocabularies = Mapping[Side, Vocabulary]
@@ -113,7 +113,7 @@ class SentencePieces(Vocabulary):
         try:
             processor.LoadFromSerializedProto(stored)
         except (RuntimeError, OSError):
-            raise SynmtError("not a SentencePiece model", where=where, do="Prepare again") from None
+            raise SynmtError("not a SentencePiece model", where=where, do=RESTORE) from None
         specials = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if specials != (PAD, UNK, BOS, EOS):
             raise SynmtError(
@@ -190,7 +190,7 @@ class Words(Vocabulary):
         except UnicodeDecodeError:
             lines = []
         if tuple(lines[: len(SPECIALS)]) != SPECIALS:
-            raise SynmtError(f"not a list of words that begins with {', '.join(SPECIALS)}", where=where)
+            raise SynmtError(f"not a list of words that begins with {', '.join(SPECIALS)}", where=where, do=RESTORE)
         return cls(lines[len(SPECIALS) :])
 
     def encode(self, text: str) -> Pieces:

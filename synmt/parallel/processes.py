@@ -94,8 +94,8 @@ def _hand_out(writer: Connection, state: bytes, workers: int) -> None:
 def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> SynmtError:
     for process in processes:
         process.join()
-    # the exit code of a process that was killed is negative
-    if any(process.exitcode == 1 for process in processes):
+    # a process that was killed has a negative exit code, and one that cannot read its state has 0
+    if any(process.exitcode in (0, 1) for process in processes):
         return SynmtError(
             "a worker process could not start, as its message above says",
             where=str(where),

@@ -43,6 +43,8 @@ def dump_yaml(values: Any) -> str:
 _NUMBER = re.compile(r"^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$|^[-+]?\.(?:inf|Inf)$|^\.(?:nan|NaN)$")
 
 
+_DEEPEST = 100
+
 # libyaml is ten times as fast, and not in every build of PyYAML
 _SafeLoader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -82,6 +84,7 @@ _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.01234
 
 def _parse_yaml(text: str, where: str) -> Any:
     try:
+        _check_depth(text, where)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -90,3 +93,12 @@ def _parse_yaml(text: str, where: str) -> Any:
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         # PyYAML lets errors of its own conversions through, such as those of `!!int many` and `!!bool many`
         raise UsageError(f"not valid YAML: {error}", where=where) from None
+
+
+def _check_depth(text: str, where: str) -> None:
+    """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the process."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise UsageError("values are nested too deeply", where=f"{where}, line {event.start_mark.line + 1}")
