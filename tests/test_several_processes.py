@@ -71,7 +71,6 @@ def test_a_process_that_is_lost_ends_the_training_with_a_message(tmp_path, how, 
         ({"RANK": None}, "RANK: WORLD_SIZE says that 2 processes train, but this variable is not set."),
         ({"RANK": "first"}, "RANK: 'first' is not a process counted from 0, of 2."),
         ({"RANK": "2"}, "RANK: '2' is not a process counted from 0, of 2."),
-        ({"LOCAL_RANK": ""}, "LOCAL_RANK: WORLD_SIZE says that 2 processes train, but this variable is not set."),
         ({"LOCAL_RANK": "1.5"}, "LOCAL_RANK: '1.5' is not a process counted from 0, of 2."),
         ({"MASTER_PORT": None}, "MASTER_PORT: WORLD_SIZE says that 2 processes train, but this variable is not set."),
     ],
@@ -90,6 +89,8 @@ def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
     for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
     assert started() == Started(count=2, rank=1, local_rank=1)
+    monkeypatch.delenv("LOCAL_RANK")
+    assert started() == Started(count=2, rank=1, local_rank=0)
     # one process needs nothing else, and an empty variable is none
     monkeypatch.delenv("RANK")
     for alone in ("1", ""):

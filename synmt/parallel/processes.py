@@ -110,13 +110,13 @@ def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> Sy
 
 def _prepare(work: Callable[[Any, Any], Any], states: Connection, reading: Lock) -> None:
     global _task
+    # Ctrl-C reaches every process of the terminal, but only the parent reacts
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
     use_threads(1)
     with reading:
         state = states.recv_bytes()
     _task = partial(work, pickle.loads(state))
-    # Ctrl-C reaches every process of the terminal, but only the parent reacts
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

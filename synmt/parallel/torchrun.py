@@ -22,11 +22,12 @@ def started() -> Started:
     count = _number("WORLD_SIZE", "number of processes", least=1) if os.environ.get("WORLD_SIZE") else 1
     if count == 1:
         return Started()
-    for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         if not os.environ.get(name):
             raise _wrong(name, f"WORLD_SIZE says that {count} processes train, but this variable is not set")
-    ranks = [_number(name, "process counted from 0", below=count) for name in ("RANK", "LOCAL_RANK")]
-    return Started(count, *ranks)
+    # launchers with one process on each machine leave LOCAL_RANK out
+    names = [name for name in ("RANK", "LOCAL_RANK") if os.environ.get(name)]
+    return Started(count, *(_number(name, "process counted from 0", below=count) for name in names))
 
 
 def _number(name: str, what: str, *, least: int = 0, below: int | None = None) -> int:
