@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from statistics import median
 
 from results_plan import first_part
 from results_statistics import Line, Results, seeds_of
@@ -13,11 +14,13 @@ from synmt.errors import counted
 
 _NAMED = 6
 """The most systems that a sentence names."""
+_AS_MUCH = 0.9
+"""Share of the baseline's target pieces that counts as the same text."""
 
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
-    parts = (_which, _mixture, _controls, _where, _cost)
+    parts = (_which, _text, _mixture, _controls, _where, _cost)
     for results, lines in found:
         for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
@@ -36,6 +39,24 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"Without trees, {_verdict(without)}."
+
+
+def _text(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Name the systems that saw less text than the baseline in as many steps."""
+    parts = []
+    for line in lines:
+        share = _tokens(results, line.system) / _tokens(results, results.baseline(line.system))
+        if share < _AS_MUCH:
+            parts.append(f"{line.system} {100 * share:.0f} %")
+    if parts:
+        yield (
+            f"Of the target text that the plain model sees in as many steps, these systems see a part: "
+            f"{', '.join(parts)}. Linearised trees take room in their batches, so their differences say less."
+        )
+
+
+def _tokens(results: Results, system: str) -> float:
+    return median(run["training"]["tokens"] for run in results.runs[system])
 
 
 def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:

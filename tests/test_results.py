@@ -15,7 +15,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _verdict  # noqa: E402
+from results_answer import _text, _verdict  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
@@ -256,6 +256,17 @@ def test_the_mixture_is_compared_with_what_it_begins_with_as_two_systems_are(roo
     assert mixture.difference.value == pytest.approx(mixture.mean - plain.mean)
     kinds = [found.kind(name) for name in ("plain", "pascal", "pascal, random trees", "relative + pascal")]
     assert kinds == ["none", "right", "wrong", "mixture"]
+
+
+def test_a_system_that_saw_less_text_in_as_many_steps_is_named(root):
+    for seed in (1, 2):
+        path = root / f"results/multi30k/pascal-seed{seed}.json"
+        result = json.loads(path.read_text())
+        result["training"]["tokens"] = 40
+        path.write_text(json.dumps(result))
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    [sentence] = _text(found, found.bleu["test"])
+    assert "in as many steps, these systems see a part: pascal 40 %." in sentence
 
 
 @pytest.fixture
