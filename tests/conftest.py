@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import pytest
 
 # before torch is loaded, here and in the commands that tests start: two test processes share two cores
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# a shell lets what it starts in the background ignore Ctrl-C, and so would the commands that tests interrupt
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CORPORA = ("multi30k", "ud", "pascal-outputs", "lingeval")
 """Folders with the real corpora that tests read, inside `SYNMT_DATA`."""

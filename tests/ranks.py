@@ -108,6 +108,8 @@ def lose_one(rank, count, folder, how):
     """Let the second process end or hang before its step; the first one writes what it says, and ends the other."""
     distributed.STEP = timedelta(seconds=2)
     processes = join(rank, count, folder).for_training()
+    # both are connected: what follows loses a process, not a connection that is being made
+    torch.distributed.barrier(processes.group)
     if rank:
         (folder / "other").write_text(str(os.getpid()))
         if how == "hangs":

@@ -252,7 +252,7 @@ def test_the_identity_has_the_hashes_of_files_and_does_not_depend_on_their_folde
     again = StanzaParser.from_identity(json.loads(json.dumps(elsewhere.identity)), device="cpu")
     assert (again.fingerprint, again.model) == (parser.fingerprint, str(tmp_path / "copy"))
     shutil.rmtree(tmp_path / "copy")
-    with pytest.raises(SynmtError, match=r"copy.*not found"):
+    with pytest.raises(SynmtError, match=r"copy: there is no such folder of models"):
         StanzaParser.from_identity(elsewhere.identity)
 
 

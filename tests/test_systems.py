@@ -148,7 +148,7 @@ def test_a_parser_that_is_not_there_is_missed_before_anything_runs(place):
     variants = [{"name": "dbsa", "layers": [1], "side": side} for side in ("source", "target")]
     path = recipe(place, "dbsa", *variants, parser=PARSED, target_parser={"model": "nowhere"})
     _, said = run(place, "train", path, code=1)
-    assert "target_parser.model, nowhere: the file resources.json of the Stanza model for 'de' not found" in said
+    assert "target_parser.model, nowhere: there is no such folder of models" in said
     assert not list((place / "data").rglob("*.arrow"))
 
 
