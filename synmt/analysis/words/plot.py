@@ -21,22 +21,22 @@ def draw_words(tables: Sequence[WordTable], names: Sequence[str]) -> Figure:
     """Draw each table, one below the other: accuracy of all systems, and differences to the first one."""
     from matplotlib.figure import Figure
 
-    labels, columns = fit_names(names, _width(names) - 0.4)
+    width = 8.2 if len(names) > 1 else 5.2
+    labels, columns = fit_names(names, width - 0.4)
     legend = 0.17 * sum(label.count("\n") + 1 for label in labels) / columns
-    rows = [(_ROW + _SYSTEM * len(names)) * len(shown_rows(table)) for table in tables]
-    heights = [_FRAME + legend + max(_LOWEST, one) for one in rows]
-    figure = Figure(figsize=(_width(names), sum(heights)), layout="constrained")
+    rows = [max(_LOWEST, (_ROW + _SYSTEM * len(names)) * len(shown_rows(table))) for table in tables]
+    heights = [_FRAME + legend + one for one in rows]
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     parts = figure.subfigures(len(tables), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for part, table in zip(parts, tables, strict=True):
-        _draw_table(part, table, names)
+    for part, table, high in zip(parts, tables, rows, strict=True):
+        panel = _draw_table(part, table, names, high)
+        handles, _ = panel.get_legend_handles_labels()
+        part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=columns)
     return figure
 
 
-def _width(names: Sequence[str]) -> float:
-    return 8.2 if len(names) > 1 else 5.2
-
-
-def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None:
+def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str], high: float) -> Axes:
+    """Draw a table into a part that is `high` inches high, and return the panel whose marks a legend names."""
     rows = shown_rows(table)
     panels = part.subplots(1, 2 if len(names) > 1 else 1, sharey=True, squeeze=False)[0]
     for number, name in enumerate(names):
@@ -53,7 +53,6 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
         panel.grid(visible=False, axis="y")
         panel.grid(visible=True, axis="x")
     unit = f" ({table.unit})" if table.unit else ""
-    high = max(_LOWEST, (_ROW + _SYSTEM * len(names)) * len(rows))
     panels[0].set_ylabel(fit_text(f"{table.by[:1].upper()}{table.by[1:]}{unit}", high))
     panels[0].set_yticks(range(len(rows)), [row.group for row in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.6)
@@ -61,9 +60,7 @@ def _draw_table(part: SubFigure, table: WordTable, names: Sequence[str]) -> None
     if len(names) > 1:
         panels[1].axvline(0, color=INK, linewidth=0.8)
         panels[1].set_xlabel(fit_text(f"Difference from {names[0]} (points)", 3.4) + "\n95 % interval")
-    labels, columns = fit_names(names, _width(names) - 0.4)
-    handles, _ = panels[0].get_legend_handles_labels()
-    part.legend(handles, labels, frameon=False, loc="outside upper center", ncols=columns)
+    return panels[0]
 
 
 def _draw_marks(
