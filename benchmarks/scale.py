@@ -127,10 +127,12 @@ def prepare(settings):
     folder, stages, meter = settings.folder / f"prepared-{pairs}-{settings.cores[0]}", {}, Meter()
     stage = ""
     for progress in preparing(recipe, corpus, folder):
-        # workers count when they have ended, which is after the last progress of a stage
         if stage and progress.stage != stage:
             stages[stage] = meter.read()
         stage = progress.stage
+    # the same workers filter and encode: they count when they have ended
+    ended = meter.read()
+    stages["train"] |= {name: ended[name] for name in ("workers", "child")}
     stages = {
         name: stages[old] for name, old in (("filter", "filter"), ("vocabulary", "vocabulary"), ("encode", "train"))
     }

@@ -1,6 +1,7 @@
 """What processes of this machine log reaches the user, and what is said when one of them is killed."""
 
 import logging
+import multiprocessing
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from tiny import environment
 
 from synmt.errors import SynmtError
 from synmt.parallel import complaints
-from synmt.parallel.processes import in_processes, process_count
+from synmt.parallel.processes import in_processes, process_count, started_processes
 from synmt.parallel.relay import Relay, Told, tell
 from synmt.parallel.threads import threads
 
@@ -82,6 +83,46 @@ def let_in(place, guests):
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
     with pytest.raises(SynmtError, match=r"worker process was killed.*fewer processes \(`--threads 1`\)"):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
+
+
+def worker_and_sum(state, item):
+    return os.getpid(), len(state) + item
+
+
+def test_started_processes_do_one_work_after_the_other(tmp_path):
+    with started_processes(2):
+        first = list(in_processes(worker_and_sum, "x" * 10**6, iter(range(4)), 2, where=tmp_path))
+        # one item: only one process reads this state, and the other one finds it before the next
+        second = list(in_processes(worker_and_sum, "y" * 10**5, iter([7]), 2, where=tmp_path))
+        third = list(in_processes(worker_and_sum, "", iter(range(4)), 2, where=tmp_path))
+        alone = list(in_processes(worker_and_sum, "", iter([1]), 1, where=tmp_path))
+        with pytest.raises(SynmtError, match="worker process was killed"):
+            list(in_processes(work, "odd", iter(["kill"]), 2, where=tmp_path))
+    assert [sorted(number for _, number in done) for done in (first, second, third, alone)] == [
+        [10**6, 10**6 + 1, 10**6 + 2, 10**6 + 3],
+        [10**5 + 7],
+        [0, 1, 2, 3],
+        [1],
+    ]
+    workers = {worker for worker, _ in first + second + third}
+    assert len(workers) <= 2
+    assert os.getpid() not in workers
+    assert alone[0][0] == os.getpid()
+    assert not any(map(is_alive, workers))
+
+
+def is_alive(process):
+    with suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def test_started_processes_that_nobody_needed_end(tmp_path):
+    others = multiprocessing.active_children()
+    with started_processes(2):
+        assert len(multiprocessing.active_children()) == len(others) + 2
+    assert multiprocessing.active_children() == others
 
 
 class _Unreadable:

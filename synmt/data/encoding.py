@@ -152,6 +152,11 @@ def write_shards(
         yield lines - left
 
 
+def encoding_processes(lines: int) -> int:
+    """Compute how many processes should encode a number of lines."""
+    return process_count(_shards(lines)) if lines > _FEW_LINES else 1
+
+
 def _encoded(encoder: Encoder, shard: tuple[PairChunk, BoolArray]) -> bytes:
     chunk, kept = shard
     return encoder.shard(list(compress(enumerate(chunk.pairs(), start=chunk.first), kept)))

@@ -21,7 +21,7 @@ from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
 from synmt.data.drawing import draw_lines
-from synmt.data.encoding import KEPT_FILE, Encoder, remove_unfinished, summarize
+from synmt.data.encoding import KEPT_FILE, Encoder, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.pairs import read_chunks
 from synmt.data.task_corpus import bracket_units
@@ -30,6 +30,7 @@ from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_json
+from synmt.parallel.work import started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 
@@ -64,17 +65,19 @@ def prepare(
         remove_unfinished(folder)
         lines = check_lengths(corpus.splits())
         check_parts(corpus.parts, lines["train"])
-        yield from _filter(recipe, corpus, folder, lines["train"])
-        names = _vocabulary_names(recipe)
-        if vocabularies:
-            for side in SIDES:
-                vocabularies[side].save(folder, names[side])
-        yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
-        stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
-        tail = 1 if task_tags(recipe) else 0
-        for split in ("train", "valid"):
-            encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
-            yield from encoder.encode(corpus.splits()[split], folder, lines[split])
+        # the filter and the encoder share them
+        with started_workers(encoding_processes(lines["train"])):
+            yield from _filter(recipe, corpus, folder, lines["train"])
+            names = _vocabulary_names(recipe)
+            if vocabularies:
+                for side in SIDES:
+                    vocabularies[side].save(folder, names[side])
+            yield from _learn_vocabularies(recipe, corpus, folder, lines["train"])
+            stored = Vocabulary.load(folder, names["source"]), Vocabulary.load(folder, names["target"])
+            tail = 1 if task_tags(recipe) else 0
+            for split in ("train", "valid"):
+                encoder = Encoder(recipe.filters, stored, split, corpus.parts, tail)
+                yield from encoder.encode(corpus.splits()[split], folder, lines[split])
         _finish(recipe, corpus, folder, lines, dict(zip(names, map(len, stored), strict=True)))
 
 

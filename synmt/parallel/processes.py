@@ -7,10 +7,12 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import traceback
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_end
@@ -28,7 +30,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_task: Callable[[Any], Any] | None = None
+_started: ContextVar[_Pool | None] = ContextVar("pool", default=None)
 
 
 def process_count(items: int) -> int:
@@ -50,73 +52,126 @@ def in_processes(
     At most two items per worker are in memory.
 
     state: is sent to each worker once.
+    workers: in a block of `started_processes`, all of its processes work instead.
     where: the folder that errors name.
     fewer: how the user asks for one worker.
     """
     if workers == 1:
         yield from (work(state, item) for item in items)
         return
-    others = set(multiprocessing.active_children())
-    context = multiprocessing.get_context("spawn")
-    # a large state among the arguments of a process would let the next one start only when this one has read it
-    states, writer = context.Pipe(duplex=False)
-    handing = threading.Thread(target=_hand_out, args=(writer, pickle.dumps(state), workers), daemon=True)
-    pool = ProcessPoolExecutor(workers, context, _prepare, (work, states, context.Lock()))
-    started = set[BaseProcess]()
+    pool = _started.get() or _Pool(workers)
+    try:
+        yield from pool.run(work, state, items)
+    except BrokenProcessPool:
+        raise pool.why_broken(where, fewer) from None
+    finally:
+        if pool is not _started.get():
+            pool.end()
 
-    def submit(item: T) -> Future[Told]:
-        future = pool.submit(_work, item)
-        started.update(set(multiprocessing.active_children()) - others)
+
+@contextmanager
+def started_processes(workers: int) -> Iterator[None]:
+    """Start processes at once, for all works of this block that need more than one; one worker starts none."""
+    if workers == 1:
+        yield
+        return
+    pool = _Pool(workers)
+    before = _started.set(pool)
+    try:
+        yield
+    finally:
+        _started.reset(before)
+        pool.end()
+
+
+class _Pool:
+    """Processes that do one work after the other, as long as none fails."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._works = 0
+        self._busy = False
+        self._processes = set[BaseProcess]()
+        self._others = set(multiprocessing.active_children())
+        context = multiprocessing.get_context("spawn")
+        # a large state among the arguments of a process would let the next one start only when this one has read it
+        self._states, self._writer = context.Pipe(duplex=False)
+        self._writing = threading.Lock()
+        self._executor = ProcessPoolExecutor(workers, context, _prepare, (self._states, context.Lock()))
+        # those that cannot start are told of when they are needed
+        with suppress(BrokenProcessPool):
+            for _ in range(workers):
+                self._submit(_nothing)
+
+    def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
+        """Yield `work(state, item)` of each item in the order in which they finish."""
+        self._works += 1
+        message = pickle.dumps((self._works, work, state))
+        threading.Thread(target=self._hand_out, args=(message,), daemon=True).start()
+        submit = partial(self._submit, _work, self._works)
+        self._busy = True
+        yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
+        self._busy = False
+
+    def _submit(self, what: Callable[..., R], *arguments: Any) -> Future[R]:
+        future = self._executor.submit(what, *arguments)
+        self._processes.update(set(multiprocessing.active_children()) - self._others)
         return future
 
-    handing.start()
-    try:
-        yield from map(Relay().result_of, feed(submit, items, lambda: 2 * workers))
-        pool.shutdown()
-    except BrokenProcessPool:
-        raise _why_broken(started, where, fewer) from None
-    finally:
-        # after Ctrl-C or an error, the items that are still in work are not needed
-        for child in set(multiprocessing.active_children()) - others:
+    def _hand_out(self, message: bytes) -> None:
+        # workers that have died read none
+        with suppress(OSError), self._writing:
+            for _ in range(self._workers):
+                self._writer.send_bytes(message)
+
+    def end(self) -> None:
+        """End the processes; after Ctrl-C or an error, the items that are still in work are not needed."""
+        if not self._busy:
+            self._executor.shutdown()
+        for child in self._processes:
             child.terminate()
             child.join()
-        pool.shutdown(wait=False, cancel_futures=True)
-        states.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._states.close()
+        with self._writing:
+            self._writer.close()
 
+    def why_broken(self, where: Path, fewer: str) -> SynmtError:
+        """Tell why processes have ended, and what to do.
 
-def _hand_out(writer: Connection, state: bytes, workers: int) -> None:
-    # workers that have died read none
-    with suppress(OSError), writer:
-        for _ in range(workers):
-            writer.send_bytes(state)
-
-
-def _why_broken(processes: Iterable[BaseProcess], where: Path, fewer: str) -> SynmtError:
-    for process in processes:
-        process.join()
-    # a process that was killed has a negative exit code, and one that cannot read its state has 0
-    if any(process.exitcode in (0, 1) for process in processes):
+        where, fewer: as for `in_processes`.
+        """
+        for process in self._processes:
+            process.join()
+        # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
+        if any(process.exitcode in (0, 1) for process in self._processes):
+            return SynmtError(
+                "a worker process could not start, as its message above says",
+                where=str(where),
+                do="Workers import your script: put what it does under `if __name__ == '__main__':`",
+            )
         return SynmtError(
-            "a worker process could not start, as its message above says",
+            "a worker process was killed, most likely for lack of memory",
             where=str(where),
-            do="Workers import your script: put what it does under `if __name__ == '__main__':`",
+            do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
         )
-    return SynmtError(
-        "a worker process was killed, most likely for lack of memory",
-        where=str(where),
-        do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
-    )
 
 
-def _prepare(work: Callable[[Any, Any], Any], states: Connection, reading: Lock) -> None:
-    global _task
+class _Worker:
+    """What a process knows: the work that it does now, and where it reads the next one."""
+
+    states: Connection
+    reading: Lock
+    number = 0
+    task: Callable[[Any], Any]
+
+
+def _prepare(states: Connection, reading: Lock) -> None:
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
     use_threads(1)
-    with reading:
-        state = states.recv_bytes()
-    _task = partial(work, pickle.loads(state))
+    _Worker.states, _Worker.reading = states, reading
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -127,6 +182,23 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(item: Any) -> Told:
-    assert _task is not None
-    return tell(_task, item)
+def _nothing() -> None:
+    pass
+
+
+def _work(number: int, item: Any) -> Told:
+    while _Worker.number < number:
+        _read_work()
+    return tell(_Worker.task, item)
+
+
+def _read_work() -> None:
+    with _Worker.reading:
+        message = _Worker.states.recv_bytes()
+    try:
+        _Worker.number, work, state = pickle.loads(message)
+    except Exception:
+        # what cannot be read here cannot be read by the others
+        traceback.print_exc()
+        os._exit(1)
+    _Worker.task = partial(work, state)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from synmt.parallel.cluster import Cluster
-from synmt.parallel.processes import in_processes
+from synmt.parallel.processes import in_processes, started_processes
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -57,6 +57,16 @@ def in_shards(
     if cluster := cluster_in_use():
         return cluster.run(work, state, items, where=where)
     return in_processes(work, state, items, workers, where=where, **local)
+
+
+@contextmanager
+def started_workers(workers: int) -> Iterator[None]:
+    """Start processes of this machine for all works of this block; a cluster in use has its own.
+
+    workers: one starts none.
+    """
+    with started_processes(1 if cluster_in_use() else workers):
+        yield
 
 
 def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
