@@ -1,7 +1,7 @@
 """Live and finished hypotheses of a search, their scores, the best continuations, and when sentences leave the batch.
 
-A sentence that is done changes no more, so it can stay: when it leaves, what the decoder remembers of all others is
-copied.
+A sentence that is done changes no more, so it can stay: when it leaves, what the decoder remembers of another one is
+copied into its place.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ Look = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 def looks(device: torch.device) -> Look:
     """Return a function for all steps of one search: which sentences are done (B,) -> who leaves and who remains.
 
-    Both are numbers of sentences, those that remain are None if no sentence leaves.
+    Both are numbers of sentences, those that remain are None if no sentence leaves. Whoever can stay in its place does:
+    only places that become free are filled, by the last sentences.
     """
     steps, period = count(1), 1 if device.type == "cpu" else _PERIOD
 
@@ -187,7 +188,10 @@ def looks(device: torch.device) -> Look:
         needed = len(done) - int(done.sum())
         size = _rounded(needed)
         order = done.byte().argsort(stable=True)  # (B,), those that are done last
-        return order[size:], order[:size].sort().values if size < len(done) else None
+        kept, leaving = order[:size], order[size:]
+        remaining = torch.arange(size, device=done.device)  # (B',)
+        remaining[leaving[leaving < size]] = kept[kept >= size]
+        return leaving, remaining if size < len(done) else None
 
     return look
 

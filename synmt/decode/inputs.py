@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -23,6 +24,9 @@ from synmt.syntax.trees import linearise_with_words
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_INTERVAL = 1e-4
+"""Seconds until a thread that waits for the interpreter gets it."""
 
 Trees = Sequence[Parse | None]
 """A tree for each line; None where there is none, or where a model reads none."""
@@ -147,15 +151,20 @@ def workers(device: torch.device) -> int:
 
 
 def in_workers(function: Callable[[T], U], items: Sequence[T], count: int) -> list[U]:
-    """Apply a function to each item, up to `count` at once; the results have the order of the items."""
+    """Apply a function to each item, up to `count` at once; the results have the order of the items.
+
+    Operators of torch are short: a thread that has finished one must not wait 5 ms, Python's default, for its turn.
+    """
     at_once = min(count, len(items))
     if count <= 1 or not items:
         return [function(item) for item in items]
-    before = torch.get_num_threads()
+    before, interval = torch.get_num_threads(), sys.getswitchinterval()
     share = max(1, before // at_once)
+    sys.setswitchinterval(_INTERVAL)
     try:
         # the number of threads is that of the thread which sets it, except for MKL's
         with ThreadPoolExecutor(at_once, "synmt", torch.set_num_threads, (share,)) as pool:
             return list(pool.map(function, items))
     finally:
         torch.set_num_threads(before)
+        sys.setswitchinterval(interval)

@@ -42,31 +42,40 @@ class FastState:
     caches: keys and values of the target for each layer, (B, room, S, 2 D), with S places for the hypotheses of a step.
     seen: (B, K, length S), 0 at the places in the past of each hypothesis and -inf elsewhere.
     length: number of pieces decoded so far.
+    logits: memory for those of a step, if they are computed in another precision: new memory takes three times as long.
     """
 
     mask: Tensor
     source: list[Tensor]
     caches: list[Tensor]
     seen: Tensor
+    logits: Tensor
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
         if sentences is not None:
             self.mask, self.seen = self.mask[sentences], self.seen[sentences]
-            self.source = [keys_values.index_select(0, sentences) for keys_values in self.source]
-            self.caches = [_kept(cache, sentences, self.length) for cache in self.caches]
+            moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)  # (M,)
+            for cache in self.caches:
+                cache[moved, : self.length] = cache[sentences[moved], : self.length]
+            for keys_values in self.source:
+                keys_values[moved] = keys_values[sentences[moved]]
+            self.caches = [cache[: len(sentences)] for cache in self.caches]
+            self.source = [keys_values[: len(sentences)] for keys_values in self.source]
         places, wanted = self.caches[0].size(2), beams.size(1)
         if wanted > places:
-            self.caches = [F.pad(cache, (0, 0, 0, wanted - places)) for cache in self.caches]
+            self.caches = [_grown(cache, cache.size(1), wanted, self.length) for cache in self.caches]
             self.seen = F.pad(self.seen.unflatten(2, (-1, places)), (0, wanted - places), value=-math.inf).flatten(2)
         self.seen = self.seen.gather(1, beams[..., None].expand(-1, -1, self.seen.size(2)))  # (B', K', length S)
 
 
-def _kept(cache: Tensor, sentences: Tensor, length: int) -> Tensor:
-    kept = cache.new_empty(len(sentences), *cache.shape[1:])  # (B', room, S, 2 D)
-    torch.index_select(cache[:, :length], 0, sentences, out=kept[:, :length])
-    return kept
+def _grown(cache: Tensor, room: int, places: int, length: int) -> Tensor:
+    """Make room for more steps or hypotheses; places that no step has written yet stay as memory has them."""
+    grown = cache.new_empty(len(cache), room, places, cache.size(3))
+    grown[:, :length, : cache.size(2)] = cache[:, :length]
+    grown[:, :length, cache.size(2) :] = 0
+    return grown
 
 
 class FastDecoder:
@@ -90,10 +99,13 @@ class FastDecoder:
         source = [layer.read(memory.states) for layer in self._layers]
         room = (sentences, _FIRST_ROOM, 1, 2 * memory.states.size(2))
         caches = [torch.empty(room, device=device) for _ in self._layers]
-        return FastState(mask[:, None, None], source, caches, mask.new_zeros(sentences, 1, 0))
+        return FastState(mask[:, None, None], source, caches, mask.new_zeros(sentences, 1, 0), mask.new_empty(0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
-        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V)."""
+        """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V).
+
+        They are only valid until the next step.
+        """
         self._make_room(state)
         places = state.caches[0].size(2)
         own = torch.full((pieces.size(1), places), -math.inf, device=pieces.device).fill_diagonal_(0.0)  # (K, S)
@@ -102,7 +114,14 @@ class FastDecoder:
         for number, layer in enumerate(self._layers):
             x = layer.step(x, state, number)  # (B K, D)
         state.length += 1
-        return self._output(self._norm(x)).float().view(*pieces.shape, -1)
+        return self._in_float32(self._output(self._norm(x)), state).view(*pieces.shape, -1)
+
+    def _in_float32(self, logits: Tensor, state: FastState) -> Tensor:
+        if logits.dtype == torch.float32:
+            return logits
+        if state.logits.numel() < logits.numel():
+            state.logits = torch.empty(logits.numel(), device=logits.device)
+        return state.logits[: logits.numel()].view(logits.shape).copy_(logits)
 
     def _embed_alone(self, pieces: Tensor, place: int) -> Tensor:
         return (F.embedding(pieces, self._table) * math.sqrt(self._table.size(1))).to(self._dtype)  # (B K, D)
@@ -118,7 +137,7 @@ class FastDecoder:
     def _make_room(self, state: FastState) -> None:
         room = state.caches[0].size(1)
         if state.length == room:
-            state.caches = [F.pad(cache, (0, 0, 0, 0, 0, room)) for cache in state.caches]
+            state.caches = [_grown(cache, 2 * room, cache.size(2), room) for cache in state.caches]
 
 
 class _FastLayer:
