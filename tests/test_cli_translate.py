@@ -73,7 +73,8 @@ def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
 ):
     jobs, terminal = [], io.StringIO()
     terminal.isatty = lambda: True
-    monkeypatch.setattr(sys.modules["synmt.cli.translate"], "sys", SimpleNamespace(stdout=terminal))
+    for module in ("synmt.cli.translate", "synmt.files.writing"):
+        monkeypatch.setattr(sys.modules[module], "sys", SimpleNamespace(stdout=terminal))
     monkeypatch.setattr(console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None))
     (tmp_path / "in").write_text("A dog.\n")
     succeed("translate", "in", *output, "--run", runs / "plain", cwd=tmp_path)

@@ -14,7 +14,8 @@ import pytest
 from tiny import environment
 
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, read_lines, write_atomically, write_folder_atomically
+from synmt.files.reading import cache_folder, read_lines
+from synmt.files.writing import write_atomically, write_folder_atomically
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
 
@@ -86,9 +87,12 @@ def test_the_name_of_a_link_says_whether_the_file_is_compressed(tmp_path):
         assert list(read_lines(tmp_path / name)) == ["a line"]
 
 
-WRITE = (
-    "import sys\nfrom synmt.files import write_atomically\nwith write_atomically(sys.argv[1]) as out: out.write('new')"
-)
+WRITE = """
+import sys
+from synmt.files.writing import write_atomically
+with write_atomically(sys.argv[1]) as out:
+    out.write('new')
+"""
 
 
 @pytest.mark.journey

@@ -22,7 +22,7 @@ from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
-from synmt.files import stored_sha256
+from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import check_recipe

@@ -16,7 +16,7 @@ from synmt import __version__
 from synmt.analysis.report import TextTable
 from synmt.evaluation.progress import Advance
 from synmt.evaluation.table_formats import table_as
-from synmt.files import reporting_os_errors
+from synmt.files.writing import reporting_os_errors
 
 if TYPE_CHECKING:
     from rich.console import Console

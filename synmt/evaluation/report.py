@@ -13,7 +13,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.comparison import SystemComparison
 from synmt.evaluation.results import TESTS, SystemResult
 from synmt.evaluation.systems import ScoringInputs, System
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 
 Rows = list[list[str]]
 """The rows of a table; the first has the names of the columns."""

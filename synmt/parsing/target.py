@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files import is_stream
+from synmt.files.writing import is_stream
 
 FOREIGN = "exists, and is not a finished file of `synmt parse`"
 
