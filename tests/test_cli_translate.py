@@ -188,6 +188,13 @@ def test_the_output_never_replaces_the_input(runs, tmp_path):
     assert (tmp_path / "text").read_text() == "A dog.\n"
 
 
+def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):
+    error = fail(2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path)
+    for name in ("a.xz", "b.bz2"):
+        assert f"{name}: outputs are compressed with gzip only. Let the name end in .gz." in error
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_closed_output_pipe_ends_the_command_quietly(process):
     assert process.stdout.readline()
     process.stdout.close()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from synmt.errors import SynmtError
+from synmt.errors import SynmtError, UsageError
 
 Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
 
@@ -88,6 +88,13 @@ def _compressed(raw: BinaryIO, path: Path, pack: Packer | None) -> contextlib.Ab
         return contextlib.nullcontext(raw)
     # without a name and a time, so that the same content makes the same bytes
     return pack(raw) if pack else gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+
+
+def wrong_compression(path: Path) -> UsageError | None:
+    """Make the error for an output whose name promises another compression than gzip's, the only one synmt reads."""
+    if path.suffix not in (".xz", ".bz2", ".zst", ".zip"):
+        return None
+    return UsageError("outputs are compressed with gzip only", where=str(path), do="Let the name end in .gz")
 
 
 def is_stream(path: Path) -> bool:
