@@ -188,6 +188,14 @@ def test_the_output_never_replaces_the_input(runs, tmp_path):
     assert (tmp_path / "text").read_text() == "A dog.\n"
 
 
+def test_an_output_takes_away_what_killed_commands_left_of_it(runs, tmp_path):
+    for name in (".out.gz.abcdefgh.unfinished", ".pairs.abcdefgh.unfinished"):
+        (tmp_path / name).touch()
+    outputs = ["-o", "out.gz", "--alignments", "pairs"]
+    succeed("translate", *outputs, "--run", runs / "plain", text="A dog.\n", cwd=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"out.gz", "pairs"}
+
+
 def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):
     error = fail(2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path)
     for name in ("a.xz", "b.bz2"):

@@ -452,11 +452,11 @@ def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corp
 
 
 def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr("synmt.files._LARGE", 3)
+    monkeypatch.setattr("synmt.files.reading._LARGE", 3)
     path = tmp_path / "large"
     path.write_text("1234")
     first = stored_sha256(path)
-    monkeypatch.setattr("synmt.files.sha256", lambda _: pytest.fail("read again"))
+    monkeypatch.setattr("synmt.files.reading.sha256", lambda _: pytest.fail("read again"))
     assert stored_sha256(path) == first
     monkeypatch.undo()
     path.write_text("12345")

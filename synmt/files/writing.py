@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import io
 import json
@@ -11,10 +12,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from glob import escape
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from synmt.errors import SynmtError, UsageError
+
+UNFINISHED = ".unfinished"
+"""The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
 
 Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
 
@@ -39,9 +44,16 @@ def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | N
             text.detach()
 
 
-def write_output(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
-    """Open the output of a command as `write_atomically` does; None is standard output."""
-    return contextlib.nullcontext(sys.stdout) if path is None else write_atomically(path)
+def write_output(path: Path | None, *, pack: Packer | None = None) -> contextlib.AbstractContextManager[IO[str]]:
+    """Open the output of a command as `write_atomically` does; None is standard output.
+
+    What killed commands left of the same output is removed.
+    """
+    if path is None:
+        return contextlib.nullcontext(sys.stdout)
+    if not is_stream(path):
+        _remove_abandoned(Path(os.path.realpath(path)))
+    return write_atomically(path, pack=pack)
 
 
 @contextlib.contextmanager
@@ -69,18 +81,46 @@ def _replace_file(path: Path) -> Iterator[BinaryIO]:
     path = Path(os.path.realpath(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, temporary = _make_unfinished(path)
         try:
             with os.fdopen(handle, "wb") as raw:
                 yield raw
                 raw.flush()
                 os.fsync(raw.fileno())
-            set_usual_mode(temporary)
-            os.replace(temporary, path)
+                set_usual_mode(temporary)
+                # before it is closed, which ends its lock
+                os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def _make_unfinished(path: Path) -> tuple[int, str]:
+    """Make an empty file next to `path`, locked as long as it is open, so that no other process thinks it abandoned."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
+        _lock(handle, wait=True)
+        # another process may have removed it before it was locked
+        if os.fstat(handle).st_nlink:
+            return handle, name
+        os.close(handle)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove unfinished files of `path` that no process has open."""
+    for left in path.parent.glob(f".{escape(path.name)}.*{UNFINISHED}"):
+        with contextlib.suppress(OSError), open(left, "rb+") as stream:
+            if _lock(stream.fileno(), wait=False):
+                left.unlink()
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Lock an open file; False if another process has locked it, and where the disk has no locks."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 def _compressed(raw: BinaryIO, path: Path, pack: Packer | None) -> contextlib.AbstractContextManager[IO[bytes]]:
@@ -114,7 +154,7 @@ def write_folder_atomically(path: str | Path) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     with reporting_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent))
         try:
             yield temporary
             for file in filter(Path.is_file, temporary.rglob("*")):

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Literal
 
 from synmt.errors import UsageError
 from synmt.files.reading import read_available_lines, read_lines, sha256
-from synmt.files.writing import locked, write_atomically, write_json
+from synmt.files.writing import locked, write_atomically, write_json, write_output
 from synmt.parallel.packing import packed_in_blocks
 from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
@@ -174,7 +174,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary_path(target).unlink(missing_ok=True)
     lines = words = 0
     failures: list[str] = []
-    with write_atomically(target, pack=packed_in_blocks) as stream:
+    with write_output(target, pack=packed_in_blocks) as stream:
         for lines, block in enumerate(join_shards(folder, shards), start=1):
             stream.write(block.text)
             words += block.words
