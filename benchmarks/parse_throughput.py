@@ -22,7 +22,7 @@ from pathlib import Path
 import measuring
 import numpy as np
 
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.models import COMPACT
 from synmt.parsing.parser import StanzaParser

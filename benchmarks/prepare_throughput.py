@@ -18,7 +18,7 @@ from synmt.corpora.resolve import resolve_corpus
 from synmt.data import encoding
 from synmt.data.annotate import annotate
 from synmt.data.prepare import prepare
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.parallel.threads import usable_cores
 from synmt.recipe.corpus import CorpusRecipe
 from synmt.recipe.load import check_recipe

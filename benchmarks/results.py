@@ -23,7 +23,7 @@ from results_measure import labels, measure
 from results_plan import Plan, Planned
 
 from synmt.errors import SynmtError
-from synmt.files import write_json
+from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
 from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run import Run

@@ -112,7 +112,7 @@ def prepare(settings):
     use(settings.cores[0])
     from synmt.corpora.resolve import resolve_corpus
     from synmt.data.prepare import prepare as preparing
-    from synmt.files import sha256
+    from synmt.files.reading import sha256
     from synmt.recipe.corpus import CorpusRecipe
     from synmt.recipe.load import check_recipe
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, broken_run, did_you_mean, unknown_name
-from synmt.files import write_atomically, write_json
+from synmt.files.writing import UNFINISHED, write_atomically, write_json
 from synmt.recipe.load import check_recipe, recipe_values
 from synmt.recipe.schema import EvaluationRecipe, Recipe
 from synmt.recipe.yaml_text import dump_yaml, load_yaml
@@ -226,8 +226,8 @@ def read_state(checkpoint: Path) -> dict[str, Any]:
 
 
 def remove_leftovers(run: Run) -> None:
-    """Remove the unfinished files of a killed process; `synmt.files` gives them recognisable names."""
-    for path in run.folder.rglob(".*.????????"):
+    """Remove the unfinished files of a killed process."""
+    for path in run.folder.rglob(f".*{UNFINISHED}"):
         if path.is_dir():
             shutil.rmtree(path)
         else:

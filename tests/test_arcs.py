@@ -8,7 +8,7 @@ import pytest
 from small import stanza_sentence
 
 from synmt.errors import SynmtError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.parsing import arcs as stanza_arcs
 from synmt.parsing import direct_parser
 from synmt.parsing import lines as stanza_lines

@@ -9,7 +9,7 @@ from small_run import TEXT, make_run
 from synmt.errors import SynmtError
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import MeanMetric, make_metric, score
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.recipe.corpus import SplitFiles
 from synmt.training.test_sets import translate_tests
 

@@ -20,7 +20,7 @@ from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.contrast.report import ContrastOptions
 from synmt.evaluation.metrics import METRICS, MeanMetric
 from synmt.evaluation.model_scores import PairOptions
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 pytestmark = pytest.mark.journey
 

@@ -15,7 +15,7 @@ from tiny import TRAINING, fail, snapshot, succeed, synmt, write_corpus, write_r
 from torch.distributed import HashStore
 
 from synmt.errors import SynmtError
-from synmt.files import locked
+from synmt.files.writing import locked
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
 from synmt.training.grid import GridRecord

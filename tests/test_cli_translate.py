@@ -73,7 +73,8 @@ def test_progress_is_shown_on_a_terminal_unless_the_translations_appear_there(
 ):
     jobs, terminal = [], io.StringIO()
     terminal.isatty = lambda: True
-    monkeypatch.setattr(sys.modules["synmt.cli.translate"], "sys", SimpleNamespace(stdout=terminal))
+    for module in ("synmt.cli.translate", "synmt.files.writing"):
+        monkeypatch.setattr(sys.modules[module], "sys", SimpleNamespace(stdout=terminal))
     monkeypatch.setattr(console, "progress", lambda what, *_: jobs.append(what) or nullcontext(lambda amount: None))
     (tmp_path / "in").write_text("A dog.\n")
     succeed("translate", "in", *output, "--run", runs / "plain", cwd=tmp_path)
@@ -185,6 +186,21 @@ def test_the_output_never_replaces_the_input(runs, tmp_path):
     (tmp_path / "text").write_text("A dog.\n")
     fail(2, "translate", tmp_path / "text", "-o", tmp_path / "text", "--run", runs / "plain")
     assert (tmp_path / "text").read_text() == "A dog.\n"
+
+
+def test_an_output_takes_away_what_killed_commands_left_of_it(runs, tmp_path):
+    for name in (".out.gz.abcdefgh.unfinished", ".pairs.abcdefgh.unfinished"):
+        (tmp_path / name).touch()
+    outputs = ["-o", "out.gz", "--alignments", "pairs"]
+    succeed("translate", *outputs, "--run", runs / "plain", text="A dog.\n", cwd=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"out.gz", "pairs"}
+
+
+def test_outputs_with_another_compression_are_refused_before_the_model_is_loaded(tmp_path):
+    error = fail(2, "translate", "-o", "a.xz", "--alignments", "b.bz2", "--run", "none", cwd=tmp_path)
+    for name in ("a.xz", "b.bz2"):
+        assert f"{name}: outputs are compressed with gzip only. Let the name end in .gz." in error
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_closed_output_pipe_ends_the_command_quietly(process):

@@ -13,7 +13,7 @@ from synmt.analysis.words.frequency import count_file, count_prepared, prepared_
 from synmt.corpora.controlled import corpus as controlled
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import MetricOptions
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.run import Run
 from synmt.syntax.conllu import read_parses
 from synmt.words import corpus as words_corpus

@@ -22,7 +22,7 @@ from synmt.corpora.needs import corpus_needs
 from synmt.corpora.parts import CorpusPart
 from synmt.corpora.resolve import resolve_corpus, resolving
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.recipe.corpus import CorpusItem
 from synmt.recipe.load import check_recipe, recipe_values
 

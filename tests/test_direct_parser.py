@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.parsing import direct_parser
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.direct.tokenizer import DirectTokenizer

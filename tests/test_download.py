@@ -11,7 +11,7 @@ import pytest
 from synmt.corpora import transfer
 from synmt.corpora.download import RemoteFile, bytes_to_fetch, download, downloading, local_path
 from synmt.errors import SynmtError
-from synmt.files import fingerprint
+from synmt.files.reading import fingerprint
 
 pytestmark = pytest.mark.journey
 

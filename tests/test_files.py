@@ -1,6 +1,8 @@
 """Reading files that are not what their names say."""
 
 import bz2
+import errno
+import fcntl
 import gzip
 import lzma
 import os
@@ -11,10 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked, wait_for
 from tiny import environment
 
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, read_lines, write_atomically, write_folder_atomically
+from synmt.files.reading import cache_folder, read_lines
+from synmt.files.writing import write_atomically, write_folder_atomically, write_output
 
 TEXT = "".join(f"line {number} of a text\n" for number in range(2000)).encode()
 
@@ -86,9 +90,12 @@ def test_the_name_of_a_link_says_whether_the_file_is_compressed(tmp_path):
         assert list(read_lines(tmp_path / name)) == ["a line"]
 
 
-WRITE = (
-    "import sys\nfrom synmt.files import write_atomically\nwith write_atomically(sys.argv[1]) as out: out.write('new')"
-)
+WRITE = """
+import sys
+from synmt.files.writing import write_atomically
+with write_atomically(sys.argv[1]) as out:
+    out.write('new')
+"""
 
 
 @pytest.mark.journey
@@ -120,6 +127,73 @@ def test_a_stream_that_is_not_open_is_named(number, why):
     message = f"/dev/fd/{number}: cannot write: {why}. Choose another output"
     with pytest.raises(SynmtError, match=message), write_atomically(f"/dev/fd/{number}"):
         pass
+
+
+def write_slowly(path, begun):
+    with write_output(path) as out:
+        out.write("slow")
+        begun.touch()
+        # until it is killed, or until the other file is there
+        wait_for(lambda: path.with_name("go").exists())
+
+
+@pytest.mark.journey
+def test_an_output_takes_away_what_killed_commands_left_of_it_and_nothing_else(tmp_path):
+    out, begun, others = tmp_path / "out", tmp_path / "begun", {".out.settings", ".outer.abcdefgh.unfinished", "begun"}
+    killed = Forked(write_slowly, out, begun, log=tmp_path / "log")
+    wait_for(begun.exists)
+    killed.kill()
+    killed.wait()
+    (tmp_path / "log").unlink()
+    [left] = tmp_path.glob(".*")
+    assert left.name.startswith(".out.")
+    for name in others:
+        (tmp_path / name).touch()
+    with write_output(out) as stream:
+        stream.write("new")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", *others}
+    assert out.read_text() == "new"
+
+
+@pytest.mark.journey
+def test_an_output_that_another_process_is_writing_is_left_to_it(tmp_path):
+    out, begun = tmp_path / "out", tmp_path / "begun"
+    slow = Forked(write_slowly, out, begun, log=tmp_path / "log")
+    wait_for(begun.exists)
+    with write_output(out) as stream:
+        stream.write("new")
+    assert out.read_text() == "new"
+    (tmp_path / "go").touch()
+    assert slow.wait() == 0
+    assert out.read_text() == "slow"
+    assert {path.name for path in tmp_path.iterdir()} == {"out", "begun", "go", "log"}
+
+
+def test_a_file_that_another_process_removes_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
+    plain, taken = fcntl.flock, []
+
+    def take_the_first(handle, how):
+        if not taken:
+            taken.extend(tmp_path.iterdir())
+            taken[0].unlink()
+        plain(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", take_the_first)
+    with write_atomically(tmp_path / "out") as out:
+        out.write("text")
+    assert len(taken) == 1
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["text"]
+
+
+def test_a_disk_without_locks_is_written_and_loses_nothing(tmp_path, monkeypatch):
+    def refuse(handle, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    (tmp_path / ".out.abcdefgh.unfinished").touch()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with write_output(tmp_path / "out") as out:
+        out.write("text")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", ".out.abcdefgh.unfinished"}
 
 
 def test_a_pipe_is_written_and_stays_one(tmp_path):

@@ -15,7 +15,7 @@ from tiny import TRAINING, snapshot, succeed, synmt, write_corpus, write_recipe
 
 from synmt.errors import SynmtError
 from synmt.evaluation import comparison
-from synmt.files import stored_sha256
+from synmt.files.reading import stored_sha256
 from synmt.parallel.kit import Kit
 from synmt.parallel.work import using_cluster
 from synmt.parsing.parser import StanzaParser

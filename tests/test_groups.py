@@ -14,7 +14,7 @@ from synmt.analysis.groups.trees import by_depth, by_distance, by_relation, with
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.evaluation.metrics import make_metric, score, score_system
 from synmt.evaluation.significance import paired_bootstrap
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import random_tree

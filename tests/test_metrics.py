@@ -17,7 +17,7 @@ from synmt.evaluation.metrics import (
     score_system,
 )
 from synmt.evaluation.significance import bootstrap_differences, paired_bootstrap
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 COUNTED_HERE = [name for name in METRICS if name not in ("comet", "beer")]
 

@@ -7,7 +7,7 @@ import pytest
 from test_word_accuracy import REFERENCE, A, B, random_lines
 
 from synmt.analysis.words.ngrams import compare_ngrams, count_ngrams, count_right
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 
 def lines(texts):

@@ -7,8 +7,9 @@ import subprocess
 
 import pytest
 
-from synmt import files
 from synmt.errors import SynmtError
+from synmt.files.reading import read_lines
+from synmt.files.writing import write_atomically
 from synmt.parallel.packing import packed_in_blocks
 
 BLOCK = 1 << 20
@@ -44,7 +45,7 @@ def test_the_bytes_depend_on_the_text_only(monkeypatch):
 
 def test_a_file_is_written_with_it_or_not_at_all(tmp_path):
     def write(path, *, fail):
-        with files.write_atomically(path, pack=packed_in_blocks) as stream:
+        with write_atomically(path, pack=packed_in_blocks) as stream:
             stream.writelines(f"ä line {number}\n" for number in range(200_000))
             if fail:
                 raise SynmtError("stopped")
@@ -54,5 +55,5 @@ def test_a_file_is_written_with_it_or_not_at_all(tmp_path):
     assert not list(tmp_path.iterdir())
     for name in ("text.gz", "text"):
         write(tmp_path / name, fail=False)
-    assert list(files.read_lines(tmp_path / "text.gz")) == list(files.read_lines(tmp_path / "text"))
+    assert list(read_lines(tmp_path / "text.gz")) == list(read_lines(tmp_path / "text"))
     assert (tmp_path / "text.gz").stat().st_size < (tmp_path / "text").stat().st_size / 2

@@ -9,7 +9,7 @@ import pytest
 from small import all_trees, is_tree, stanza_sentence
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.parsing import lines as stanza_lines
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline

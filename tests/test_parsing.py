@@ -318,7 +318,7 @@ def test_a_pipe_in_place_of_the_output_is_refused(source, tmp_path):
 
 
 def test_an_output_with_another_compression_is_refused_before_any_work(source, tmp_path):
-    assert_refused("trees are compressed with gzip only. Let the name end in .gz", source, tmp_path / "a.conllu.xz")
+    assert_refused("outputs are compressed with gzip only. Let the name end in .gz", source, tmp_path / "a.conllu.xz")
     assert not (tmp_path / "a.conllu.xz.parts").exists()
 
 

@@ -22,7 +22,7 @@ from synmt.data.prepare import prepare, prepared_folder
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
-from synmt.files import stored_sha256
+from synmt.files.reading import stored_sha256
 from synmt.recipe.corpus import CorpusRecipe, SplitFiles
 from synmt.recipe.data import FilterRecipe
 from synmt.recipe.load import check_recipe
@@ -452,11 +452,11 @@ def test_the_folder_changes_with_text_filters_and_vocabulary_only(tmp_path, corp
 
 
 def test_the_hash_of_a_large_file_is_remembered_until_it_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr("synmt.files._LARGE", 3)
+    monkeypatch.setattr("synmt.files.reading._LARGE", 3)
     path = tmp_path / "large"
     path.write_text("1234")
     first = stored_sha256(path)
-    monkeypatch.setattr("synmt.files.sha256", lambda _: pytest.fail("read again"))
+    monkeypatch.setattr("synmt.files.reading.sha256", lambda _: pytest.fail("read again"))
     assert stored_sha256(path) == first
     monkeypatch.undo()
     path.write_text("12345")

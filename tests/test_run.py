@@ -181,11 +181,11 @@ def test_a_state_of_another_version_is_refused(tmp_path):
 @pytest.mark.journey
 def test_what_a_killed_process_left_is_removed_and_nothing_else(saved, tmp_path):
     kept = [*tmp_path.rglob("*")]
-    killed = tmp_path / "checkpoints" / ".step-00000004.k2_x8abc"
+    killed = tmp_path / "checkpoints" / ".step-00000004.k2_x8abc.unfinished"
     for folder in (killed, tmp_path / "tests" / "one"):
         folder.mkdir(parents=True)
     (killed / "model.safetensors").write_bytes(b"half")
-    for name in (".run.json.abcdefgh", "tests/one/.scores.json.12345678", ".gitignore"):
+    for name in (".run.json.abcdefgh.unfinished", "tests/one/.scores.json.12345678.unfinished", ".gitignore"):
         (tmp_path / name).write_text("{")
     remove_leftovers(saved[0])
     extra = [tmp_path / "tests", tmp_path / "tests" / "one", tmp_path / ".gitignore"]

@@ -25,7 +25,7 @@ from synmt.evaluation.significance import (
     swapped_differences,
     welch_test,
 )
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 REFERENCES = ["Der Affe isst eine Banane.", "Er schläft heute lange.", "Ja.", "Die Kinder bestellen ein Eis."]
 FIRST = ["Der Affe isst die Banane.", "Er schläft lange.", "Nein.", "Die Kinder bestellt ein Eis."]

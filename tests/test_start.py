@@ -14,9 +14,9 @@ import torch
 from small_run import PASCAL, TEXT, make_run
 from tiny import write_corpus, write_recipe
 
-from synmt import files
 from synmt.data.vocabulary import Vocabulary
 from synmt.decode.loaded_model import load_model
+from synmt.files.reading import cache_folder, stored_sha256
 from synmt.model.build import build_for
 from synmt.model.weights import WithoutInitialValues, load_weights
 from synmt.parsing.models import COMPACT
@@ -116,8 +116,10 @@ def models(tmp_path, monkeypatch):
 def hashed(monkeypatch):
     """Count the files that are hashed."""
     names: list[str] = []
-    plain = files.stored_sha256
-    monkeypatch.setattr(files, "stored_sha256", lambda path: names.append(path.parent.name) or plain(path))
+    plain = stored_sha256
+    monkeypatch.setattr(
+        "synmt.parsing.parser.stored_sha256", lambda path: names.append(path.parent.name) or plain(path)
+    )
     return names
 
 
@@ -171,7 +173,7 @@ def test_a_replaced_file_is_read_again(models, hashed, name):
 )
 def test_a_damaged_stored_identity_is_made_anew(models, hashed, content):
     identity = StanzaParser("en", model=str(models)).identity
-    [stored] = (files.cache_folder() / "parsers").glob("*.json")
+    [stored] = (cache_folder() / "parsers").glob("*.json")
     stored.write_text(content)
     assert StanzaParser("en", model=str(models)).identity == identity
     assert json.loads(stored.read_text())["facts"]["files"] == identity["files"]

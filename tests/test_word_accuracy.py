@@ -14,7 +14,7 @@ from synmt.analysis.words.matching import CutText, found_words, join_alignments,
 from synmt.analysis.words.table import tabulate_words
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import MetricOptions
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 REFERENCE = ["der Hund sieht den Hund", "ein Mann sieht die Frau", "die Frau schläft und der Mann lacht"]
 A = ["der Hund sieht Hund Hund", "die Frau sieht ein Mann", "der Mann schläft und lacht lacht"]

@@ -14,7 +14,7 @@ from synmt.analysis.words.labels import TREE_LABELS, UNKNOWN, group_by_frequency
 from synmt.analysis.words.matching import CutText, join_alignments
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import MetricOptions
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.run import Run
 from synmt.syntax.parse import Parse, flat_parse
 

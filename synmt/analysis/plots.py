@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from synmt.analysis.svg import for_xml
 from synmt.errors import SynmtError, UsageError
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

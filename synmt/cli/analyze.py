@@ -233,9 +233,9 @@ def _show(kind: str, reports: Mapping[str, AnalysisReport], page: Path | None) -
     values = {name: report.to_json() for name, report in reports.items()} if kind == "json" else {}
     # the page is written first, because a reader such as `head` may close standard output
     if page:
-        from synmt.files import write_atomically
+        from synmt.files.writing import write_output
 
-        with console.written("page", page), write_atomically(page) as out:
+        with console.written("page", page), write_output(page) as out:
             out.write(html)
     if kind == "json":
         console.print_json(values if len(values) > 1 else next(iter(values.values())))

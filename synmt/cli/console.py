@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from synmt import __version__
 from synmt.analysis.report import TextTable
-from synmt.evaluation.progress import Advance
+from synmt.evaluation.progress import Advance, progress_text, rate_text
 from synmt.evaluation.table_formats import table_as
-from synmt.files import reporting_os_errors
+from synmt.files.writing import reporting_os_errors
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -132,8 +132,7 @@ def print_tables(tables: Iterable[Sequence[list[str]]], remarks: Iterable[str], 
 
 def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
     """Print lines and tables to stdout as text, tsv, latex or markdown; lines next to a TSV table go to stderr."""
-    # a table of Markdown ends with an empty line
-    between, after = "", "\n" if kind == "markdown" else ""
+    tables = 0
     for part in parts:
         if isinstance(part, str):
             _print_lines(part, kind)
@@ -141,19 +140,29 @@ def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
             rows = part.shown() if part.shared else [list(row) for row in part.rows]
             table("", list(part.columns), rows, to_stdout=True)
         else:
-            print(between + table_as(kind, part.columns, part.rows, shared=part.shared), end=after)
-            between = "" if after else "\n"
+            drawn = table_as(kind, part.columns, part.rows, shared=part.shared)
+            # an empty line ends each table of Markdown; in other formats it lies between two tables
+            if kind == "markdown":
+                print(drawn)
+            else:
+                print("\n" + drawn if tables else drawn, end="")
+            tables += 1
 
 
 def _print_lines(text: str, kind: str) -> None:
     lines = text.strip("\n").splitlines()
     if kind == "text":
         print(text)
-    elif kind == "tsv" and lines:
-        remark("\n".join(lines))
-    elif lines:
-        before, after = ("% ", "") if kind == "latex" else ("", "\n")
-        print(*(f"{before}{line}{after}" for line in lines), sep="\n")
+    elif kind == "tsv":
+        for line in lines:
+            remark(line)
+    elif kind == "latex":
+        for line in lines:
+            print(f"% {line}")
+    else:
+        # a paragraph each
+        for line in lines:
+            print(f"{line}\n")
 
 
 def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None) -> tuple[list[int], int]:
@@ -171,12 +180,13 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[str]], room: int | None)
     if room is None or sum(whole) + 2 * (len(whole) - 1) <= room:
         return whole, 2
     words = [max((cell_len(word) for cell in column for word in cell.split()), default=1) for column in cells]
-    widths = [whole[0], *words[1:]]
+    names, others = whole[0], words[1:]
     for gap in (2, 1):
-        left = room - sum(widths) - gap * (len(widths) - 1)
-        if left >= 0:
-            return widths, gap
-    return [max(widths[0] + left, min(widths[0], _NAME_WIDTH)), *widths[1:]], 1
+        left_for_names = room - sum(others) - gap * len(others)
+        if names <= left_for_names:
+            return [names, *others], gap
+    narrowest = min(names, _NAME_WIDTH)
+    return [max(left_for_names, narrowest), *others], 1
 
 
 def printer(width: int | None, *, to_stdout: bool) -> Console:
@@ -213,15 +223,21 @@ def _bar(what: str, total: float | None, unit: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    done = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit)
-    speed = TextColumn("{task.fields[rate]}"), TimeRemainingColumn()
-    with Progress(*done, *speed, console=Console(stderr=True), transient=True) as bar:
+    columns = [
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    ]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, rate="")
 
         def advance(amount: float) -> None:
             bar.advance(task, amount)
             each_second = bar.tasks[0].speed
-            bar.update(task, rate=_rate(each_second) if each_second else "")
+            bar.update(task, rate=rate_text(each_second) if each_second else "")
 
         yield advance
 
@@ -234,26 +250,8 @@ def _plain_lines(what: str, total: float | None, unit: str, every: float) -> Adv
         nonlocal last, done
         done += amount
         now = time.monotonic()
-        if now - last < every:
-            return
-        last = now
-        rate = done / (now - began)
-        left = f", {_duration((total - done) / rate)} left" if total and _FEW <= done < total else ""
-        remark(f"{what}: {done:,.0f}{f' of {total:,.0f}' if total else ''} {unit}, {_rate(rate)}{left}")
+        if now - last >= every:
+            last = now
+            remark(f"{what}: {progress_text(done, total, unit, now - began)}")
 
     return advance
-
-
-_FEW = 5
-"""Amount of work to be done before the remaining time is estimated: the first items are slow."""
-
-
-def _rate(each_second: float) -> str:
-    return f"{each_second:,.1f}/s" if each_second < 9.95 else f"{each_second:,.0f}/s"
-
-
-def _duration(seconds: float) -> str:
-    if seconds <= 120:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -94,7 +93,7 @@ def parse(
 
     Example: [bold]synmt parse train.en -o train.en.conllu[/]
     """
-    from synmt.files import is_stream
+    from synmt.files.writing import is_stream
 
     output = None if str(output) == "-" else output
     file = None if output is None or is_stream(output) else output
@@ -157,17 +156,18 @@ def _fetch(language: str, model: str, package: str) -> None:
 
 
 def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
-    from synmt.files import open_binary, write_atomically
+    from synmt.files.reading import open_binary
+    from synmt.files.writing import write_output
     from synmt.parsing.bulk import parse_stream
 
-    with open_binary(source) as stream, write_atomically(output) if output else nullcontext(sys.stdout) as out:
+    with open_binary(source) as stream, write_output(output) as out:
         for blocks in parse_stream(stream, parser, where="standard input" if source == "-" else source):
             out.write(blocks)
             out.flush()
 
 
 def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
-    from synmt.files import count_lines
+    from synmt.files.reading import count_lines
 
     # counting the lines of a pipe would consume them
     total = count_lines(source) if Path(source).is_file() else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import tee
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from synmt.cli import console
 from synmt.cli import translate_options as options
@@ -119,6 +119,7 @@ def _translate(
         from synmt.decode.summary import TranslationSummary
         from synmt.decode.translator import Translator
         from synmt.decode.travelling import TravellingTranslator
+        from synmt.files.writing import write_output
         from synmt.parallel.work import using_cluster
 
         translator, travelling = Translator.load(*runs, **how), None
@@ -132,8 +133,10 @@ def _translate(
         elif cluster:
             stack.enter_context(using_cluster(cluster))
             travelling = TravellingTranslator.of(translator, runs, how)
-        out = stack.enter_context(_open(None if arguments.prints else arguments.output))
-        alignments = stack.enter_context(_open(arguments.alignment_file)) if arguments.alignment_file else None
+        out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
+        alignments = None
+        if arguments.alignment_file:
+            alignments = stack.enter_context(write_output(arguments.alignment_file))
         advance = stack.enter_context(_progress(arguments))
         for window in _results(translator, arguments, travelling):
             for record, result in window:
@@ -153,7 +156,7 @@ def _results(
     """Translate the input, window by window."""
     from synmt.decode.records import joined_result
     from synmt.decode.travelling import translate_windows
-    from synmt.files import open_binary, read_available_lines
+    from synmt.files.reading import open_binary, read_available_lines
 
     with open_binary(arguments.source) as stream:
         lines = read_available_lines(stream, translator.window, where=arguments.where)
@@ -236,20 +239,9 @@ def _parser_of(facts: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _open(output: Path | None) -> Iterator[IO[str]]:
-    from synmt.files import write_atomically
-
-    if output is None:
-        yield sys.stdout
-        return
-    with write_atomically(output) as stream:
-        yield stream
-
-
-@contextmanager
 def _progress(arguments: options.TranslateArguments) -> Iterator[console.Advance]:
     """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
-    from synmt.files import count_lines
+    from synmt.files.reading import count_lines
 
     # counting the lines of a pipe would consume them
     if (arguments.prints and sys.stdout.isatty()) or not Path(arguments.source).is_file():

@@ -12,6 +12,7 @@ import typer
 
 from synmt.cli.command import option
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.files.writing import wrong_compression
 
 # one panel of the help page for each subject; options without a panel come first
 _search, _sampling = partial(option, "Search"), partial(option, "Sampling")
@@ -227,6 +228,8 @@ class TranslateArguments:
                 yield UsageError("the output would replace the input", where=str(path))
             if path.is_dir():
                 yield UsageError(f"'{path}' is a folder, not a file", where=name)
+            if wrong := wrong_compression(path):
+                yield wrong
         if len(outputs) > len({path.resolve() for path in outputs.values()}):
             yield UsageError("the alignments would replace the translations", where=str(self.output))
 

@@ -20,7 +20,7 @@ from synmt.corpora.plan import KnownCorpus, Plan
 from synmt.corpora.progress import Progress
 from synmt.corpora.sources import FromOwners
 from synmt.errors import SynmtError
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 
 _logger = logging.getLogger(__name__)
 

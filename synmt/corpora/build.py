@@ -20,15 +20,8 @@ from synmt.corpora.parts import CorpusPart
 from synmt.corpora.progress import Progress
 from synmt.corpora.sacrebleu_sets import files_of_test_set, pairs_of_test_set, test_sets
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
-from synmt.files import (
-    cache_folder,
-    count_lines,
-    fingerprint,
-    read_lines,
-    stored_sha256,
-    write_folder_atomically,
-    write_json,
-)
+from synmt.files.reading import cache_folder, count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.writing import write_folder_atomically, write_json
 from synmt.recipe.corpus import CorpusItem, SplitFiles
 
 _logger = logging.getLogger(__name__)

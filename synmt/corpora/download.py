@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from synmt.corpora.progress import Progress
 from synmt.corpora.transfer import Gone, Refused, forget, head, read_into
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, fingerprint, offline, reporting_os_errors, sha256, stored_sha256
+from synmt.files.reading import cache_folder, fingerprint, offline, sha256, stored_sha256
+from synmt.files.writing import reporting_os_errors
 
 _logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")

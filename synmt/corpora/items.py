@@ -12,7 +12,7 @@ from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.known_texts import files_of_known, finding_known
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, all_in_one
-from synmt.files import count_lines
+from synmt.files.reading import count_lines
 from synmt.recipe.corpus import CorpusItem, CorpusRecipe, SplitFiles
 
 

@@ -15,7 +15,8 @@ from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.plan import KnownCorpus
 from synmt.corpora.progress import Progress
 from synmt.errors import UsageError, did_you_mean
-from synmt.files import cache_folder, fingerprint, sha256, write_folder_atomically
+from synmt.files.reading import cache_folder, fingerprint, sha256
+from synmt.files.writing import write_folder_atomically
 from synmt.recipe.corpus import SplitFiles
 
 

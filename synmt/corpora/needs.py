@@ -14,7 +14,7 @@ from synmt.corpora.known import KNOWN_CORPORA
 from synmt.corpora.known_texts import known_corpus, known_folders, missing_of_known
 from synmt.corpora.resolve import resolving
 from synmt.errors import SynmtError
-from synmt.files import cache_folder
+from synmt.files.reading import cache_folder
 from synmt.recipe.corpus import CorpusRecipe
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from synmt.corpora.archives import Packed
 from synmt.corpora.download import RemoteFile, local_path
 from synmt.errors import SynmtError, UsageError, counted
-from synmt.files import count_lines, read_lines
+from synmt.files.reading import count_lines, read_lines
 
 
 def test_sets() -> dict[str, Any]:

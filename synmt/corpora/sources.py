@@ -15,7 +15,7 @@ from synmt.corpora.formats import read_fields, read_pairs
 from synmt.corpora.index import find_entry, language_code
 from synmt.corpora.sacrebleu_sets import files_of_test_set, test_sets
 from synmt.corpora.sums import FILES, remote_file
-from synmt.files import cache_folder
+from synmt.files.reading import cache_folder
 
 
 class ParallelText(Protocol):

@@ -16,7 +16,7 @@ from typing import Any
 
 from synmt import __version__
 from synmt.errors import SynmtError
-from synmt.files import reporting_os_errors, write_json
+from synmt.files.writing import reporting_os_errors, write_json
 
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each new attempt after a connection broke; an attempt that got further starts over."""

@@ -22,7 +22,8 @@ from synmt.data.arrow import ArrowTable
 from synmt.data.corpus import FORMAT, PreparedCorpus, shard_name
 from synmt.data.encoding import missing_shards, remove_unfinished, write_shards
 from synmt.data.stored_arcs import mean_mass
-from synmt.files import fingerprint, locked, read_lines, stored_sha256, write_json
+from synmt.files.reading import fingerprint, read_lines, stored_sha256
+from synmt.files.writing import locked, write_json
 from synmt.syntax.conllu import UnreadParse, read_unparsed
 
 

@@ -14,7 +14,7 @@ from pyarrow import ipc
 
 from synmt.arrays import Array
 from synmt.errors import RESTORE, SynmtError
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 
 
 class Lists:

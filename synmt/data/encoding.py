@@ -21,7 +21,7 @@ from synmt.data.corpus import shard_name
 from synmt.data.filtering import EMPTY, KEPT, PIECES, REASONS
 from synmt.data.pairs import Pair, PairChunk, read_chunks
 from synmt.data.vocabulary import UNK, Vocabulary, cut_short
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 from synmt.parallel.processes import process_count
 from synmt.parallel.work import in_shards, with_number
 from synmt.recipe.corpus import SplitFiles

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
-from synmt.files import decode_lines, open_binary, read_lines
+from synmt.files.reading import decode_lines, open_binary, read_lines
 from synmt.recipe.corpus import SplitFiles
 
 Pair = tuple[str, str]

@@ -29,7 +29,8 @@ from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
 from synmt.data.vocabulary_training import train_vocabulary
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_json
+from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.writing import locked, write_json
 from synmt.parallel.work import started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe

@@ -32,7 +32,8 @@ from synmt.data.filtering import KEPT, judge_pairs
 from synmt.data.pairs import Pair, read_pairs
 from synmt.data.tasks import PARSING, TRANSLATION, tagged
 from synmt.errors import SynmtError, UsageError
-from synmt.files import count_lines, fingerprint, locked, read_lines, stored_sha256, write_folder_atomically, write_json
+from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.writing import locked, write_folder_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import FilterRecipe, ParserRecipe
 from synmt.recipe.schema import Recipe

@@ -17,7 +17,7 @@ from sentencepiece import SentencePieceProcessor
 
 from synmt.arrays import IntArray, Side
 from synmt.errors import RESTORE, SynmtError
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 from synmt.parallel.threads import threads
 
 PAD, UNK, BOS, EOS = range(4)

@@ -32,7 +32,7 @@ from synmt.decode.inputs import Request, zip_windows
 from synmt.decode.override import CounterfactualTranslation
 from synmt.decode.translation import Candidate, Translation, joined
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.syntax.conllu import parse_in, read_parses
 from synmt.words.cutter import RAW, Cutter
 

@@ -10,7 +10,7 @@ from typing import Any
 from synmt.decode.inputs import Trees
 from synmt.decode.loaded_model import LoadedModel
 from synmt.errors import SynmtError, UsageError
-from synmt.files import fingerprint
+from synmt.files.reading import fingerprint
 from synmt.parsing.cache import CachedParser
 from synmt.parsing.lines import warn_of_failure
 from synmt.parsing.models import ADDED

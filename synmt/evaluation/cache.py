@@ -19,7 +19,8 @@ import numpy as np
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError
 from synmt.evaluation.metrics import Metric, Score, check_texts, score_counted
-from synmt.files import cache_folder, fingerprint, write_atomically
+from synmt.files.reading import cache_folder, fingerprint
+from synmt.files.writing import write_atomically
 
 _FORMAT = 1
 """Increase it when the statistics or the layout of the files change, so that older files are ignored."""

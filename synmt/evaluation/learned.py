@@ -18,7 +18,7 @@ from typing import Any
 
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.metrics import MeanMetric, MetricOptions
-from synmt.files import offline, stored_sha256
+from synmt.files.reading import offline, stored_sha256
 
 
 def comet(options: MetricOptions) -> MeanMetric:

@@ -20,7 +20,7 @@ import numpy as np
 
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.recipe.schema import EvaluationRecipe
 
 Aggregate = Callable[[DoubleArray], float]

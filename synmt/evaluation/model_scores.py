@@ -16,7 +16,7 @@ from synmt.decode.translator import Translator
 from synmt.decode.travelling import TravellingTranslator
 from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
-from synmt.files import count_lines, read_lines
+from synmt.files.reading import count_lines, read_lines
 from synmt.parallel.work import cluster_in_use
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
 from synmt.evaluation.metrics import MetricOptions, display_name, options_of, read_aligned
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 if TYPE_CHECKING:
     from synmt.run import Run

@@ -1,4 +1,4 @@
-"""Progress of long scoring and analysis: library code reports it, the command line shows it."""
+"""Progress of long work: library code reports it, the command line shows it."""
 
 from __future__ import annotations
 
@@ -29,3 +29,29 @@ def show_progress_with(display: Display) -> None:
 def progress(what: str, total: float | None, unit: str) -> AbstractContextManager[Advance]:
     """Report a job: the `with` block gets a function, and calls it with the work done since the last call."""
     return _display(what, total, unit)
+
+
+def progress_text(done: float, total: float | None, unit: str, seconds: float) -> str:
+    """Say how far a job is after some seconds: `5 of 2,200 lines, 1.0/s, 37 min left`."""
+    rate = done / seconds
+    of_all = f" of {total:,.0f}" if total else ""
+    text = f"{done:,.0f}{of_all} {unit}, {rate_text(rate)}"
+    if total and _FEW <= done < total:
+        text += f", {_duration((total - done) / rate)} left"
+    return text
+
+
+_FEW = 5
+"""Amount of work to be done before the remaining time is estimated: the first items are slow."""
+
+
+def rate_text(each_second: float) -> str:
+    """Write the amount of work that is done in a second; a slow rate has a decimal."""
+    return f"{each_second:,.1f}/s" if each_second < 9.95 else f"{each_second:,.0f}/s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds <= 120:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,} h {minutes} min" if hours else f"{minutes} min"

@@ -13,7 +13,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.comparison import SystemComparison
 from synmt.evaluation.results import TESTS, SystemResult
 from synmt.evaluation.systems import ScoringInputs, System
-from synmt.files import write_atomically
+from synmt.files.writing import write_output
 
 Rows = list[list[str]]
 """The rows of a table; the first has the names of the columns."""
@@ -179,7 +179,7 @@ def write_sentence_scores(path: Path, comparison: SystemComparison) -> None:
         for metric, systems in comparison.scores.items()
     }
     make_rows = _tsv_rows if path.name.removesuffix(".gz").endswith(".tsv") else _json_rows
-    with write_atomically(path) as out:
+    with write_output(path) as out:
         out.writelines(f"{row}\n" for row in make_rows(inputs, scores))
 
 

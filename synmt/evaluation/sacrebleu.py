@@ -22,7 +22,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 from synmt.arrays import DoubleArray
 from synmt.errors import SynmtError, unknown_name
 from synmt.evaluation.metrics import Metric, MetricOptions
-from synmt.files import offline
+from synmt.files.reading import offline
 
 _BLEU_ORDER = 4
 

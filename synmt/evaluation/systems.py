@@ -12,7 +12,7 @@ from synmt.errors import SynmtError, UsageError, all_in_one
 from synmt.evaluation.metrics import MetricOptions, looks_tokenized, looks_unspaced, read_aligned
 from synmt.evaluation.outputs import Outputs, from_run, tokens_folder
 from synmt.evaluation.system_paths import check_existence, group_paths, printable, short_names
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 _logger = logging.getLogger(__name__)
 

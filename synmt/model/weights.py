@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from synmt.errors import SynmtError, broken_run
-from synmt.files import reporting_os_errors, set_usual_mode, write_atomically
+from synmt.files.writing import reporting_os_errors, set_usual_mode, write_atomically
 
 
 def save_weights(model: nn.Module, path: Path) -> None:

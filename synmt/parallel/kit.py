@@ -21,7 +21,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import synmt
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, fingerprint, stored_sha256, write_atomically
+from synmt.files.reading import cache_folder, fingerprint, stored_sha256
+from synmt.files.writing import write_atomically
 from synmt.parallel.relay import Told, tell
 
 _KEPT = 4

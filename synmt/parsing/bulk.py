@@ -15,8 +15,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from synmt import files
 from synmt.errors import UsageError
+from synmt.files.reading import read_available_lines, read_lines, sha256
+from synmt.files.writing import locked, write_atomically, write_json, write_output
 from synmt.parallel.packing import packed_in_blocks
 from synmt.parallel.work import cluster_in_use, in_shards
 from synmt.parsing.lines import warn_of_failure
@@ -93,7 +94,7 @@ def parse_file(
         return
     with _work_folder(target, parser.fingerprint, overwrite) as folder:
         digest = hashlib.sha256()
-        shards = shards_of(_hashed(files.read_lines(source), digest), shard_lines)
+        shards = shards_of(_hashed(read_lines(source), digest), shard_lines)
         count = 0
         for state, manifest in _parse_shards(parser, shards, folder, workers, fewer):
             count += 1
@@ -105,7 +106,7 @@ def parse_file(
 def parse_stream(stream: BinaryIO, parser: Parser, *, where: str = "standard input") -> Iterator[str]:
     """Yield the CoNLL-U blocks of a stream as its lines arrive, several lines at once if several have arrived."""
     first = 1
-    for lines in files.read_available_lines(stream, _WINDOW, where=where):
+    for lines in read_available_lines(stream, _WINDOW, where=where):
         parses = parser.parse(lines, on_failure=partial(_warn, first))
         pairs = enumerate(zip(parses, lines, strict=True), start=first)
         yield "".join(format_conllu(parse, line, number) for number, (parse, line) in pairs)
@@ -123,14 +124,14 @@ def _work_folder(target: Path, fingerprint: str, overwrite: bool) -> Iterator[Pa
     state = folder / "parser"
     if not folder.exists() and target.exists() and not overwrite:
         raise not_overwritten(FOREIGN, target)
-    with files.locked(folder, "these trees"):
+    with locked(folder, "these trees"):
         finished = list(folder.glob("[0-9]*"))
         if finished and state.exists() and state.read_text() != fingerprint:
             if not overwrite:
                 raise not_overwritten("contains trees of another parser, from an interrupted run", folder)
             for file in finished:
                 file.unlink()
-        with files.write_atomically(state) as stream:
+        with write_atomically(state) as stream:
             stream.write(fingerprint)
         yield folder
         shutil.rmtree(folder, ignore_errors=True)
@@ -173,7 +174,7 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     summary_path(target).unlink(missing_ok=True)
     lines = words = 0
     failures: list[str] = []
-    with files.write_atomically(target, pack=packed_in_blocks) as stream:
+    with write_output(target, pack=packed_in_blocks) as stream:
         for lines, block in enumerate(join_shards(folder, shards), start=1):
             stream.write(block.text)
             words += block.words
@@ -182,24 +183,24 @@ def _finish(target: Path, folder: Path, shards: int, parser: Parser, digest: str
     failures_path = target.with_name(f"{target.name}.failures.jsonl")
     failures_path.unlink(missing_ok=True)
     if failures:
-        with files.write_atomically(failures_path) as stream:
+        with write_atomically(failures_path) as stream:
             stream.writelines(failures)
     summary = Summary(
-        parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=files.sha256(target)
+        parser.identity, parser.fingerprint, lines, words, len(failures), input=digest, output=sha256(target)
     )
-    files.write_json(summary_path(target), vars(summary), indent=2)
+    write_json(summary_path(target), vars(summary), indent=2)
     return summary
 
 
 def _check_same(source: str | Path, target: Path, existing: Summary, parser: Parser) -> None:
     """Raise unless the finished trees belong to this text and this parser, and have not been changed."""
     digest = hashlib.sha256()
-    deque(_hashed(files.read_lines(source), digest), maxlen=0)
+    deque(_hashed(read_lines(source), digest), maxlen=0)
     if existing.fingerprint != parser.fingerprint:
         raise not_overwritten(_difference(existing, parser), target)
     if existing.input != digest.hexdigest():
         raise not_overwritten("was made from another text", target)
-    if existing.output != files.sha256(target):
+    if existing.output != sha256(target):
         raise not_overwritten("was changed after `synmt parse` made it", target)
 
 

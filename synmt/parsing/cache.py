@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from synmt import files
+from synmt.files.reading import cache_folder
 from synmt.parsing.parser import OnFailure, Parser
 from synmt.syntax.parse import Arcs, Parse
 
@@ -59,7 +59,7 @@ class CachedParser:
     @cached_property
     def path(self) -> Path:
         """The cache file of this parser."""
-        return files.cache_folder() / "parses" / f"{self.parser.fingerprint}.sqlite"
+        return cache_folder() / "parses" / f"{self.parser.fingerprint}.sqlite"
 
     def parse(self, lines: Sequence[str], *, on_failure: OnFailure | None = None) -> list[Parse]:
         """Parse lines as the parser does: one tree each, in their order."""

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError, did_you_mean
-from synmt.files import cache_folder, fingerprint, offline, write_json
+from synmt.files.reading import cache_folder, fingerprint, offline
+from synmt.files.writing import write_json
 from synmt.parsing.stanza_internals import SUPPORTED
 from synmt.syntax.parse import FEATURES
 
@@ -156,6 +157,14 @@ def _resources(folder: Path, model: str, language: str) -> dict[str, Any]:
             where=str(folder / "resources.json"),
             do="Copy or download the models again",
         ) from None
+
+
+def listed_version(folder: Path) -> str:
+    """Read the version of the list of models that a folder was filled from; empty if Stanza filled it."""
+    try:
+        return str(json.loads((folder / "resources.json").read_text(encoding="utf-8")).get("resources_version", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def _has(folder: Path, language: str) -> bool:

@@ -21,7 +21,8 @@ from typing import Any
 from synmt.corpora.download import RemoteFile, alone, bytes_to_fetch, downloading
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, UsageError, counted, did_you_mean
-from synmt.files import offline, write_atomically, write_json
+from synmt.files.reading import offline
+from synmt.files.writing import write_atomically, write_json
 from synmt.parsing.models import PROCESSORS, by_hand, check_code, folder_of, missing, no_package
 from synmt.parsing.pipeline import model_files
 
@@ -50,14 +51,6 @@ def fetching(language: str, package: str) -> Generator[Progress, None, None]:
     with alone(folder / "resources.json", f"downloads Stanza models to {folder}"):
         if not is_complete(language, package):
             yield from _fetch(folder, language, package)
-
-
-def listed_version(folder: Path) -> str:
-    """Read the version of the list of models that a folder was filled from; empty if Stanza filled it."""
-    try:
-        return str(json.loads((folder / "resources.json").read_text(encoding="utf-8")).get("resources_version", ""))
-    except (OSError, ValueError, AttributeError):
-        return ""
 
 
 def _fetch(folder: Path, language: str, package: str) -> Generator[Progress, None, None]:

@@ -10,15 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from synmt import files
 from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
+from synmt.files.reading import fingerprint, stored_sha256
 from synmt.parsing import models as stanza_models
 from synmt.parsing import pipeline as stanza_pipeline
 from synmt.parsing.direct_parser import DirectParser
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.models import StoredFacts
-from synmt.parsing.official import fetching, listed_version
+from synmt.parsing.official import fetching
 from synmt.parsing.stanza_internals import checked_version
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Parse, flat_parse, without_whitespace
@@ -135,8 +135,8 @@ class StanzaParser:
             states = self._stored.states_of(self.folder, paths.values())
         facts = {
             "stanza": version,
-            "files": {name: files.stored_sha256(path) for name, path in sorted(paths.items())},
-            **({"resources": listed} if (listed := listed_version(self.folder)) else {}),
+            "files": {name: stored_sha256(path) for name, path in sorted(paths.items())},
+            **({"resources": listed} if (listed := stanza_models.listed_version(self.folder)) else {}),
         }
         self._stored.store(self.folder, facts, states)
         return facts
@@ -170,7 +170,7 @@ class StanzaParser:
     @property
     def fingerprint(self) -> str:
         """Identify the parser by 12 digits, which do not depend on the folder of its files."""
-        return files.fingerprint(sorted(item for item in self.identity.items() if item[0] not in NOT_IN_TREES))
+        return fingerprint(sorted(item for item in self.identity.items() if item[0] not in NOT_IN_TREES))
 
     def processes(self) -> int:
         """Return the best number of processes: the number of CPU cores, or 1 on a GPU."""

@@ -8,7 +8,8 @@ import platform
 from pathlib import Path
 
 from synmt.errors import SynmtError
-from synmt.files import cache_folder, fingerprint, write_json
+from synmt.files.reading import cache_folder, fingerprint
+from synmt.files.writing import write_json
 from synmt.parsing.parser import Parser
 
 REFERENCE = 4_500

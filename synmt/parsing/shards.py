@@ -16,7 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from synmt import files
+from synmt.files.reading import sha256
+from synmt.files.writing import write_atomically, write_json
 from synmt.parsing.parser import Parser
 from synmt.syntax.conllu import format_comments, format_rows
 
@@ -117,9 +118,9 @@ class ParsedShard:
     def write(self, folder: Path) -> None:
         """Write the file, then the manifest."""
         path = _file(folder, self.number)
-        with files.write_atomically(path, binary=True) as stream:
+        with write_atomically(path, binary=True) as stream:
             stream.write(self.content)
-        files.write_json(path.with_suffix(".json"), asdict(self.manifest))
+        write_json(path.with_suffix(".json"), asdict(self.manifest))
 
 
 def parse_shard(parser: Parser, shard: Shard) -> ParsedShard:
@@ -144,7 +145,7 @@ def finished_shard(shard: Shard, folder: Path, fingerprint: str) -> Manifest | N
     """Read the manifest of a shard that an earlier run finished; None if the shard must be parsed."""
     try:
         manifest = read_manifest(folder, shard.number)
-        is_complete = files.sha256(_file(folder, shard.number)) == manifest.output
+        is_complete = sha256(_file(folder, shard.number)) == manifest.output
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return manifest if is_complete and (manifest.input, manifest.fingerprint) == (shard.digest(), fingerprint) else None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files import is_stream
+from synmt.files.writing import is_stream, wrong_compression
 
 FOREIGN = "exists, and is not a finished file of `synmt parse`"
 
@@ -57,8 +57,8 @@ def check_target(target: Path, *, overwrite: bool) -> None:
             where=str(target),
             do="Leave the output out, and redirect standard output",
         )
-    if target.suffix in (".xz", ".bz2", ".zst", ".zip"):
-        raise UsageError("trees are compressed with gzip only", where=str(target), do="Let the name end in .gz")
+    if wrong := wrong_compression(target):
+        raise wrong
     folder, summary = parts_folder(target), summary_path(target)
     if not _is_of_a_run(folder):
         # not even on request: a person hardly means this folder by --overwrite

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from synmt.arrays import FloatArray, IntArray
-from synmt.files import fingerprint
+from synmt.files.reading import fingerprint
 from synmt.syntax.arcs import without_arcs
 from synmt.syntax.controls import certain_arcs
 from synmt.syntax.parse import Arcs, Parse

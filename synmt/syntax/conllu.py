@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from synmt.errors import SynmtError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.syntax.align import MisplacedWordError, place_words
 from synmt.syntax.arcs import format_arcs
 from synmt.syntax.conllu_blocks import Block, Paragraph, blocks_of, paragraphs_of, read_blocks

@@ -13,7 +13,7 @@ import numpy as np
 
 from synmt.arrays import IntArray
 from synmt.errors import SynmtError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.syntax.arcs import Entry, arcs_from_entries, keep_most_probable, read_arcs, token_arcs
 from synmt.syntax.constituents import constituents_of_tokens
 from synmt.syntax.merging import Token, token_tree

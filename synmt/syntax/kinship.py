@@ -10,7 +10,7 @@ from functools import cache, partial
 import numpy as np
 
 from synmt.arrays import IntArray
-from synmt.files import fingerprint
+from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.signals import Signal, relation_signal
 from synmt.syntax.trees import ancestors

@@ -15,7 +15,7 @@ import numpy as np
 
 from synmt.arrays import Array, FloatArray, IntArray
 from synmt.errors import UsageError
-from synmt.files import fingerprint
+from synmt.files.reading import fingerprint
 from synmt.syntax.parse import Parse
 from synmt.syntax.relations import KNOWN, base_name
 from synmt.syntax.trees import tree_distances

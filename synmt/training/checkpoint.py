@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from synmt.errors import broken_run
-from synmt.files import reporting_os_errors, write_folder_atomically
+from synmt.files.writing import reporting_os_errors, write_folder_atomically
 from synmt.model.weights import load_tensors, load_weights, save_tensors, save_weights
 from synmt.recipe.schema import TrainingRecipe
 from synmt.run import Run, read_state

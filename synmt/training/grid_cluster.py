@@ -20,7 +20,8 @@ from typing import Any
 from synmt.corpora.download import result_of
 from synmt.corpora.progress import Progress
 from synmt.errors import SynmtError, advising
-from synmt.files import cache_folder, fingerprint, locked, stored_sha256
+from synmt.files.reading import cache_folder, fingerprint, stored_sha256
+from synmt.files.writing import locked
 from synmt.parallel.cluster import Cluster, LongWork
 from synmt.parallel.kit import driver_waits, ending_with_driver
 from synmt.recipe.schema import Recipe

@@ -13,7 +13,7 @@ import torch
 from synmt import __version__
 from synmt.decode.tree_provider import parser_difference
 from synmt.errors import UsageError, counted
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 from synmt.model.weights import average_weights
 from synmt.recipe.load import recipe_values
 from synmt.recipe.schema import Recipe

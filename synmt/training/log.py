@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.arrays import json_text
-from synmt.files import reporting_os_errors, write_atomically
+from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.training.records import EndRecord, LogRecord, ValidationRecord
 
 

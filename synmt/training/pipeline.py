@@ -21,7 +21,8 @@ from synmt.data.vocabulary import Vocabulary
 from synmt.decode.batch_translation import translate_batches
 from synmt.errors import advising
 from synmt.evaluation.metrics import score_system
-from synmt.files import locked, read_lines, stored_sha256
+from synmt.files.reading import read_lines, stored_sha256
+from synmt.files.writing import locked
 from synmt.model.build import build_for
 from synmt.model.device import choose_device
 from synmt.model.seq2seq import Seq2Seq

@@ -11,7 +11,7 @@ from synmt.arrays import SIDES
 from synmt.corpora.resolve import test_names
 from synmt.data.corpus import PreparedCorpus
 from synmt.data.vocabulary import Vocabularies
-from synmt.files import count_lines
+from synmt.files.reading import count_lines
 from synmt.model.build import build
 from synmt.recipe.schema import ModelRecipe, Recipe, SyntaxRecipe
 from synmt.run import Run

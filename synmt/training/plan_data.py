@@ -13,7 +13,7 @@ from synmt.data.prepare import prepared_folder
 from synmt.data.task_corpus import task_corpus, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError
-from synmt.files import count_lines
+from synmt.files.reading import count_lines
 from synmt.parsing.official import check_language
 from synmt.parsing.official import is_complete as is_downloaded
 from synmt.parsing.parser import StanzaParser

@@ -10,7 +10,7 @@ from synmt.corpora.corpus import Corpus
 from synmt.corpora.download import bytes_to_fetch, is_there, local_path, no_network
 from synmt.corpora.needs import CorpusNeeds, corpus_needs, find_corpus
 from synmt.errors import SynmtError, all_in_one
-from synmt.files import offline
+from synmt.files.reading import offline
 from synmt.recipe.schema import Recipe
 from synmt.training.planned import PlannedStep, State
 

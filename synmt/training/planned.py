@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from synmt.errors import SynmtError
-from synmt.files import count_lines, read_lines
+from synmt.files.reading import count_lines, read_lines
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.pipeline import default_processes
 from synmt.parsing.rates import REFERENCE, measured_rate

@@ -19,7 +19,8 @@ from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.task_corpus import describe_dropped, with_bracketings, with_trees, without_filters
 from synmt.data.vocabulary import Vocabularies
 from synmt.errors import SynmtError, UsageError, all_in_one, counted
-from synmt.files import count_lines, write_json
+from synmt.files.reading import count_lines
+from synmt.files.writing import write_json
 from synmt.parsing.bulk import parse_file
 from synmt.parsing.parser import StanzaParser
 from synmt.parsing.rates import remember_rate

@@ -18,7 +18,8 @@ from synmt.decode.translator import Translator
 from synmt.evaluation.cache import cached_score
 from synmt.evaluation.metrics import make_metric, options_of
 from synmt.evaluation.outputs import tokens_folder
-from synmt.files import read_lines, write_atomically, write_json
+from synmt.files.reading import read_lines
+from synmt.files.writing import write_atomically, write_json
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe
 from synmt.run import Run

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from synmt.files import fingerprint, write_atomically, write_folder_atomically
+from synmt.files.reading import fingerprint
+from synmt.files.writing import write_atomically, write_folder_atomically
 from synmt.parsing.parser import StanzaParser
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.schema import Recipe

@@ -11,7 +11,7 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.errors import SynmtError, UsageError
-from synmt.files import fingerprint, offline, stored_sha256
+from synmt.files.reading import fingerprint, offline, stored_sha256
 from synmt.model.build import place_variants
 from synmt.model.placement import Layers, PlacedVariant
 from synmt.parsing.models import folder_of, missing

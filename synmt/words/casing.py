@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.files import stored_sha256, write_atomically
+from synmt.files.reading import stored_sha256
+from synmt.files.writing import write_atomically
 
 _ENDS = {".", ":", "?", "!"}
 _DELAYS = {"(", "[", '"', "'", "&apos;", "&quot;", "&#91;", "&#93;"}

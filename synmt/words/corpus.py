@@ -15,7 +15,8 @@ from synmt.arrays import SIDES, Side
 from synmt.corpora.download import alone
 from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
-from synmt.files import count_lines, fingerprint, read_lines, stored_sha256, write_atomically
+from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
+from synmt.files.writing import write_atomically
 from synmt.parallel.processes import in_processes, process_count
 from synmt.recipe.schema import Recipe
 from synmt.words.casing import Truecaser, learn_truecase

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synmt.files import stored_sha256
+from synmt.files.reading import stored_sha256
 from synmt.parsing import models, pipeline
 from synmt.parsing.lines import batches, unreadable
 from synmt.parsing.stanza_internals import checked_version

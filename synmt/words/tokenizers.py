@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError, UsageError
-from synmt.files import stored_sha256
+from synmt.files.reading import stored_sha256
 from synmt.recipe.data import TextRecipe
 from synmt.syntax.parse import WORD, evenly_spaced
 from synmt.words.joining import join_spaced, join_tight

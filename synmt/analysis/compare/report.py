@@ -20,7 +20,7 @@ from synmt.errors import UsageError
 from synmt.evaluation.metrics import make_metric
 from synmt.evaluation.outputs import Outputs
 from synmt.evaluation.system_paths import group_paths
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 
 _logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import numpy as np
 from synmt.analysis.groups.grouping import Grouping
 from synmt.arrays import BoolArray, IntArray
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, unknown_name
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 
 _logger = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from synmt.arrays import SIDES, Side
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
 from synmt.evaluation.outputs import Outputs
-from synmt.files import write_atomically
+from synmt.files.writing import write_atomically
 from synmt.run import Run, find_run
 from synmt.syntax.conllu import read_conllu, read_parses
 

@@ -17,7 +17,7 @@ from synmt.arrays import IntArray
 from synmt.decode.alignment import Pair, best_pairs
 from synmt.decode.translator import Translator
 from synmt.errors import SynmtError, UsageError
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.run import find_run
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from synmt.data.corpus import PreparedCorpus, is_complete
 from synmt.data.vocabulary import UNK
 from synmt.evaluation.metrics import MetricOptions
 from synmt.evaluation.progress import progress
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.run import Run
 from synmt.words.cutter import RAW, load_cutters
 

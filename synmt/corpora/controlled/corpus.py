@@ -38,7 +38,7 @@ from synmt.corpora.controlled import english, german
 from synmt.corpora.controlled.agreement import attractors, combinations
 from synmt.corpora.controlled.grammar import PHENOMENA, SentencePlan, draw
 from synmt.corpora.controlled.meaning import Sentence
-from synmt.files import reporting_os_errors, write_atomically
+from synmt.files.writing import reporting_os_errors, write_atomically
 from synmt.syntax.conllu import format_conllu
 from synmt.syntax.parse import Parse
 from synmt.syntax.trees import depths

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from synmt.errors import SynmtError
-from synmt.files import open_binary
+from synmt.files.reading import open_binary
 
 _FARTHEST = 3
 """Larger distances of the antecedent, in sentences, are one group, as in ContraPro's evaluation."""

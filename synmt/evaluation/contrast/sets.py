@@ -16,7 +16,7 @@ from pathlib import Path
 
 from synmt.errors import SynmtError, UsageError, counted
 from synmt.evaluation.contrast.json_sets import Entry, read_entries
-from synmt.files import read_lines
+from synmt.files.reading import read_lines
 from synmt.syntax.parse import Parse, without_whitespace
 
 CONTROLLED = "controlled"

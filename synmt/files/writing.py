@@ -1,0 +1,219 @@
+"""Writes files that appear only when complete, streams, and locks folders."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gzip
+import io
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from glob import escape
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from synmt.errors import SynmtError, UsageError
+
+UNFINISHED = ".unfinished"
+"""The end of the names of temporary files and folders, which begin with a dot and the name of the finished one."""
+
+Packer = Callable[[IO[bytes]], contextlib.AbstractContextManager[IO[bytes]]]
+
+
+@contextlib.contextmanager
+def write_atomically(path: str | Path, *, binary: bool = False, pack: Packer | None = None) -> Iterator[IO]:
+    r"""Open a file that gets its name only if the block ends without an error (write, fsync, rename).
+
+    Text is UTF-8 with `\n` line ends; `.gz` is compressed, without a time stamp. A symbolic link stays, and its target
+    is replaced. A pipe, a device and `/dev/stdout` are written directly.
+
+    pack: compresses into `.gz`, in place of the gzip module.
+    """
+    path = Path(path)
+    opened = _open_stream(path) if is_stream(path) else _replace_file(path)
+    with opened as raw, _compressed(raw, path, pack) as target:
+        if binary:
+            yield target
+        else:
+            text = io.TextIOWrapper(target, encoding="utf-8", newline="\n")  # type: ignore[arg-type]
+            yield text
+            text.detach()
+
+
+def write_output(path: Path | None, *, pack: Packer | None = None) -> contextlib.AbstractContextManager[IO[str]]:
+    """Open the output of a command as `write_atomically` does; None is standard output.
+
+    What killed commands left of the same output is removed.
+    """
+    if path is None:
+        return contextlib.nullcontext(sys.stdout)
+    if not is_stream(path):
+        _remove_abandoned(Path(os.path.realpath(path)))
+    return write_atomically(path, pack=pack)
+
+
+@contextlib.contextmanager
+def _open_stream(path: Path) -> Iterator[BinaryIO]:
+    with reporting_os_errors(path, do="Choose another output"):
+        number = _number_of_open_stream(path)
+        # a stream that is open keeps its place in a file, to which a shell appends, or other commands write next
+        with open(path if number is None else os.dup(number), "wb") as raw:
+            yield raw
+
+
+def _number_of_open_stream(path: Path) -> int | None:
+    if str(path) == "/dev/stdout":
+        return 1
+    if str(path) == "/dev/stderr":
+        return 2
+    # a number of more digits is that of no stream, and too large for `dup`
+    if str(path.parent) == "/dev/fd" and path.name.isdecimal() and len(path.name) < 10:
+        return int(path.name)
+    return None
+
+
+@contextlib.contextmanager
+def _replace_file(path: Path) -> Iterator[BinaryIO]:
+    path = Path(os.path.realpath(path))
+    with reporting_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = _make_unfinished(path)
+        try:
+            with os.fdopen(handle, "wb") as raw:
+                yield raw
+                raw.flush()
+                os.fsync(raw.fileno())
+                set_usual_mode(temporary)
+                # before it is closed, which ends its lock
+                os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+
+def _make_unfinished(path: Path) -> tuple[int, str]:
+    """Make an empty file next to `path`, locked as long as it is open, so that no other process thinks it abandoned."""
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
+        _lock(handle, wait=True)
+        # another process may have removed it before it was locked
+        if os.fstat(handle).st_nlink:
+            return handle, name
+        os.close(handle)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove unfinished files of `path` that no process has open."""
+    for left in path.parent.glob(f".{escape(path.name)}.*{UNFINISHED}"):
+        with contextlib.suppress(OSError), open(left, "rb+") as stream:
+            if _lock(stream.fileno(), wait=False):
+                left.unlink()
+
+
+def _lock(handle: int, *, wait: bool) -> bool:
+    """Lock an open file; False if another process has locked it, and where the disk has no locks."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _compressed(raw: BinaryIO, path: Path, pack: Packer | None) -> contextlib.AbstractContextManager[IO[bytes]]:
+    if path.suffix != ".gz":
+        return contextlib.nullcontext(raw)
+    # without a name and a time, so that the same content makes the same bytes
+    return pack(raw) if pack else gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # type: ignore[return-value]
+
+
+def wrong_compression(path: Path) -> UsageError | None:
+    """Make the error for an output whose name promises another compression than gzip's, the only one synmt reads."""
+    if path.suffix not in (".xz", ".bz2", ".zst", ".zip"):
+        return None
+    return UsageError("outputs are compressed with gzip only", where=str(path), do="Let the name end in .gz")
+
+
+def is_stream(path: Path) -> bool:
+    """Tell whether a path names a pipe, a device or an open stream, which are written as they are."""
+    return str(path.parent) in ("/dev", "/dev/fd") or (path.exists() and not (path.is_file() or path.is_dir()))
+
+
+def write_json(path: Path, values: Any, **options: Any) -> None:
+    """Write plain data atomically, with the options of `json.dumps`."""
+    with write_atomically(path) as stream:
+        stream.write(json.dumps(values, **options) + "\n")
+
+
+@contextlib.contextmanager
+def write_folder_atomically(path: str | Path) -> Iterator[Path]:
+    """Provide a folder to fill. It replaces an older one, or the one behind a link, if the block ends without error."""
+    path = Path(os.path.realpath(path))
+    with reporting_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent))
+        try:
+            yield temporary
+            for file in filter(Path.is_file, temporary.rglob("*")):
+                sync(file)
+            set_usual_mode(temporary)
+            if path.exists():
+                shutil.rmtree(path)
+            os.replace(temporary, path)
+            sync(path.parent)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def reporting_os_errors(
+    path: str | Path, *, do: str = "Make room or choose another folder, and run the same command again"
+) -> Iterator[None]:
+    """Turn operating system errors, such as a full disk, into a SynmtError that names the path."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.strerror is None:
+            raise
+        raise SynmtError(f"cannot write: {error.strerror}", where=str(path), do=do) from error
+
+
+@contextlib.contextmanager
+def locked(folder: Path, what: str) -> Iterator[None]:
+    """Make a folder and lock it against other processes; raises SynmtError if one has locked it already."""
+    # `synmt --help` does not need it
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(folder / "lock", timeout=0)
+    try:
+        with reporting_os_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+    except Timeout:
+        raise SynmtError(f"another process is writing {what}", where=str(folder), do="Wait for it to end") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def set_usual_mode(path: str | Path) -> None:
+    """Give a file or folder the permissions of any new one; temporary ones are readable by their owner only."""
+    mask = os.umask(0)
+    os.umask(mask)
+    os.chmod(path, (0o777 if os.path.isdir(path) else 0o666) & ~mask)
