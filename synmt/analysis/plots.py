@@ -55,15 +55,19 @@ def series_style(index: int) -> dict[str, Any]:
     return {"color": _COLOURS[place], "marker": _MARKERS[place], "linestyle": _LINES[repeat % len(_LINES)]}
 
 
-def fit_text(text: str, inches: float, *, size: float = 9.0) -> str:
+_CHARACTERS = 11
+"""Characters of _POINTS that fit into an inch."""
+_POINTS = 9.0
+
+
+def fit_text(text: str, inches: float, *, size: float = _POINTS) -> str:
     """Break text into lines of a font size in points that are no longer than so many inches."""
-    # eleven characters of 9 points fit into an inch
-    return "\n".join(wrap(text, max(8, int(inches * 99 / size))))
+    return "\n".join(wrap(text, max(8, int(inches * _CHARACTERS * _POINTS / size))))
 
 
 def fit_names(names: Sequence[str], inches: float) -> tuple[list[str], int]:
     """Break the names of a legend into lines, and choose its number of columns; a mark takes half an inch."""
-    columns = int(inches / (0.5 + max(map(len, names)) / 11))
+    columns = int(inches / (0.5 + max(map(len, names)) / _CHARACTERS))
     return [fit_text(name, inches - 0.5) for name in names], min(max(1, columns), len(names))
 
 
