@@ -143,7 +143,7 @@ def write_shards(
     missing = _missing(folder, split, lines)
     sizes = [min(SHARD_LINES, lines - shard * SHARD_LINES) for shard in range(len(missing))]
     left = sum(compress(sizes, missing))
-    workers = process_count(sum(missing)) if left > _FEW_LINES else 1
+    workers = encoding_processes(left)
     yield lines - left
     for shard, content in in_shards(partial(with_number, work), state, shards, workers, where=folder):
         with write_atomically(folder / shard_name(split, shard), binary=True) as stream:
@@ -153,7 +153,7 @@ def write_shards(
 
 
 def encoding_processes(lines: int) -> int:
-    """Compute how many processes should encode a number of lines."""
+    """Compute how many processes should make the shards of a number of lines."""
     return process_count(_shards(lines)) if lines > _FEW_LINES else 1
 
 

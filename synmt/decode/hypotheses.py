@@ -183,15 +183,17 @@ def looks(device: torch.device) -> Look:
     steps, period = count(1), 1 if device.type == "cpu" else _PERIOD
 
     def look(done: Tensor) -> tuple[Tensor, Tensor | None]:
+        nobody = done.new_empty(0, dtype=torch.long), None
         if next(steps) % period:
-            return done.new_empty(0, dtype=torch.long), None
-        needed = len(done) - int(done.sum())
-        size = _rounded(needed)
+            return nobody
+        size = _rounded(len(done) - int(done.sum()))
+        if size >= len(done):
+            return nobody
         order = done.byte().argsort(stable=True)  # (B,), those that are done last
         kept, leaving = order[:size], order[size:]
         remaining = torch.arange(size, device=done.device)  # (B',)
         remaining[leaving[leaving < size]] = kept[kept >= size]
-        return leaving, remaining if size < len(done) else None
+        return leaving, remaining
 
     return look
 

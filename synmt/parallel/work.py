@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -59,14 +59,12 @@ def in_shards(
     return in_processes(work, state, items, workers, where=where, **local)
 
 
-@contextmanager
-def started_workers(workers: int) -> Iterator[None]:
-    """Start processes of this machine for all works of this block; a cluster in use has its own.
+def started_workers(workers: int) -> AbstractContextManager[None]:
+    """Start processes of this machine for all works of a block; a cluster in use has its own.
 
     workers: one starts none.
     """
-    with started_processes(1 if cluster_in_use() else workers):
-        yield
+    return started_processes(1 if cluster_in_use() else workers)
 
 
 def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
