@@ -1,14 +1,17 @@
 """Sentences per second of synmt and CTranslate2: the same trained weights, the same text, from raw text to pieces.
 
 The systems take turns, so that other work on the machine hits all of them. Each line of the table has the sentences per
-second by the clock and by processor time, the ratio to CTranslate2 in float32 with two threads as the median over the
-rounds with the smallest and the largest, and the share of translations that are those of synmt in float32. The two
-rank by different length penalties; with --length-penalty 0 they rank alike.
+second by the clock and by processor time, the ratio to CTranslate2 in float32 with two threads (without it, to the
+first system) as the median over the rounds with the smallest and the largest, and the share of translations that are
+those of the first system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
+
+With 8192 sentences and more, `synmt translate` uses processes; what they take to start counts.
 
 Without --run, a small Transformer is trained first on Multi30k (which `synmt train` downloads), for --steps steps.
 
     python benchmarks/translate_throughput.py --text multi30k/test_2016_flickr.en --rounds 5
     python benchmarks/translate_throughput.py --run runs/small --text test.en --busy 5
+    python benchmarks/translate_throughput.py --run runs/small --text train.en --sentences 10000 --systems processes int8
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 # here all settings of synmt share one process, and a user's process has one
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
@@ -31,8 +35,11 @@ import torch
 from ctranslate2_peer import write_ctranslate2
 
 from synmt.data.batch import collate_source
+from synmt.decode.inputs import Request, windows
 from synmt.decode.next_piece import limits_of
+from synmt.decode.translation import Translation
 from synmt.decode.translator import Translator
+from synmt.decode.travelling import elsewhere, translate_windows
 from synmt.model.transformer import Transformer
 from synmt.recipe.load import check_recipe
 from synmt.training.pipeline import train
@@ -60,7 +67,11 @@ def main() -> None:
         lines = [line.rstrip("\n") for line in stream][: options.sentences]
     run = options.run or trained(options.steps)
     with tempfile.TemporaryDirectory() as folder:
-        systems = dict(all_systems(run, Path(folder), options))
+        systems = {
+            name: system
+            for name, system in all_systems(run, Path(folder), options)
+            if any(part in name for part in options.systems)
+        }
         found = {name: system(lines) for name, system in systems.items()}
         times: dict[str, list[tuple[float, float]]] = {name: [] for name in systems}
         with measuring.busy(options.busy):
@@ -83,10 +94,15 @@ def all_systems(run: Path, folder: Path, options: argparse.Namespace) -> Iterato
     import ctranslate2
 
     search = {"beam_size": options.beam, "length_penalty": options.length_penalty, "batch_size": options.batch_size}
-    first = Translator.load(run, device="cpu", **search)
+    how = {"device": "cpu", **search}
+    first = Translator.load(run, **how)
+    reduced = Translator.load(run, precision="bf16", **how)
     for threads in (1, 2):
         yield f"synmt float32, {threads}", ours(first, threads)
-        yield f"synmt bf16, {threads}", ours(Translator.load(run, device="cpu", precision="bf16", **search), threads)
+        yield f"synmt bf16, {threads}", ours(reduced, threads)
+    if elsewhere(first, [run], how, lines=options.sentences):
+        yield "synmt float32, processes", in_processes(first, run, how)
+        yield "synmt bf16, processes", in_processes(reduced, run, {**how, "precision": "bf16"})
     assert isinstance(first.model, Transformer)
     write_ctranslate2(first.model, first.models[0].recipe.model, folder)
     kinds = [kind for kind in ("float32", "bfloat16", "int8") if kind in ctranslate2.get_supported_compute_types("cpu")]
@@ -104,6 +120,18 @@ def ours(translator: Translator, threads: int) -> System:
     def translate(lines: list[str]) -> Translations:
         torch.set_num_threads(threads)
         return [list(one.best.pieces) for one in translator.translate(lines)]
+
+    return translate
+
+
+def in_processes(translator: Translator, run: Path, how: dict[str, Any]) -> System:
+    """Translate with synmt as its command translates a file of many lines."""
+
+    def translate(lines: list[str]) -> Translations:
+        requests = ([Request(line) for line in window] for window in windows(lines, translator.window))
+        other = elsewhere(translator, [run], how, lines=len(lines))
+        found = (one for window in translate_windows(translator, requests, other=other) for one in window)
+        return [list(one.best.pieces) for one in found if isinstance(one, Translation)]
 
     return translate
 
@@ -135,9 +163,10 @@ def report(times: dict[str, list[tuple[float, float]]], found: dict[str, Transla
     """Print medians, and ratios round by round."""
     first = next(iter(found.values()))
     print(f"{'system':32} {'sentences/s':>12} {'of CPU time':>12} {'ratio (min .. max)':>22} {'same':>7}")
+    base = BASE if BASE in times else next(iter(times))
     for name, rounds in times.items():
         wall, cpu = (count / statistics.median(column) for column in zip(*rounds, strict=True))
-        ratios = sorted(base[0] / own[0] for own, base in zip(rounds, times[BASE], strict=True))
+        ratios = sorted(base[0] / own[0] for own, base in zip(rounds, times[base], strict=True))
         same = sum(one == other for one, other in zip(found[name], first, strict=True)) / count
         spread = f"{statistics.median(ratios):.2f} ({ratios[0]:.2f} .. {ratios[-1]:.2f})"
         print(f"{name:32} {wall:12.1f} {cpu:12.1f} {spread:>22} {same:7.1%}")
@@ -153,6 +182,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--length-penalty", type=float, default=0.6)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--systems", nargs="+", default=[""], metavar="PART", help="parts of names; default: all")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that do nothing but compute")
     return parser.parse_args()
 

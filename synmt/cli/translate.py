@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from synmt.decode.options import Sampling
     from synmt.decode.records import Record, Result, Windows
     from synmt.decode.translator import Translator
-    from synmt.decode.travelling import TravellingTranslator
+    from synmt.decode.travelling import Elsewhere
 
 
 def translate(
@@ -118,11 +118,11 @@ def _translate(
         from synmt.decode.override import check_override
         from synmt.decode.summary import TranslationSummary
         from synmt.decode.translator import Translator
-        from synmt.decode.travelling import TravellingTranslator
+        from synmt.decode.travelling import elsewhere
         from synmt.files.writing import write_output
         from synmt.parallel.work import using_cluster
 
-        translator, travelling = Translator.load(*runs, **how), None
+        translator = Translator.load(*runs, **how)
     if arguments.parse_override is not None:
         check_override(translator)
     _check_trees(translator, arguments)
@@ -130,15 +130,16 @@ def _translate(
     with ExitStack() as stack:
         if cluster and arguments.source == "-":
             console.remark("standard input may come line by line, so this machine translates it, not the cluster")
-        elif cluster:
-            stack.enter_context(using_cluster(cluster))
-            travelling = TravellingTranslator.of(translator, runs, how)
+            cluster = None
+        stack.enter_context(using_cluster(cluster))
+        lines = _known_lines(arguments)
+        other = elsewhere(translator, runs, how, lines=lines)
         out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
         alignments = None
         if arguments.alignment_file:
             alignments = stack.enter_context(write_output(arguments.alignment_file))
-        advance = stack.enter_context(_progress(arguments))
-        for window in _results(translator, arguments, travelling):
+        advance = stack.enter_context(_progress(arguments, lines))
+        for window in _results(translator, arguments, other):
             for record, result in window:
                 out.write(_format(record, result, arguments))
                 if alignments is not None:
@@ -151,7 +152,7 @@ def _translate(
 
 
 def _results(
-    translator: Translator, arguments: options.TranslateArguments, travelling: TravellingTranslator | None
+    translator: Translator, arguments: options.TranslateArguments, other: Elsewhere | None
 ) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window."""
     from synmt.decode.records import joined_result
@@ -163,7 +164,7 @@ def _results(
         windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
         translated = translate_windows(
-            translator, requests, counterfactually=arguments.parse_override is not None, travelling=travelling
+            translator, requests, counterfactually=arguments.parse_override is not None, other=other
         )
         # what is translated is read first, so that a window is not waited for before it is needed
         for results, window in zip(translated, windows, strict=True):
@@ -238,14 +239,18 @@ def _parser_of(facts: Path) -> dict[str, Any] | None:
     return parser if isinstance(parser, dict) else None
 
 
-@contextmanager
-def _progress(arguments: options.TranslateArguments) -> Iterator[console.Advance]:
-    """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
+def _known_lines(arguments: options.TranslateArguments) -> int | None:
+    """Count the lines of the input; None for a pipe, which counting would consume."""
     from synmt.files.reading import count_lines
 
-    # counting the lines of a pipe would consume them
-    if (arguments.prints and sys.stdout.isatty()) or not Path(arguments.source).is_file():
+    return count_lines(arguments.source) if Path(arguments.source).is_file() else None
+
+
+@contextmanager
+def _progress(arguments: options.TranslateArguments, lines: int | None) -> Iterator[console.Advance]:
+    """Show the progress, unless the translations appear on the terminal, or the input is a pipe."""
+    if lines is None or (arguments.prints and sys.stdout.isatty()):
         yield lambda amount: None
         return
-    with console.progress("translating", count_lines(arguments.source), "lines") as advance:
+    with console.progress("translating", lines, "lines") as advance:
         yield advance

@@ -24,7 +24,7 @@ from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
 from synmt.decode.pair_scores import PairScore
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import TravellingTranslator
+from synmt.decode.travelling import Elsewhere
 from synmt.errors import SynmtError
 from synmt.parallel.work import in_order
 from synmt.syntax.parse import Parse
@@ -42,17 +42,17 @@ def score_pairs(
     targets: Iterable[str],
     parses: Iterable[Parse] | None = None,
     *,
-    travelling: TravellingTranslator | None = None,
+    other: Elsewhere | None = None,
 ) -> Iterator[PairScore]:
     """Score each target as a translation of the source on the same line.
 
     sources, targets: raw text.
     parses: a tree for each source, of its words if the run cuts text; without them, sources are parsed if the model
         reads trees.
-    travelling: the same translator for workers; the cluster in use scores with it.
+    other: the same translator elsewhere, which scores several windows at once.
     """
     alternatives = ((source, (target,)) for source, target in _zip_lines(sources, targets))
-    for [score] in score_alternatives(translator, alternatives, parses, travelling=travelling):
+    for [score] in score_alternatives(translator, alternatives, parses, other=other):
         yield score
 
 
@@ -61,18 +61,18 @@ def score_alternatives(
     alternatives: Iterable[Alternatives],
     parses: Iterable[Parse] | None = None,
     *,
-    travelling: TravellingTranslator | None = None,
+    other: Elsewhere | None = None,
 ) -> Iterator[list[PairScore]]:
     """Score several targets of each source, which is parsed and encoded once for all of them.
 
     Raises UsageError for an ensemble.
 
-    travelling: the same translator for workers; the cluster in use scores with it.
+    other: the same translator elsewhere, which scores several windows at once.
     """
     translator.refuse_ensemble("a score of given translations")
     numbered = _numbered(zip_trees(windows(alternatives, translator.window), parses))
-    if travelling is not None:
-        results = in_order(_score_numbered, travelling, numbered, 1, where=travelling.runs[0])
+    if other is not None:
+        results = in_order(_score_numbered, other, numbered, other.processes, where=other.runs[0])
     else:
         results = (_score_numbered(translator, window) for window in numbered)
     for scores in results:

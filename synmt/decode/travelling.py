@@ -1,9 +1,10 @@
-"""A translator that travels: what a worker of a cluster loads the models of this machine from."""
+"""Translators elsewhere: in processes of this machine, or in workers of a cluster, which load copies of the models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,36 @@ from synmt.decode.inputs import Request
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
-from synmt.parallel.work import in_order
+from synmt.parallel.processes import process_count
+from synmt.parallel.work import cluster_in_use, in_order
 from synmt.run import find_run
 
 _PARSER = "parser"
+_WINDOWS = 4
+"""Windows of lines that a process must have: with fewer, it takes longer to load the models than it saves."""
+
+
+@dataclass(frozen=True)
+class CopiedTranslator:
+    """A translator that each process of this machine loads for itself.
+
+    runs: run folders.
+    loading: keyword arguments of `Translator.load`.
+    processes: how many of them translate.
+    """
+
+    runs: tuple[Path, ...]
+    loading: Mapping[str, Any]
+    processes: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what a process unpickles is the translator
+        return partial(Translator.load, *self.runs, **self.loading), ()
 
 
 @dataclass(frozen=True)
 class TravellingTranslator:
-    """The runs of a translator, and how it is loaded.
+    """A translator that each worker of a cluster loads for itself.
 
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
@@ -29,6 +51,7 @@ class TravellingTranslator:
     runs: tuple[Path, ...]
     loading: Mapping[str, Any]
     parser: Mapping[str, Path]
+    processes = 1
 
     @classmethod
     def of(cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any]) -> TravellingTranslator:
@@ -56,21 +79,42 @@ class TravellingTranslator:
         return Translator.load(*runs, **{**self.loading, "checkpoint": "final", **parser})
 
 
+Elsewhere = CopiedTranslator | TravellingTranslator
+
+
+def elsewhere(
+    translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, lines: int | None
+) -> Elsewhere | None:
+    """Choose who works on lines: the cluster in use, else processes if the lines are many, else (None) the translator.
+
+    Threads of one process wait for each other in Python, and they parse one after the other. A GPU has one process.
+
+    runs, loading: what the translator was loaded from.
+    lines: how many there are; None if they come one by one.
+    """
+    if cluster_in_use():
+        return TravellingTranslator.of(translator, runs, loading)
+    if lines is None or translator.device.type != "cpu":
+        return None
+    processes = process_count(lines // (_WINDOWS * translator.window))
+    return CopiedTranslator(tuple(runs), loading, processes) if processes > 1 else None
+
+
 def translate_windows(
     translator: Translator,
     windows: Iterable[list[Request]],
     *,
     counterfactually: bool = False,
-    travelling: TravellingTranslator | None = None,
+    other: Elsewhere | None = None,
 ) -> Iterator[Sequence[Result]]:
     """Translate windows of words in their order.
 
     counterfactually: also with the other tree of each request.
-    travelling: the same translator for workers; the cluster in use translates with it, several windows at once.
+    other: the same translator elsewhere, which translates several windows at once.
     """
     work = _translate_both if counterfactually else _translate
-    if travelling is not None:
-        yield from in_order(work, travelling, _numbered(windows), 1, where=travelling.runs[0])
+    if other is not None:
+        yield from in_order(work, other, _numbered(windows), other.processes, where=other.runs[0])
     else:
         yield from (work(translator, window) for window in _numbered(windows))
 

@@ -13,11 +13,10 @@ from synmt.decode.pair_scores import PairScore, Totals, finite
 from synmt.decode.pairs import score_pairs
 from synmt.decode.summary import too_long
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import TravellingTranslator
+from synmt.decode.travelling import elsewhere
 from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
 from synmt.files.reading import count_lines, read_lines
-from synmt.parallel.work import cluster_in_use
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
@@ -65,15 +64,15 @@ def _loading(options: ModelOptions) -> dict[str, Any]:
 def score_files(options: PairOptions) -> Iterator[PairScore]:
     """Score the translations of a file line by line; warn of lines that are too long to be scored in full."""
     translator = load_translator(options.model, options)
-    _check_lines(options.source, options.target)
+    count = _count_lines(options.source, options.target)
     lines, trees = read_lines(options.source), None
     if options.parses is not None and translator.reads_trees:
         lines, again = tee(lines)
         trees = read_parses(options.parses, map(translator.cutters["source"].cut, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
-    travelling = TravellingTranslator.of(translator, [options.model], _loading(options)) if cluster_in_use() else None
-    for score in score_pairs(translator, lines, read_lines(options.target), trees, travelling=travelling):
+    other = elsewhere(translator, [options.model], _loading(options), lines=count)
+    for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
         for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
             if dropped:
                 what = f"the {side} of line {score.line}"
@@ -81,10 +80,10 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         yield score
 
 
-def _check_lines(source: Path, target: Path) -> None:
-    """Raise an error for files of different lengths before anything is scored; a pipe cannot be counted."""
+def _count_lines(source: Path, target: Path) -> int | None:
+    """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of different lengths."""
     if not (source.is_file() and target.is_file()):
-        return
+        return None
     counts = count_lines(source), count_lines(target)
     if counts[0] != counts[1]:
         raise SynmtError(
@@ -92,6 +91,7 @@ def _check_lines(source: Path, target: Path) -> None:
             where=str(target),
             do="Line n of both must belong together",
         )
+    return counts[0]
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:
