@@ -11,7 +11,7 @@ Without --run, a small Transformer is trained first on Multi30k (which `synmt tr
 
     python benchmarks/translate_throughput.py --text multi30k/test_2016_flickr.en --rounds 5
     python benchmarks/translate_throughput.py --run runs/small --text test.en --busy 5
-    python benchmarks/translate_throughput.py --run runs/small --text train.en --sentences 10000 --systems processes int8
+    python benchmarks/translate_throughput.py --run runs/x --text train.en --sentences 10000 --systems processes int8
 """
 
 from __future__ import annotations
