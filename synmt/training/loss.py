@@ -15,8 +15,10 @@ from synmt.data.batch import Batch
 from synmt.model.linear import add_outer_product, filled_up, product
 from synmt.model.seq2seq import Seq2Seq
 
-BLOCKS = {"cpu": 1 << 21, "cuda": 1 << 27}
-"""Maximum number of logits in memory: small enough for a CPU's cache, large enough to keep a GPU busy."""
+BLOCKS = {"cpu": 1 << 20, "cuda": 1 << 27}
+"""Maximum number of logits in a block: small enough for a CPU's cache, large enough to keep a GPU busy."""
+TOGETHER = {"cpu": 4, "cuda": 1}
+"""Blocks whose gradients are computed together if they are converted to a lower precision."""
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
@@ -28,28 +30,39 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
         states_, weight_ = states.to(dtype), weight.to(dtype)  # (N, D), (V, D)
         exact = torch.promote_types(dtype, torch.float32)
-        pieces = weight.size(0)
+        pieces, most = weight.size(0), _rows_of_block(BLOCKS[kind] // weight.size(0))
         total = states.new_zeros((), dtype=torch.float64)
         likelihood = states.new_zeros((), dtype=torch.float64)
         mean = weight.mean(0, dtype=exact)  # (D,)
         to_states = torch.empty_like(states_) if wants_gradient else None  # (N, D)
         to_weight = torch.zeros_like(weight, dtype=exact) if wants_gradient else None  # (V, D)
-        for block in _blocks(len(states), BLOCKS[kind] // pieces):
-            rows, target = filled_up(states_[block], dtype), targets[block, None]  # (p, D), (n, 1)
-            logits = product(rows, weight_)[: len(target)].to(exact)  # (n, V)
-            slope = logits.softmax(-1)  # (n, V)
-            normalizer = logits.amax(-1) - slope.amax(-1).log()  # (n,)
-            nll = normalizer - logits.gather(-1, target)[:, 0]  # (n,)
-            # the mean logit of a row is its state times the mean weight
-            uniform = normalizer - states_[block].to(exact) @ mean  # (n,)
-            likelihood += nll.sum()
-            total += ((1 - smoothing) * nll + smoothing * uniform).sum()
-            if to_states is None or to_weight is None:
-                continue
-            slope.scatter_add_(-1, target, torch.full_like(nll, smoothing - 1)[:, None])
-            slope = filled_up(slope, dtype)  # (p, V)
-            to_states[block] = product(slope, weight_.T)[: len(target)]
-            add_outer_product(to_weight, slope, rows)
+        # memory for all blocks: new one takes three times as long
+        converted, slopes = (torch.empty(0, dtype=kept, device=states.device) for kept in (exact, dtype))
+        for group in _blocks(len(states), most if dtype == exact else most * TOGETHER[kind]):
+            rows, target = filled_up(states_[group], dtype), targets[group, None]  # (p, D), (m, 1)
+            slopes.resize_(len(rows) if wants_gradient else 0, pieces)  # (p, V)
+            for block in _blocks(len(target), most):
+                right = target[block]  # (n, 1)
+                logits = product(rows[block], weight_)[: len(right)]  # (n, V)
+                if dtype != exact:
+                    logits = converted.resize_(logits.shape).copy_(logits)
+                largest, logit = logits.amax(-1), logits.gather(-1, right)[:, 0]  # (n,)
+                own = slopes[block][: len(right)]  # (n, V)
+                slope = torch.softmax(logits, -1, out=own if wants_gradient and dtype == exact else logits)  # (n, V)
+                normalizer = largest - slope.amax(-1).log()  # (n,)
+                nll = normalizer - logit  # (n,)
+                # the mean logit of a row is its state times the mean weight
+                uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
+                likelihood += nll.sum()
+                total += ((1 - smoothing) * nll + smoothing * uniform).sum()
+                if wants_gradient:
+                    slope.scatter_add_(-1, right, torch.full_like(nll, smoothing - 1)[:, None])
+                    if slope is not own:
+                        own.copy_(slope)
+            if to_states is not None and to_weight is not None:
+                slopes[len(target) :] = 0
+                to_states[group] = product(slopes, weight_.T)[: len(target)]
+                add_outer_product(to_weight, slopes, rows)
         if to_states is not None and to_weight is not None:
             # what is left of the slope: -ε / V for every piece
             to_states.sub_(smoothing * mean)
@@ -66,9 +79,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None
 
 
+def _rows_of_block(most: int) -> int:
+    """Choose a number of rows, at most `most`, that suits the libraries that multiply."""
+    return max(1, most - most % 64 if most > 64 else most)
+
+
 def _blocks(count: int, rows: int) -> Iterator[slice]:
-    """Cut rows into blocks, whose size suits the libraries that multiply."""
-    rows = max(1, rows - rows % 64 if rows > 64 else rows)
     return (slice(first, first + rows) for first in range(0, count, rows))
 
 
