@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from attending import assert_same_with_gradients
 
+from synmt.model import attention
 from synmt.model import fused as module
 from synmt.model.attention import Terms, attend, attend_written_out
 from synmt.model.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
@@ -133,26 +134,50 @@ def attention_terms(kind=torch.float64):
     return Terms(q, q, k, v, mask)
 
 
+EDITS = {"factor": (2, 1, 4, 5), "bias": (2, 3, 4, 5)}
+
+
+def edited(terms, names):
+    """Fill fixed terms, which need no gradient."""
+    return terms.edit(**{name: torch.randn(EDITS[name], dtype=terms.q.dtype) for name in names})
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("masked", [True, False])
-def test_attention_by_products_equals_the_equation_gradients_too(rate, masked):
-    terms = attention_terms()
+@pytest.mark.parametrize("names", [(), ("factor",), ("bias",), ("factor", "bias")])
+def test_attention_by_products_equals_the_equation_gradients_too(rate, masked, names):
+    terms = edited(attention_terms(), names)
     terms = terms if masked else terms.edit(mask=None)
     torch.manual_seed(1)
-    ours = masked_attention(terms.q, terms.k, terms.v, terms.mask, rate)
+    ours = masked_attention(terms.q, terms.k, terms.v, terms.mask, rate, factor=terms.factor, bias=terms.bias)
     torch.manual_seed(1)
     assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v))
 
 
-def test_the_gradient_of_attention_by_products_equals_differences():
-    terms = attention_terms()
+@pytest.mark.parametrize("names", [(), ("factor", "bias")])
+def test_the_gradient_of_attention_by_products_equals_differences(names):
+    terms = edited(attention_terms(), names)
 
     def same_mask(*heads):
         # some hundred times: torch.manual_seed writes down the stack for each kind of device that is not in use
         torch.default_generator.manual_seed(1)
-        return masked_attention(*heads, terms.mask, 0.3)
+        return masked_attention(*heads, terms.mask, 0.3, factor=terms.factor, bias=terms.bias)
 
     assert torch.autograd.gradcheck(same_mask, (terms.q, terms.k, terms.v))
+
+
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize("name", EDITS)
+def test_terms_that_are_learned_get_their_gradient(name, learned, monkeypatch):
+    calls = []
+    monkeypatch.setattr(attention, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[0])
+    terms = edited(attention_terms(), [name])
+    edit = getattr(terms, name).requires_grad_(learned)
+    output = attend(terms, 0.3)
+    assert bool(calls) is not learned
+    if learned:
+        (slope,) = torch.autograd.grad(output.sum(), edit)
+        assert slope.abs().sum() > 0
 
 
 @pytest.mark.parametrize("bias", [False, True])

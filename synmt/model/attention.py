@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from synmt.model.fused import dropout as drop
-from synmt.model.fused import masked_attention, outruns_fused_kernel
+from synmt.model.fused import masked_attention, outruns_fused_kernel, outruns_steps
 from synmt.model.pairs import Pairs
 
 Normalizer = Callable[[Tensor], Tensor]
@@ -112,13 +112,13 @@ class Memory:
 
 def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
     """Compute O with the fastest kernel that can handle these terms: (B, H, Tq, d)."""
-    if terms.factor is not None or terms.relative is not None or terms.normalize is not softmax:
+    if terms.relative is not None or terms.position is not None or terms.normalize is not softmax:
         return attend_written_out(terms, dropout)
-    if not outruns_fused_kernel(terms.q, dropout):
+    if terms.factor is None and not outruns_fused_kernel(terms.q, dropout):
         return _attend_fused(terms, dropout)
-    if terms.bias is not None:
+    if not outruns_steps(terms.q, terms.factor, terms.bias):
         return attend_written_out(terms, dropout)
-    return masked_attention(terms.q, terms.k, terms.v, terms.mask, dropout)
+    return masked_attention(terms.q, terms.k, terms.v, terms.mask, dropout, factor=terms.factor, bias=terms.bias)
 
 
 def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:

@@ -130,27 +130,55 @@ class _DroppedRelu(torch.autograd.Function):
 
 def outruns_fused_kernel(q: Tensor, dropout: float) -> bool:
     """Tell whether `masked_attention` is faster than torch's fused kernel."""
-    return draws_fast(q) and torch.is_grad_enabled() and q.requires_grad and (dropout > 0 or q.dtype == torch.bfloat16)
+    return outruns_steps(q) and (dropout > 0 or q.dtype == torch.bfloat16)
 
 
-def masked_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
-    """Compute dropout(softmax(mask(q kᵀ / √d))) v: (B, H, Tq, d), two of (B, H, Tk, d) -> (B, H, Tq, d).
+def outruns_steps(q: Tensor, *terms: Tensor | None) -> bool:
+    """Tell whether `masked_attention` is faster than the same in single steps; no term may need a gradient."""
+    fixed = not any(term is not None and term.requires_grad for term in terms)
+    return fixed and draws_fast(q) and torch.is_grad_enabled() and q.requires_grad
+
+
+def masked_attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    dropout: float = 0.0,
+    *,
+    factor: Tensor | None = None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """Compute dropout(softmax(mask((q kᵀ / √d) ⊙ F + B))) v: (B, H, Tq, d), two of (B, H, Tk, d) -> (B, H, Tq, d).
 
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend.
+    factor, bias: broadcast to the same shape; they get no gradient.
     """
-    return _MaskedAttention.apply(q, k, v, mask, dropout)  # type: ignore[return-value]
+    return _MaskedAttention.apply(q, k, v, mask, dropout, factor, bias)  # type: ignore[return-value]
 
 
 class _MaskedAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
-        ctx.heads, ctx.scale = q.shape[:2], 1 / math.sqrt(q.size(-1))
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        mask: Tensor | None,
+        dropout: float,
+        factor: Tensor | None,
+        bias: Tensor | None,
+    ) -> Tensor:
+        ctx.heads, scale = q.shape[:2], 1 / math.sqrt(q.size(-1))
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # (B H, Tq, d), (B H, Tk, d), (B H, Tk, d)
         exact = torch.promote_types(q.dtype, torch.float32)
-        scores = torch.bmm(q, k.mT).to(exact).mul_(ctx.scale)  # (B H, Tq, Tk)
+        ctx.slope = scale if factor is None else factor.to(exact) * scale
+        scores = torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.slope)  # (B, H, Tq, Tk)
+        if bias is not None:
+            scores.add_(bias)
         if mask is not None:
-            scores.unflatten(0, ctx.heads).masked_fill_(~mask, -math.inf)
-        weights = scores.softmax(-1)  # (B H, Tq, Tk)
+            scores.masked_fill_(~mask, -math.inf)
+        weights = scores.flatten(0, 1).softmax(-1)  # (B H, Tq, Tk)
         used, kept, ctx.factor = weights.to(q.dtype), None, 1.0
         if dropout:
             kept, ctx.factor = scaled_mask(used.shape, dropout, q.dtype)
@@ -168,6 +196,6 @@ class _MaskedAttention(torch.autograd.Function):
             to_weights = (to_weights * kept).mul_(ctx.factor)  # (B H, Tq, Tk)
         to_weights = to_weights.to(weights.dtype)
         to_scores = torch.ops.aten._softmax_backward_data(to_weights, weights, -1, weights.dtype)  # (B H, Tq, Tk)
-        to_scores = to_scores.mul_(ctx.scale).to(q.dtype)
+        to_scores = to_scores.unflatten(0, ctx.heads).mul_(ctx.slope).flatten(0, 1).to(q.dtype)
         gradients = torch.bmm(to_scores, k), torch.bmm(to_scores.mT, q), torch.bmm(used.mT, slope)
-        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None)
+        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None, None, None)
