@@ -137,7 +137,7 @@ def test_groups_are_reported_without_the_command_line(place):
     assert (answer.system, answer.runs) == ("pascal", (place / "runs" / "pascal", place / "runs" / "plain"))
     assert answer.to_json() == report("--by-length", "--baseline", "runs/plain")
     heading, _, table, *legend = answer.to_text()
-    assert (heading, table.columns[0]) == ("pascal against plain, test set test", "source length (words)")
+    assert (heading, table.columns[0]) == ("pascal against plain on the test set", "source length (words)")
     assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
     assert legend[0].startswith("\nBLEU|nrefs:1")
     assert [section.title for section in answer.to_html()] == ["BLEU by source length"]

@@ -158,14 +158,14 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
 
 
 def _end_grid(record: GridRecord, again: str) -> None:
-    from synmt.evaluation import report
+    from synmt.evaluation import outputs, report
 
     if record.status == "interrupted":
         runs = counted(len(record.finished), "run has", "runs have")
         console.remark(f"stopped; {runs} finished, and {again} goes on")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
-        console.remark(f"test set {test}:")
+        console.remark(f"{outputs.the_test_set(test)}:")
         console.print_tables(report.tables(comparison), report.remarks(comparison))
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"

@@ -12,6 +12,7 @@ from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystem, C
 from synmt.analysis.compare.word_difference import bracketed, classify_all
 from synmt.analysis.compare.words import WordDetails
 from synmt.analysis.report import TextTable
+from synmt.evaluation.outputs import the_test_set
 
 
 def to_json(compared: ComparedSystems, details: WordDetails) -> dict[str, Any]:
@@ -59,9 +60,10 @@ def _sentence_json(one: ComparedSentence) -> dict[str, Any]:
 
 def to_text(compared: ComparedSystems) -> Iterator[str | TextTable]:
     """Yield the systems, their scores, the sentences and the legend."""
-    test = f", test set {compared.test}" if compared.test else ""
+    if compared.test:
+        yield f"translations of {the_test_set(compared.test)}"
     named = zip(compared.letters, compared.systems, strict=True)
-    yield "\n".join(f"{letter}: {one.name}" for letter, one in named) + f"{test}\n"
+    yield "\n".join(f"{letter}: {one.name}" for letter, one in named) + "\n"
     yield from _pair_lines(compared) if len(compared.systems) == 2 else [systems_table(compared), *_legend(compared)]
     for heading, sentences in zip(headings(compared.letters), (compared.gaining, compared.losing), strict=True):
         if sentences:

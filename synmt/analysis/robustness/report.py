@@ -24,7 +24,7 @@ from synmt.analysis.robustness.plot import draw_robustness
 from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
-from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.evaluation.progress import progress
 from synmt.parsing.parser import StanzaParser
 from synmt.run import find_run
@@ -54,7 +54,7 @@ class _Results:
 
     @property
     def title(self) -> str:
-        return f"{self.outputs.system}, test set {self.outputs.test}"
+        return f"{self.outputs.system} on {the_test_set(self.outputs.test)}"
 
 
 def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:

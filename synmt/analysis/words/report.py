@@ -26,6 +26,7 @@ from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
 from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.outputs import the_test_set
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -139,7 +140,7 @@ class WordReport:
         *others, last = self.names[1:] or self.names
         systems = f"{', '.join(others)} and {last}" if others else last
         against = f" against {self.names[0]}" if len(self.names) > 1 else ""
-        return f"{systems}{against}" + (f", test set {self.test}" if self.test else "")
+        return f"{systems}{against}" + (f" on {the_test_set(self.test)}" if self.test else "")
 
     @property
     def cut(self) -> str:
