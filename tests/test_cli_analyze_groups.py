@@ -180,7 +180,7 @@ def test_the_table_shows_the_interval_and_what_it_means(place):
     assert rows[">0"][1] == "*"
     assert rows[">0"][-2:] == ["-", "-"]
     for line in (
-        "difference to plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
+        "difference from plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
         "*: fewer than 10 sentences, too few for an interval",
         "depth: number of arcs from the root to the deepest word, without punctuation",
         "trees: gold.conllu",

@@ -133,7 +133,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
     analyze("--by-length", "--by-label", "--run", "runs/*", "--seeds", "labels.tsv", "--html", "page.html")
     page = (place / "page.html").read_text(encoding="utf-8")
     assert "<h1>pascal, plain</h1>" in page
-    assert page.count("in the middle, differences to alone with 95 % intervals") == 4
+    assert page.count("in the middle, differences from alone with 95 % intervals") == 4
     assert page.count('src="data:image/svg+xml') == 2
 
 

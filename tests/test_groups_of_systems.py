@@ -126,7 +126,7 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
     assert legend == [
         "share: share of the sentences",
         "scores: means over the seeds of a system; ±: their standard deviation",
-        "difference to plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
+        "difference from plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
         "resamples, seed 12345",
         "with two or three seeds, intervals are too narrow and p-values too small",
         "p: two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979)",

@@ -107,7 +107,7 @@ def _pair_lines(compared: ComparedSystems) -> Iterator[str]:
 
 
 def systems_table(compared: ComparedSystems) -> TextTable:
-    """Write a line for each system: its score, the difference to the first, and in how many sentences it is better."""
+    """Write a line for each system: score, difference from the first, and in how many sentences it is better."""
     columns = ["system", compared.metric.title, "difference", "95 % interval", "p (Holm)", "better", "equal", "worse"]
     rows = []
     for letter, one in zip(compared.letters, compared.systems, strict=True):
@@ -122,7 +122,7 @@ def systems_table(compared: ComparedSystems) -> TextTable:
 def _legend(compared: ComparedSystems) -> Iterator[str]:
     first = compared.systems[0].name
     yield (
-        f"difference to {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
+        f"difference from {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
         "systems (Holm)"
     )
     yield f"better, equal, worse: in how many sentences, by {compared.ranking.title}"

@@ -177,7 +177,7 @@ def legend(table: GroupTable, baseline: str | None, trees: str) -> Iterator[str]
         yield from systems_legend(table, baseline)
     elif baseline:
         yield (
-            f"difference to {baseline}; interval and two-sided p: paired bootstrap within the group "
+            f"difference from {baseline}; interval and two-sided p: paired bootstrap within the group "
             f"(Koehn, 2004), {SAMPLES:,} resamples, seed {SEED}"
         )
         yield "p: not corrected for the number of groups; of 20 equal groups, about one has p < 0.05 by chance"

@@ -165,7 +165,7 @@ def _notes(results: _Results) -> Iterator[str]:
     yield "flat: the parent is always the first word, as in lines that cannot be parsed"
     yield "UAS: words with the same parent as in the own trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
-    yield f"difference: to the score with the own trees, by paired bootstrap{lower}"
+    yield f"difference: from the score with the own trees, by paired bootstrap{lower}"
     yield "changed: translations that differ from those with the own trees"
     if results.with_arcs:
         yield "arcs: own trees and those of other parsers have probabilities; all other arcs are certain"
@@ -185,8 +185,8 @@ def _to_html(results: _Results) -> Section:
         "The more the score falls, the more the model relies on its trees."
     )
     caption = (
-        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference to the own "
-        "trees, whose score is the dashed line"
+        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
+        "own trees, whose score is the dashed line"
     )
     body = paragraph(introduction)
     body += table(scores.columns, scores.rows, caption=f"{metric.title} by trees, seed {results.seed}")

@@ -78,7 +78,7 @@ def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
 
 def figure_caption(table: WordTable, names: Sequence[str]) -> str:
     """Say what the panels of a figure have."""
-    right = f"; on the right, differences to {names[0]}" if len(names) > 1 else ""
+    right = f"; on the right, differences from {names[0]}" if len(names) > 1 else ""
     return f"{table.shown[0].upper()}{table.shown[1:]} by {table.by}, with 95 % intervals{right}."
 
 
@@ -106,7 +106,7 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
         yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
     if len(names) > 1:
         yield (
-            f"difference to {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
+            f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
             "comparisons of the table (Holm, 1979)"
         )
     hidden = [row.group for row in table.rows if row not in shown_rows(table)]
