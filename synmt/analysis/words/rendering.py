@@ -68,12 +68,14 @@ def _compared(one: WordAccuracy) -> list[str]:
 
 
 def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
-    """Say what a table has: the measure, if there is only one, and how many comparisons, if there are any."""
+    """Say what a table has: its measures, and how many comparisons, if there are any."""
     if len(names) == 1:
-        return "in percent, with 95 % intervals"
+        *others, last = table.measures
+        measures = f"{', '.join(others)} and {last}" if others else last
+        return f"{measures[0].upper()}{measures[1:]} in percent, with 95 % intervals"
     count = table.comparisons[measure]
-    corrected = f"; p corrected for {counted(count, 'comparison')}" if count else ""
-    return f"{measure} in percent{corrected}"
+    corrected = f"; p-values corrected for {counted(count, 'comparison')}" if count else ""
+    return f"{measure[0].upper()}{measure[1:]} in percent{corrected}"
 
 
 def figure_caption(table: WordTable, names: Sequence[str]) -> str:
