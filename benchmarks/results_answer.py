@@ -59,8 +59,8 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         parts = [f"{signed(d.value)} on `{test}` ({signed(d.low)} to {signed(d.high)})" for test, d in found.items()]
         end = "" if any(d.is_real for d in found.values()) else ", no more than chance may explain"
         yield (
-            f"The best of {len(results.plan.search)} mixtures is {line.system}, {signed(_gain(line))} to the plain "
-            f"model; its difference to {first} alone is {' and '.join(parts)}{end}."
+            f"The best of {len(results.plan.search)} mixtures is {line.system}, {signed(_gain(line))} over the plain "
+            f"model; its difference from {first} alone is {' and '.join(parts)}{end}."
         )
 
 
@@ -76,7 +76,7 @@ def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
             more = f", {signed(_gain(gold))} with gold trees" if gold and gold.difference else ""
             parts.append(f"{name} {own} with the parser's trees{more} and {wrong} with random ones")
     if parts:
-        yield f"Difference in BLEU to the plain model with other trees: {'; '.join(parts)}."
+        yield f"Difference in BLEU from the plain model with other trees: {'; '.join(parts)}."
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:

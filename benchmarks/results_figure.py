@@ -1,4 +1,4 @@
-"""The figure of the README: each system's difference to its baseline with its interval, a row each."""
+"""The figure of the README: each system's difference from its baseline with its interval, a row each."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         else " only; since no system has two seeds yet, no difference is called real"
     )
     yield (
-        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are to {bases}, bold if p < {REAL} after Holm's "
+        f"`BLEU|{test['scores']['bleu']['signature']}`. Differences are from {bases}, bold if p < {REAL} after Holm's "
         f"correction ({compared} comparison{'s' * (compared != 1)}). Intervals cover the choice of sentences{luck}. "
         "±: standard deviation of the seeds. Trees: which ones a system reads or learns from. "
         "Steps: the first validation with a loss as low as the lowest of the "

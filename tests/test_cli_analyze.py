@@ -87,17 +87,18 @@ def report(*arguments):
 def test_without_a_run_the_newest_is_analysed(runs, caplog):
     result = run("--by-length", "--buckets", "2,4")
     rows = [line.split() for line in result.stdout.splitlines()]
-    assert rows[0] == ["pascal,", "test", "set", "test"]
+    assert rows[0] == ["pascal", "on", "the", "test", "set"]
     assert next(row for row in rows if row[:1] == ["1-2"])[:4] == ["1-2", "*", "1", "33.3%"]
     assert ["3-4", "0", "0.0%", "0.0%", "-"] in rows
     assert any(row and row[0].startswith("BLEU|nrefs:1|case:lc|eff:no|tok:intl|") for row in rows)
-    assert caplog.messages == [f"run: {Path('runs/pascal')}", "test set test; choose with --test: challenge"]
+    remark = "test set: test; choose another one with --test: challenge"
+    assert caplog.messages == [f"run: {Path('runs/pascal')}", remark]
 
 
 def test_several_analyses_name_the_test_set_once(runs):
     asked = ("analyze", "--by-length", "--words", "frequency", "--run", "runs/pascal")
     done = synmt("--log-file", "log", *asked)
-    remark = "test set test; choose with --test: challenge"
+    remark = "test set: test; choose another one with --test: challenge"
     assert done.stderr.decode().splitlines().count(remark) == 1
     assert Path("log").read_text().count(remark) == 2
 
@@ -158,7 +159,7 @@ def test_only_the_sentences_that_meet_all_conditions_are_scored(runs):
 
 def test_the_title_names_the_conditions(runs):
     result = run("--by-label", "--label", "attractors", "--where", "attractors!=0", "--where", "id=z")
-    assert result.stdout.splitlines()[0] == "pascal, test set test, where attractors!=0 and id=z"
+    assert result.stdout.splitlines()[0] == "pascal on the test set, where attractors!=0 and id=z"
     assert ["1", "*", "1", "100.0%"] in [line.split()[:4] for line in result.stdout.splitlines()]
     assert report("--by-length")["where"] == []
 

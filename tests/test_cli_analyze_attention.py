@@ -41,7 +41,7 @@ def test_every_head_is_shown_with_the_name_of_its_variant_above_the_baselines(pr
     shown, said = output(project, "pascal")
     lines = shown.splitlines()
     assert lines[0] == (
-        "pascal: self-attention of the source; test set test, source, parsed by Stanza (compact, en), "
+        "pascal: self-attention of the source; source of the test set, parsed by Stanza (compact, en), "
         "as the model reads it"
     )
     assert "pieces in 3 sentences; 20 words, neither punctuation nor roots" in lines[1]
@@ -92,7 +92,7 @@ def test_many_heads_are_laid_out_by_layer_and_the_best_are_listed(project):
 def test_on_the_target_only_parents_to_the_left_count(project):
     shown, _ = output(project, "english", "--side", "target")
     assert "words, neither punctuation nor roots, with a parent to the left (" in shown
-    assert "english: self-attention of the target; test set test, reference, parsed by Stanza (compact, en)\n" in shown
+    assert "english: self-attention of the target; reference of the test set, parsed by Stanza (compact, en)\n" in shown
     assert not any(line.startswith("next word") for line in shown.splitlines())
     found = report(project, "english", "--side", "target")
     assert 0 < found["parents_in_sight"] < 1
@@ -123,7 +123,9 @@ def test_an_lstm_reports_its_attention_to_the_source_and_logs_it(project):
 
 def test_latent_trees_are_compared_with_the_parsers_trees(project):
     shown, said = output(project, "lstm", "--what", "parents", "--html", "parents.html")
-    assert shown.startswith("lstm: probable parents in the annotations of the source; test set test, source, parsed by")
+    assert shown.startswith(
+        "lstm: probable parents in the annotations of the source; source of the test set, parsed by"
+    )
     assert [line[:26] for line in shown.splitlines() if line.startswith("latent")] == ["latent trees (latent_tree)"]
     assert "no word: weight on task tags" in shown
     assert "compared with: source parsed by Stanza (compact, en)" in said

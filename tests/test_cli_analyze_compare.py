@@ -167,7 +167,7 @@ def test_the_robustness_table_is_explained(runs):
     finally:
         path.write_bytes(kept)
     assert "1 of 4 translations with the own trees differ from those stored in the run" in said
-    assert printed.startswith("reader, test set test: 4 sentences with other trees, seed 1\n")
+    assert printed.startswith("reader on the test set: 4 sentences with other trees, seed 1\n")
     assert "rewired" not in printed.split("\n\n")[1]
     assert "TER: lower is better" in printed
 

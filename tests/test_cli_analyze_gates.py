@@ -72,7 +72,7 @@ def test_the_report_the_page_and_the_figure_agree(run, tmp_path, monkeypatch):
     assert names == {"system": "sa"}
     assert f"plot: {plot}\npage: {page}\n" in said
     assert "gates are read while the model is forced to produce the references" in said
-    assert "test set test; choose with --test: other" in said
+    assert "test set: test; choose another one with --test: other" in said
 
 
 def test_the_table_is_for_people(run, tmp_path):
@@ -80,14 +80,14 @@ def test_the_table_is_for_people(run, tmp_path):
     page.write_text("old", encoding="utf-8")
     printed, said = output(run, "--test", "other", "--html", page)
     lines = printed.splitlines()
-    assert lines[0].startswith("sa, test set other: gates of ")
+    assert lines[0].startswith("sa on test set other: gates of ")
     assert " ".join(lines[2].split()) == "tag words share norm highest chance ratio 95 % no PUNCT"
     assert "norm: mean norm of the gate, 0 = closed, 1 = open" in printed
     assert "tags: Stanza (compact, en)" in printed
     assert "*: fewer than 10 words" in printed
     assert max(map(len, lines[1:])) <= 80
     assert f"page: {page} (replaced)" in said
-    assert "choose with --test" not in said
+    assert "choose another one with --test" not in said
 
 
 @pytest.mark.parametrize(("option", "what"), [("--html", "not an HTML file name"), ("--plot", "unsupported picture")])

@@ -137,7 +137,7 @@ def test_groups_are_reported_without_the_command_line(place):
     assert (answer.system, answer.runs) == ("pascal", (place / "runs" / "pascal", place / "runs" / "plain"))
     assert answer.to_json() == report("--by-length", "--baseline", "runs/plain")
     heading, _, table, *legend = answer.to_text()
-    assert (heading, table.columns[0]) == ("pascal against plain, test set test", "source length (words)")
+    assert (heading, table.columns[0]) == ("pascal against plain on the test set", "source length (words)")
     assert [row[:2] for row in table.rows] == [["1-10", "12"], ["all", "12"]]
     assert legend[0].startswith("\nBLEU|nrefs:1")
     assert [section.title for section in answer.to_html()] == ["BLEU by source length"]
@@ -180,7 +180,7 @@ def test_the_table_shows_the_interval_and_what_it_means(place):
     assert rows[">0"][1] == "*"
     assert rows[">0"][-2:] == ["-", "-"]
     for line in (
-        "difference to plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
+        "difference from plain; interval and two-sided p: paired bootstrap within the group (Koehn, 2004), 1,000 ",
         "*: fewer than 10 sentences, too few for an interval",
         "depth: number of arcs from the root to the deepest word, without punctuation",
         "trees: gold.conllu",

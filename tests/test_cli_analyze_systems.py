@@ -94,7 +94,7 @@ def test_translate_takes_several_runs_and_then_its_text(place, arguments, runs, 
 def test_two_runs_are_a_run_and_its_baseline(place):
     by_baseline, _ = analyze("--by-length", "--run", PASCAL, "--baseline", PLAIN)
     assert analyze("--by-length", "--run", PLAIN, PASCAL)[0] == by_baseline
-    assert by_baseline.startswith("pascal-seed1 against plain-seed1, test set test\n")
+    assert by_baseline.startswith("pascal-seed1 against plain-seed1 on the test set\n")
     assert "Koehn, 2004), 1,000 resamples, seed 12345\np: not corrected" in by_baseline
 
 
@@ -133,7 +133,7 @@ def test_the_page_has_a_table_and_a_figure_of_all_systems(place):
     analyze("--by-length", "--by-label", "--run", "runs/*", "--seeds", "labels.tsv", "--html", "page.html")
     page = (place / "page.html").read_text(encoding="utf-8")
     assert "<h1>pascal, plain</h1>" in page
-    assert page.count("in the middle, differences to alone with 95 % intervals") == 4
+    assert page.count("in the middle, differences from alone with 95 % intervals") == 4
     assert page.count('src="data:image/svg+xml') == 2
 
 

@@ -59,7 +59,7 @@ def test_a_supervised_head_is_listed_above_the_baselines(project):
 
 def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(project):
     found = json.loads(output(project, "lisa", "--json", "--html", "trees.html")[0])
-    assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
+    assert found["gold"] == "the test set, parsed by Stanza (compact, en)"
     assert (found["test"], found["parser"]) == ("test", "Stanza (compact, en)")
     # without the three full stops, which the parser splits off
     assert (found["sentences"], found["words"]) == (3, 23)
@@ -74,7 +74,7 @@ def test_without_gold_trees_the_test_set_is_parsed_by_the_parser_of_the_run(proj
 
 def test_a_model_that_reads_trees_is_compared_with_the_same_trees(project):
     found = report(project, "reader", "--head", "1.1")
-    assert found["gold"] == "test set test, parsed by Stanza (compact, en), as the model reads it"
+    assert found["gold"] == "the test set, parsed by Stanza (compact, en), as the model reads it"
     lisa, reader = (report(project, name, "--head", "1.1")["rows"] for name in ("lisa", "reader"))
     # the baselines are compared with the same trees
     assert reader[1:] == lisa[1:]
@@ -128,7 +128,7 @@ def test_a_language_without_a_parser_needs_given_trees(project, tmp_path, monkey
 
 def test_with_another_parser_the_model_still_reads_its_own_trees(project):
     found = report(project, "reader", "--head", "1.1", "--parser", "compact")
-    assert found["gold"] == "test set test, parsed by Stanza (compact, en)"
+    assert found["gold"] == "the test set, parsed by Stanza (compact, en)"
     # both parsers are the same here, and so are the trees
     assert found["rows"] == report(project, "reader", "--head", "1.1")["rows"]
     _, said = output(project, "reader", "--head", "1.1", "--parser", "none", code=1)
@@ -219,7 +219,7 @@ def test_a_model_that_reads_trees_without_a_recorded_parser_reads_gold_trees(pro
 
 
 def test_other_test_sets_are_listed(project):
-    assert "choose with --test: other" in output(project, "plain", "--head", "1.1")[1]
+    assert "choose another one with --test: other" in output(project, "plain", "--head", "1.1")[1]
     assert report(project, "plain", "--head", "1.1", "--test", "other")["gold"].startswith("test set other, parsed by")
 
 

@@ -122,7 +122,11 @@ def test_a_model_aligns_translations_too_so_that_groups_have_precision(place):
 
 def test_the_table_of_a_single_system_has_all_measures_with_intervals(place):
     shown = run("--words", "frequency", *FILES[:2], *FILES[4:], *SPACES).stdout.splitlines()
-    assert shown[:2] == ["b.de", ""]
+    assert shown[:3] == [
+        "How well b.de translates words",
+        "",
+        "Precision, recall and F1 in percent, with 95 % intervals",
+    ]
     header = next(line for line in shown if line.startswith("frequency of the target word"))
     assert header.split()[-5:] == ["words", "share", "precision", "recall", "F1"]
     row = next(line for line in shown if line.startswith("all"))
@@ -147,6 +151,8 @@ def test_several_systems_with_seeds_share_a_table(place):
     assert both["value"] == pytest.approx((a["value"] + b["value"]) / 2)
     assert both["comparison"]["difference"] == pytest.approx((b["value"] - a["value"]) / 2)
     shown = run("--words", "frequency", *several).stdout.splitlines()
+    assert shown[0] == "How well b.de and other-seed*.de translate words, compared with a.de"
+    assert shown[2].startswith("F1 in percent; p-values corrected for ")
     rows = [line.split() for line in shown if "other-seed*.de" in line]
     # the heading, and below each group's first line those of the other systems
     assert all(row[0] == "other-seed*.de" for row in rows[1:])

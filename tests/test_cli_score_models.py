@@ -156,7 +156,9 @@ def test_other_models_are_compared_with_the_first(folder):
     assert second["comparison"]["difference"] == second["accuracy"] - first["accuracy"]
     assert report["bootstrap"] == {"samples": 200, "seed": 1}
     shown = contrasts_of(folder, "one", "two", parses=given).stdout
-    assert "difference to one in points, [95 %, 200 resamples of the sources, seed 1]; p: McNemar's exact test" in shown
+    assert (
+        "difference from one in points, [95 %, 200 resamples of the sources, seed 1]; p: McNemar's exact test" in shown
+    )
 
 
 def test_a_model_of_gold_trees_reads_those_of_the_controlled_corpus(folder, monkeypatch):

@@ -16,6 +16,7 @@ from torch.distributed import HashStore
 
 from synmt.errors import SynmtError
 from synmt.files.writing import locked
+from synmt.run import Run
 from synmt.training import grid, pipeline
 from synmt.training.distributed import Processes
 from synmt.training.grid import GridRecord
@@ -125,6 +126,23 @@ def test_what_was_stopped_is_not_told_to_begin_again(place, monkeypatch, options
     assert f"step 5 is saved, and the same command{again} continues from there" in errors
     errors = fail(130, "train", place / "tiny.yaml", "--seeds", 2, *options)
     assert f"1 run has finished, and the same command{again} goes on" in errors
+
+
+def test_the_advice_of_a_grid_names_the_runs_that_overwrite_has_not_replaced(place, tmp_path, monkeypatch):
+    runs = [tmp_path / "runs" / name for name in ("tiny", "tiny-seed2", "tiny-seed3")]
+    for folder in runs[:2]:
+        Run(folder).write_info(status="finished")
+        os.utime(folder / "run.json", (1, 1))
+
+    def train_grid(*_, **__):
+        Run(runs[0]).write_info(status="finished")
+        yield GridRecord("interrupted", runs[:1], [], {})
+
+    monkeypatch.setattr(grid, "train_grid", train_grid)
+    asked = ("train", place / "tiny.yaml", "--seeds", 3, "--runs", tmp_path / "runs")
+    again = f"the same command without --overwrite (remove {runs[1]} first: not replaced yet) goes on"
+    assert f"1 run has finished, and {again}" in fail(130, *asked, "--overwrite")
+    assert "1 run has finished, and the same command goes on" in fail(130, *asked)
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_a_word_of_the_first_translation_is_marked_if_no_other_has_it():
 
 def test_text_tables_and_page_have_every_system():
     found = compared_with_more()
-    systems, table, *lines = to_text(found)
-    assert systems == "A: x\nB: y\nC: z, test set test\n"
+    where, systems, table, *lines = to_text(found)
+    assert (where, systems) == ("translations of the test set", "A: x\nB: y\nC: z\n")
     assert [row[0] for row in table.rows] == ["A: x", "B: y", "C: z"]
     assert table.rows[2][-3:] == ["2", "3", "0"]
     assert "\nSentences where the others gain most over A on average, by chrF2" in lines

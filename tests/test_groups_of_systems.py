@@ -114,7 +114,7 @@ def report(seeds, names):
 def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
     made = report([3, 3, 1], ["plain", "pascal", "ldd"])
     heading, _, table, signature, *legend = made.to_text()
-    assert heading == "pascal (3 seeds), ldd against plain (3 seeds), test set test"
+    assert heading == "pascal (3 seeds), ldd against plain (3 seeds) on the test set"
     assert table.columns[3:] == ["system", "BLEU", "±", "difference", "95 % interval", "p (Holm)", "exact match"]
     assert [row[:4] for row in table.rows[:3]] == [["a *", "8", "33.3%", name] for name in ("plain", "pascal", "ldd")]
     assert [row[:4] for row in table.shown()[:2]] == [["a *", "8", "33.3%", "plain"], ["", "", "", "pascal"]]
@@ -126,7 +126,7 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
     assert legend == [
         "share: share of the sentences",
         "scores: means over the seeds of a system; ±: their standard deviation",
-        "difference to plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
+        "difference from plain; interval: bootstrap of the group's sentences and of seeds (Koehn, 2004), 1,000 "
         "resamples, seed 12345",
         "with two or three seeds, intervals are too narrow and p-values too small",
         "p: two-sided, of the same resamples, corrected for the 4 comparisons of the table (Holm, 1979)",
@@ -137,7 +137,7 @@ def test_the_table_of_several_systems_has_a_line_for_each_group_and_system():
 def test_one_system_with_seeds_has_scores_and_deviations_only():
     made = report([3], ["plain"])
     heading, _, table, *legend = made.to_text()
-    assert heading == "plain (3 seeds), test set test"
+    assert heading == "plain (3 seeds) on the test set"
     assert table.columns[3:] == ["system", "BLEU", "±", "exact match"]
     assert not any("difference" in line for line in legend)
 

@@ -12,6 +12,7 @@ from synmt.recipe.yaml_text import dump_yaml, parse_yaml_value
 from synmt.training.tree_requirements import tree_requirements
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").rglob("*.yaml"))
+ALIASES = "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 3000))
 LEAST = {"source": "en", "target": "de", "corpus": {"name": "controlled"}}
 
 
@@ -162,7 +163,9 @@ def test_all_errors_are_reported_at_once():
         (f"extends: {'a' * 251}\n", r"r\.yaml: not a valid path \(File name too long\): 'aaa"),
         # libyaml would overflow the stack and end the process
         ("source: " + "[" * 100_000 + "]" * 100_000, r"r\.yaml, line 1: values are nested too deeply"),
-        ("- " * 5000, r"r\.yaml, line 1: values are nested too deeply"),
+        ("- " * 5000, r"r\.yaml, line 1: values are nested too deeply\. At most 100 levels\.$"),
+        # each line holds the one above; with the recipe itself, line 100 is level 101
+        ("x0: &x0 [1]\n" + ALIASES, r"r\.yaml, line 100: values are nested too deeply"),
         ('!!bool "maybe": 1\n', r"r\.yaml: not valid YAML: 'maybe'"),
         ("extends: base.yaml\n", r"r\.yaml extends .*base\.yaml: file not found"),
     ],
@@ -170,6 +173,27 @@ def test_all_errors_are_reported_at_once():
 def test_a_file_that_is_no_recipe_is_refused_with_the_reason(tmp_path, text, message):
     with pytest.raises(UsageError, match=message):
         load_recipe(write(tmp_path, "r.yaml", text))
+
+
+def test_a_recipe_may_extend_thousands_one_after_the_other(tmp_path):
+    write(tmp_path, "0.yaml", dump_yaml({**LEAST, "name": "first"}))
+    for i in range(1, 2000):
+        write(tmp_path, f"{i}.yaml", f"extends: {i - 1}.yaml\ntraining: {{seed: {i}}}\n")
+    recipe = load_recipe(tmp_path / "1999.yaml")
+    assert (recipe.name, recipe.training.seed, recipe.source) == ("1999", 1999, "en")
+
+
+def test_recipes_that_extend_each_other_are_refused_with_the_last_one(tmp_path):
+    for name, base in (("a", "b"), ("b", "c"), ("c", "b")):
+        write(tmp_path, f"{name}.yaml", f"extends: {base}.yaml\n")
+    with pytest.raises(UsageError, match=r"b\.yaml: the recipe extends itself\. Change `extends` of .*c\.yaml\.$"):
+        load_recipe(tmp_path / "a.yaml")
+
+
+@pytest.mark.parametrize("override", ["a." * 5000 + "a=1", "a." * 59 + "a=" + "[" * 41 + "]" * 41])
+def test_the_keys_of_an_override_count_as_levels(tmp_path, override):
+    with pytest.raises(UsageError, match=r"^override, line 1: values are nested too deeply\. At most 100 levels\.$"):
+        load_recipe(write(tmp_path, "r.yaml", dump_yaml(LEAST)), [override])
 
 
 @pytest.mark.parametrize("key", ["int", "a[b", "function-after", ""])

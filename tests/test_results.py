@@ -229,7 +229,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.rstrip().endswith("Fast.")
     assert "**Captions**, 2 seeds: with trees, pascal is better than the plain model (+" in results
     assert "Without trees, relative is better than the plain model (+" in results
-    assert "Difference in BLEU to the plain model with other trees: pascal +" in results
+    assert "Difference in BLEU from the plain model with other trees: pascal +" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
     assert (
         "Cost: relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds" in results

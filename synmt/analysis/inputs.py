@@ -75,7 +75,7 @@ def read_test(run: Path | None, test: str | None) -> Outputs:
 
     outputs = from_run(run, test)
     if outputs.other_tests and test is None:
-        _logger.info(f"test set {outputs.test}; choose with --test: {', '.join(outputs.other_tests)}")
+        _logger.info(f"test set: {outputs.test}; choose another one with --test: {', '.join(outputs.other_tests)}")
     return outputs
 
 

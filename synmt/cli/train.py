@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
@@ -87,9 +87,11 @@ def _run(
         # the first of several processes makes the data
         cluster = None
     from synmt.parallel.work import using_cluster
+    from synmt.training.grid_runs import command_that_goes_on, grid_runs
 
     stop = threading.Event()
-    again = "the same command" + " without --overwrite" * folders["overwrite"]
+    planned = grid_runs(recipes, overrides, **grid, runs=folders["runs"]) if grid else []
+    again = command_that_goes_on(planned, overwrite=folders["overwrite"])
     with using_cluster(cluster):
         if grid is None:
             with loading():
@@ -118,10 +120,8 @@ def _parse_seeds(text: str | None) -> int | list[int] | None:
 def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, folders: _Options) -> None:
     from synmt.training.plan import plan_grid, plan_training
 
-    if grid is None:
-        show_plan(plan_training(recipes[0], overrides, **folders))
-    else:
-        show_plan(plan_grid(recipes, overrides, **grid, **folders))
+    how = {**folders, **(grid or {})}
+    show_plan(plan_grid(recipes, overrides, **how) if grid else plan_training(recipes[0], overrides, **how))
 
 
 def _show_list(words: list[str]) -> None:
@@ -133,8 +133,8 @@ def _show_list(words: list[str]) -> None:
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
 
 
-def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: str) -> None:
-    """Show the runs with their records, then the tables and what has failed; `again` is the command that goes on."""
+def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:
+    """Show the runs with their records, then the tables and what has failed; `again` names the command that goes on."""
     from synmt.training.grid import FailedRun, GridRecord, GridStep, NextRun, OnCluster
 
     with ExitStack() as stack:
@@ -157,24 +157,24 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
                     _end_grid(record, again)
 
 
-def _end_grid(record: GridRecord, again: str) -> None:
-    from synmt.evaluation import report
+def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
+    from synmt.evaluation import outputs, report
 
     if record.status == "interrupted":
         runs = counted(len(record.finished), "run has", "runs have")
-        console.remark(f"stopped; {runs} finished, and {again} goes on")
+        console.remark(f"stopped; {runs} finished, and {again()} goes on")
         raise KeyboardInterrupt
     for test, comparison in record.comparisons.items():
-        console.remark(f"test set {test}:")
+        console.remark(f"{outputs.the_test_set(test)}:")
         console.print_tables(report.tables(comparison), report.remarks(comparison))
     if record.failed:
         what = f"{len(record.failed)} of {len(record.failed) + len(record.finished)} runs failed"
         reasons = [f"{failed.folder}: {failed.reason}" for failed in record.failed]
-        raise SynmtError("\n".join([f"{what}, and {again} tries them again", *reasons]))
+        raise SynmtError("\n".join([f"{what}, and {again()} tries them again", *reasons]))
 
 
-def _draw(records: Iterator[Record], stop: threading.Event, again: str) -> None:
-    """Show every record as it comes; a signal sets `stop`, and `again` is the command that goes on after it."""
+def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
+    """Show every record as it comes; a signal sets `stop`, and `again` names the command that goes on after it."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
@@ -234,9 +234,9 @@ def _verdict(record: ValidationRecord, settings: TrainingRecipe) -> str:
     return ""
 
 
-def _end(record: RunRecord, again: str) -> None:
+def _end(record: RunRecord, again: Callable[[], str]) -> None:
     if record.status == "interrupted":
-        console.remark(f"stopped; step {record.steps:,} is saved, and {again} continues from there")
+        console.remark(f"stopped; step {record.steps:,} is saved, and {again()} continues from there")
         raise KeyboardInterrupt
     console.remark(f"run: {record.folder}")
 

@@ -47,6 +47,11 @@ class Outputs:
         return replace(self, source=source, reference=reference, hypothesis=hypothesis)
 
 
+def the_test_set(name: str) -> str:
+    """Name a test set in a sentence: `the test set` if that is all that its name says, else `test set hard`."""
+    return "the test set" if name == "test" else f"test set {name}"
+
+
 def from_run(run: Path | None, test: str | None = None) -> Outputs:
     """Read a run's translations of a test set.
 

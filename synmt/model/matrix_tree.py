@@ -56,13 +56,6 @@ def tree_marginals(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: T
     return marginals.view(potentials.shape).to(torch.promote_types(scores.dtype, torch.float32))  # (..., T, T)
 
 
-def tree_log_partition(scores: Tensor, roots: Tensor, mask: Tensor, may_be_parent: Tensor | None = None) -> Tensor:
-    """Compute log Z from the same arguments: (...,), 0 for a sentence without words. Its gradient is P."""
-    potentials, words, parents = _join(scores, roots, mask, may_be_parent)  # (..., T, T), (..., T), (..., T)
-    total = _log_partition(*_flat(potentials, words, parents)) if potentials.numel() else potentials.sum((-2, -1))
-    return total.view(words.shape[:-1]).to(torch.promote_types(scores.dtype, torch.float32))  # (...,)
-
-
 def possible_parents(words: Tensor, allowed: Tensor) -> Tensor:
     """Find the words that may be parents, which are all words if none is allowed: (..., T), (..., T) -> (..., T)."""
     parents = words & allowed  # (..., T)
@@ -106,26 +99,14 @@ def _marginals_change(along: Tensor, potentials: Tensor, words: Tensor, parents:
     return _reorder(change.masked_fill(chain.logs <= _FLOOR, 0.0), chain.order)
 
 
-@torch.library.custom_op("synmt::tree_log_partition", mutates_args=(), schema=_SCHEMA)
-def _log_partition(potentials: Tensor, words: Tensor, parents: Tensor) -> Tensor:
-    """Compute log Z: (N, T, T) in float64, (N, T), (N, T) -> (N,)."""
-    chain = _chain(potentials, words, parents)
-    sums = _eliminate(chain.rates)  # (N, T)
-    return chain.divided + chain.rates[:, 0, 0].log() + sums.log().sum(-1)
-
-
 def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
 _marginals.register_fake(lambda potentials, words, parents: potentials.new_empty(potentials.shape))
 _marginals_change.register_fake(lambda along, potentials, words, parents: potentials.new_empty(potentials.shape))
-_log_partition.register_fake(lambda potentials, words, parents: potentials.new_empty(len(potentials)))
 _marginals.register_autograd(
     lambda ctx, gradient: (_marginals_change(gradient, *ctx.saved_tensors), None, None), setup_context=_save
-)
-_log_partition.register_autograd(
-    lambda ctx, gradient: (gradient[:, None, None] * _marginals(*ctx.saved_tensors), None, None), setup_context=_save
 )
 
 
@@ -136,13 +117,11 @@ class _Chain:
     order: (N, T), the permutation, which is its own inverse.
     logs: (N, T, T), log A with log R on the diagonal, -inf for impossible arcs.
     rates: (N, T, 1 + T), R and A, at least e⁻²³⁰.
-    divided: (N,), log of the product of all divisors.
     """
 
     order: Tensor
     logs: Tensor
     rates: Tensor
-    divided: Tensor
 
 
 def _chain(potentials: Tensor, words: Tensor, parents: Tensor) -> _Chain:
@@ -161,7 +140,7 @@ def _chain(potentials: Tensor, words: Tensor, parents: Tensor) -> _Chain:
     # padding steps to the first word, and an empty sentence leaves at once: factors of 1 in Z
     rates[:, :, 1].masked_fill_(~words, 1.0)
     rates[:, 0, 0].masked_fill_(~words[:, 0], 1.0)
-    return _Chain(order, logs, rates, largest.sum(-1) + largest_root)
+    return _Chain(order, logs, rates)
 
 
 def _parent_first(parents: Tensor) -> Tensor:

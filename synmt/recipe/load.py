@@ -29,14 +29,11 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
 
     path: a file, or the name of a shipped recipe, such as `nc11-pascal`.
     """
-    try:
-        given = _with_bases(Path(path), Path(), seen=())
-        given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
-        for override in overrides:
-            _apply_override(given, override)
-        return check_recipe(given, where=str(path))
-    except RecursionError:
-        raise UsageError("values are nested too deeply", where=str(path)) from None
+    given = _with_bases(path)
+    given.setdefault("name", Path(path).name.removesuffix(".yaml").removesuffix(".yml"))
+    for override in overrides:
+        _apply_override(given, override)
+    return check_recipe(given, where=str(path))
 
 
 def check_recipe(given: Mapping[str, Any], *, where: str) -> Recipe:
@@ -54,8 +51,32 @@ def recipe_values(recipe: Recipe) -> dict[str, Any]:
     return recipe.model_dump(mode="json")
 
 
-def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
-    extended_by = seen[-1] if seen else None
+def _with_bases(first: str | Path) -> dict[str, Any]:
+    """Merge a recipe with all that it extends, one after the other: there may be thousands."""
+    recipes: dict[Path, dict[str, Any]] = {}
+    name, extended_by = first, None
+    while name is not None:
+        path = _find(Path(name), extended_by)
+        if path.resolve() in recipes:
+            do = f"Change `extends` of {extended_by}"
+            raise UsageError("the recipe extends itself", where=str(path), do=do)
+        given = _plain(load_yaml(path), path)
+        if not isinstance(given, dict):
+            raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
+        recipes[path.resolve()] = given
+        name, extended_by = given.pop("extends", None), path
+        if not isinstance(name, str | None):
+            raise UsageError("`extends` must be the path or the name of one recipe", where=str(path))
+    merged: dict[str, Any] = {}
+    for given in reversed(recipes.values()):
+        merged.pop("name", None)
+        merged = _merge(merged, given)
+    return merged
+
+
+def _find(name: Path, extended_by: Path | None) -> Path:
+    """Find a recipe by the path or name that the user or the recipe which extends it gives."""
+    folder = extended_by.parent if extended_by else Path()
     try:
         exists = (folder / name).resolve().exists()
         path = find_recipe(name, folder) or (folder / name if exists else None)
@@ -68,19 +89,7 @@ def _with_bases(name: Path, folder: Path, seen: tuple[Path, ...]) -> dict[str, A
         path = find_shipped(name) or path
     if path is None:
         raise no_such_recipe(name, folder, extended_by)
-    if any(path.samefile(other) for other in seen):
-        raise UsageError("the recipe extends itself", where=str(path))
-    given = _plain(load_yaml(path), path)
-    if not isinstance(given, dict):
-        raise UsageError("not a recipe: it must consist of `key: value` lines", where=str(path))
-    base = given.pop("extends", None)
-    if base is None:
-        return given
-    if not isinstance(base, str):
-        raise UsageError("`extends` must be the path or the name of one recipe", where=str(path))
-    inherited = _with_bases(Path(base), path.parent, (*seen, path))
-    inherited.pop("name", None)
-    return _merge(inherited, given)
+    return path
 
 
 def _plain(values: Any, path: Path) -> Any:
@@ -105,13 +114,14 @@ def _apply_override(given: dict[str, Any], override: str) -> None:
     if not equals or not key:
         raise UsageError(f"'{override}' is not an override", allowed="Overrides look like training.max_steps=100")
     *sections, last = key.split(".")
+    value = parse_yaml_value(text, depth=len(sections) + 1)
     place: Any = given
     for depth, section in enumerate(sections):
         place = _step_into(place, section, ".".join(sections[: depth + 1]))
     if isinstance(place, list):
-        place[_index(place, last, key)] = parse_yaml_value(text)
+        place[_index(place, last, key)] = value
     else:
-        place[last] = parse_yaml_value(text)
+        place[last] = value
 
 
 def _step_into(place: Any, section: str, so_far: str) -> Any:

@@ -30,9 +30,12 @@ def load_yaml(path: Path) -> Any:
     return _parse_yaml(text, str(path))
 
 
-def parse_yaml_value(text: str) -> Any:
-    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}."""
-    return _parse_yaml(text, "override")
+def parse_yaml_value(text: str, *, depth: int = 0) -> Any:
+    """Parse the value of a `key=value` override: a number, true, a word, [a, list], {a: mapping}.
+
+    depth: number of the collections that the value is in.
+    """
+    return _parse_yaml(text, "override", depth)
 
 
 def dump_yaml(values: Any) -> str:
@@ -82,9 +85,9 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 
 
-def _parse_yaml(text: str, where: str) -> Any:
+def _parse_yaml(text: str, where: str, depth: int = 0) -> Any:
     try:
-        _check_depth(text, where)
+        _check_depth(text, where, depth)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -95,10 +98,23 @@ def _parse_yaml(text: str, where: str) -> Any:
         raise UsageError(f"not valid YAML: {error}", where=where) from None
 
 
-def _check_depth(text: str, where: str) -> None:
-    """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the process."""
-    depth = 0
+def _check_depth(text: str, where: str, depth: int) -> None:
+    """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the process.
+
+    What stands for an alias counts, so that functions which call themselves can read the values.
+    """
+    inside: list[tuple[str | None, int]] = []  # of each open collection, its anchor and its levels so far
+    levels: dict[str | None, int] = {}
     for event in yaml.parse(text, Loader=_Loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise UsageError("values are nested too deeply", where=f"{where}, line {event.start_mark.line + 1}")
+        below = levels.get(event.anchor, 0) if isinstance(event, yaml.AliasEvent) else 0
+        if isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, 1))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, below = inside.pop()
+            levels[anchor] = below
+        if inside:
+            anchor, so_far = inside[-1]
+            inside[-1] = anchor, max(so_far, 1 + below)
+        if depth + len(inside) + below > _DEEPEST:
+            line = f"{where}, line {event.start_mark.line + 1}"
+            raise UsageError("values are nested too deeply", where=line, allowed=f"At most {_DEEPEST} levels")

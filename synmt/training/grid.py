@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from synmt.corpora.download import result_of
 from synmt.errors import SynmtError
 from synmt.evaluation.comparison import ScoreOptions, SystemComparison, compare_systems
-from synmt.evaluation.outputs import tests_of
+from synmt.evaluation.outputs import tests_of, the_test_set
 from synmt.parallel.torchrun import started
 from synmt.parallel.work import cluster_in_use
 from synmt.recipe.schema import Recipe
@@ -190,13 +190,13 @@ def compare_runs(runs: Sequence[GridRun]) -> dict[str, SystemComparison]:
     for test, members in of_tests.items():
         without = [system for system in systems if system not in {run.system for run in members}]
         if without:
-            _logger.warning("the test set %s is missing from %s", test, ", ".join(without))
+            _logger.warning("%s is missing from %s", the_test_set(test), ", ".join(without))
         if len(systems) - len(without) == 1 < len(systems):
             continue
         try:
             comparisons[test] = _compare(test, members)
         except SynmtError as error:
-            _logger.warning("there is no table for the test set %s: %s", test, error)
+            _logger.warning("there is no table for %s: %s", the_test_set(test), error)
     return comparisons
 
 

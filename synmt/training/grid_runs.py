@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,6 +161,23 @@ def _check_names(planned: Sequence[GridRun]) -> None:
             f"{both} would both train {run.folder}",
             do="Give one of them another `name:`; the override name=… names all of them alike",
         )
+
+
+def command_that_goes_on(planned: Sequence[GridRun], *, overwrite: bool) -> Callable[[], str]:
+    """Make the function that names the command to give after one that was stopped or has failed.
+
+    What that one has replaced must not be overwritten again, and what it has not would be left as it was.
+
+    planned: all runs of the grid, as they are before the command; none for a single run.
+    """
+    before = {run.folder: Run(run.folder).written_at() for run in planned if overwrite}
+
+    def name() -> str:
+        old = [str(folder) for folder, then in before.items() if then and Run(folder).written_at() == then]
+        first = f" (remove {', '.join(old)} first: not replaced yet)" if old else ""
+        return "the same command" + " without --overwrite" * overwrite + first
+
+    return name
 
 
 def check_grid(runs: Sequence[GridRun], planned: Sequence[GridRun], *, overwrite: bool) -> None:

@@ -12,6 +12,7 @@ from synmt.analysis.attention.summary import AttentionSummary, HeadRow
 from synmt.analysis.html import Section, figure, paragraph, table
 from synmt.analysis.report import TextTable
 from synmt.evaluation.bootstrap import Proportion
+from synmt.evaluation.outputs import the_test_set
 
 _MANY_HEADS, _BEST_HEADS = 16, 12
 """With more heads than the first number, the terminal's table has only the best ones, as many as the second."""
@@ -98,7 +99,7 @@ def _attention_name(summary: AttentionSummary) -> str:
 def _title(summary: AttentionSummary) -> str:
     context = summary.context
     parsed = f", parsed by {context.parser}" if context.parser else ""
-    return f"{context.system}: {_attention_name(summary)}; test set {context.test}, {context.text}{parsed}"
+    return f"{context.system}: {_attention_name(summary)}; {context.text} of {the_test_set(context.test)}{parsed}"
 
 
 def _counts(summary: AttentionSummary) -> str:

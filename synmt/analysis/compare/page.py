@@ -17,6 +17,7 @@ from synmt.analysis.compare.words import SentenceWords, WordDetails
 from synmt.analysis.html import Section, paragraph, picture, table
 from synmt.analysis.trees.svg import draw_parse
 from synmt.arrays import DoubleArray
+from synmt.evaluation.outputs import the_test_set
 
 
 def comparison_as_html(compared: ComparedSystems, details: WordDetails) -> Section:
@@ -42,7 +43,7 @@ def boxes_of(compared: ComparedSystems) -> str:
 
 def _summary(compared: ComparedSystems) -> str:
     lower = "" if compared.metric.higher_is_better else ", lower is better"
-    test = f", test set {compared.test}" if compared.test else ""
+    test = f" of {the_test_set(compared.test)}" if compared.test else ""
     caption = (
         f"{compared.ranking.title} of single sentences{test}: a box has the middle half of a system's sentences, with "
         "a line at the median and a diamond at the mean; whiskers reach up to 1.5 widths of the box."
@@ -52,8 +53,8 @@ def _summary(compared: ComparedSystems) -> str:
         text = systems_table(compared)
         how = "intervals by paired bootstrap, p corrected for the number of systems (Holm)"
         caption = f"{compared.metric.title}{lower}; {how}"
-        sentences = len(compared.systems[0].sentences)
-        counts = f"Better, equal, worse: sentences by {compared.ranking.title}, of {sentences:,}{test}."
+        sentences = f"{len(compared.systems[0].sentences):,} sentences{test}"
+        counts = f"Better, equal, worse: how many of the {sentences}, by {compared.ranking.title}."
         return table(text.columns, text.rows, caption=caption) + paragraph(counts) + box
     a, b = compared.systems
     found = b.difference

@@ -45,7 +45,7 @@ class ComparedSystem:
 
     score: of the whole test set.
     sentences: (N,) sentence-level scores.
-    difference: of the score to that of the first system, which has none.
+    difference: of the score from that of the first system, which has none.
     holm_p: its p-value, corrected for the number of systems.
     wins, ties, losses: number of sentences in which it is better than the first, equal, worse.
     """

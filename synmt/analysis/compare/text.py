@@ -12,6 +12,7 @@ from synmt.analysis.compare.sentences import ComparedSentence, ComparedSystem, C
 from synmt.analysis.compare.word_difference import bracketed, classify_all
 from synmt.analysis.compare.words import WordDetails
 from synmt.analysis.report import TextTable
+from synmt.evaluation.outputs import the_test_set
 
 
 def to_json(compared: ComparedSystems, details: WordDetails) -> dict[str, Any]:
@@ -59,9 +60,10 @@ def _sentence_json(one: ComparedSentence) -> dict[str, Any]:
 
 def to_text(compared: ComparedSystems) -> Iterator[str | TextTable]:
     """Yield the systems, their scores, the sentences and the legend."""
-    test = f", test set {compared.test}" if compared.test else ""
+    if compared.test:
+        yield f"translations of {the_test_set(compared.test)}"
     named = zip(compared.letters, compared.systems, strict=True)
-    yield "\n".join(f"{letter}: {one.name}" for letter, one in named) + f"{test}\n"
+    yield "\n".join(f"{letter}: {one.name}" for letter, one in named) + "\n"
     yield from _pair_lines(compared) if len(compared.systems) == 2 else [systems_table(compared), *_legend(compared)]
     for heading, sentences in zip(headings(compared.letters), (compared.gaining, compared.losing), strict=True):
         if sentences:
@@ -105,7 +107,7 @@ def _pair_lines(compared: ComparedSystems) -> Iterator[str]:
 
 
 def systems_table(compared: ComparedSystems) -> TextTable:
-    """Write a line for each system: its score, the difference to the first, and in how many sentences it is better."""
+    """Write a line for each system: score, difference from the first, and in how many sentences it is better."""
     columns = ["system", compared.metric.title, "difference", "95 % interval", "p (Holm)", "better", "equal", "worse"]
     rows = []
     for letter, one in zip(compared.letters, compared.systems, strict=True):
@@ -120,7 +122,7 @@ def systems_table(compared: ComparedSystems) -> TextTable:
 def _legend(compared: ComparedSystems) -> Iterator[str]:
     first = compared.systems[0].name
     yield (
-        f"difference to {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
+        f"difference from {first}; interval and p: paired bootstrap (Koehn, 2004), p corrected for the number of "
         "systems (Holm)"
     )
     yield f"better, equal, worse: in how many sentences, by {compared.ranking.title}"

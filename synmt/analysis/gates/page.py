@@ -15,6 +15,7 @@ import numpy as np
 from synmt.analysis.gates.table import COLUMNS, MIN_WORDS
 from synmt.analysis.html import Section
 from synmt.arrays import DoubleArray
+from synmt.evaluation.outputs import the_test_set
 
 if TYPE_CHECKING:
     from synmt.analysis.gates.norms import GatedSentence
@@ -77,7 +78,7 @@ def gates_as_html(
     first = [one for one in ordered if not np.isnan(one.norms).all()][:shown]
     body = _BODY.format(
         system=escape(context.system),
-        test=escape(context.test),
+        test=escape(the_test_set(context.test)),
         sentences=f"{table.sentences:,}",
         words=f"{table.words:,}",
         tagger=escape(context.tagger),
@@ -163,7 +164,7 @@ _STYLE = """
 .none { border: 1px dashed var(--rule); }
 """
 
-_BODY = """<p>{system}, test set {test}: {words} words in {sentences} sentences.</p>
+_BODY = """<p>{system} on {test}: {words} words in {sentences} sentences.</p>
 <p>The decoder reads the syntactic annotations of the source through a gate. The norm of the gate shows how far it is
 open at a word: 0 = closed, 1 = open; a word of several pieces has their mean. The target is the reference, which the
 model is forced to produce. Parts of speech: {tagger}.</p>

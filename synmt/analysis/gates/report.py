@@ -14,6 +14,7 @@ from synmt.analysis.options import GateOptions
 from synmt.analysis.plots import check_plot
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.decode.translator import Translator
+from synmt.evaluation.outputs import the_test_set
 from synmt.run import find_run
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ def analyze_gates(options: GateOptions) -> AnalysisReport:
 
 def _to_text(table: GateTable, context: GateContext) -> Iterator[str | TextTable]:
     of = f"{table.words:,} words in {table.sentences:,} sentences"
-    yield f"{context.system}, test set {context.test}: gates of {of}\n"
+    yield f"{context.system} on {the_test_set(context.test)}: gates of {of}\n"
     yield TextTable(COLUMNS, [row.cells() for row in table.rows])
     yield f"\nnorm: mean norm of the gate, 0 = closed, 1 = open; all words {table.norm:.3f} ± {table.deviation:.3f}"
     yield "highest: sentences with the highest norm on this tag; chance: expected share"

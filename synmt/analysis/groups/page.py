@@ -34,7 +34,7 @@ def _caption(table: GroupTable, names: Sequence[str]) -> str:
     if table.several:
         above = f"{title} of each system"
         above += ", with one standard deviation over its seeds" * table.seeded
-        above += f"; in the middle, differences to {base} with 95 % intervals" * table.compared
+        above += f"; in the middle, differences from {base} with 95 % intervals" * table.compared
     elif table.compared:
         above = f"{title} of {names[1]} minus that of {base}, with 95 % intervals"
     else:

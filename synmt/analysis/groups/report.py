@@ -16,7 +16,7 @@ from synmt.analysis.inputs import save_plot, score_outputs, scoring_options
 from synmt.analysis.report import AnalysisReport, TextTable
 from synmt.evaluation.bootstrap import SAMPLES, SEED
 from synmt.evaluation.metrics import Metric, make_metric
-from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.outputs import Outputs, the_test_set
 
 if TYPE_CHECKING:
     from synmt.analysis import html
@@ -93,8 +93,8 @@ class GroupReport:
         same = f", {max(counts)} seeds each" if self.baseline and len(counts) == 1 < max(counts) else ""
         named = [name if same or seeds == 1 else f"{name} ({seeds} seeds)" for name, seeds in self.systems]
         against = f" against {named[0]}" if self.baseline else ""
-        test = f", test set {self.test}" if self.test else ""
-        return f"{', '.join(named[1:] or named)}{against}{same}{test}{self.conditions}"
+        test = f" on {the_test_set(self.test)}" if self.test else ""
+        return f"{', '.join(named[1:] or named)}{against}{test}{same}{self.conditions}"
 
     @property
     def signature(self) -> str:
@@ -177,7 +177,7 @@ def legend(table: GroupTable, baseline: str | None, trees: str) -> Iterator[str]
         yield from systems_legend(table, baseline)
     elif baseline:
         yield (
-            f"difference to {baseline}; interval and two-sided p: paired bootstrap within the group "
+            f"difference from {baseline}; interval and two-sided p: paired bootstrap within the group "
             f"(Koehn, 2004), {SAMPLES:,} resamples, seed {SEED}"
         )
         yield "p: not corrected for the number of groups; of 20 equal groups, about one has p < 0.05 by chance"

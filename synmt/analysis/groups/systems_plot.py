@@ -1,4 +1,4 @@
-"""The panels of several systems: a line of scores for each system, and its differences to the baseline."""
+"""The panels of several systems: a line of scores for each system, and its differences from the baseline."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def draw_scores(axes: Axes, table: GroupTable) -> None:
 
 
 def draw_differences(axes: Axes, table: GroupTable, baseline: str) -> None:
-    """Draw each system's differences to the baseline, with their intervals; small groups have a hollow mark only."""
+    """Draw each system's differences from the baseline, with their intervals; small groups have a hollow mark only."""
     axes.axhline(0, color=INK, linewidth=0.8)
     for index, offset in enumerate(_offsets(len(table.total.results) - 1), start=1):
         style: dict[str, Any] = {**series_style(index), "linestyle": "none"}

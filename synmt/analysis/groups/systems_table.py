@@ -54,7 +54,7 @@ def systems_legend(table: GroupTable, baseline: str | None) -> Iterator[str]:
         return
     units = "the group's sentences and of seeds" if table.seeded else "the group's sentences"
     yield (
-        f"difference to {baseline}; interval: bootstrap of {units} (Koehn, 2004), {table.resamples:,} resamples, "
+        f"difference from {baseline}; interval: bootstrap of {units} (Koehn, 2004), {table.resamples:,} resamples, "
         f"seed {SEED}"
     )
     if table.seeded:

@@ -1,7 +1,7 @@
 """A figure of scores with rewired trees, controls, flat trees and trees of other parsers.
 
 The x axis is the share of words with a different parent than in the own trees. Bars are the 95 % intervals of the
-difference to the score with the own trees.
+difference from the score with the own trees.
 """
 
 from __future__ import annotations

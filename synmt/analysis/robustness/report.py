@@ -24,7 +24,7 @@ from synmt.analysis.robustness.plot import draw_robustness
 from synmt.analysis.robustness.translations import Outcome, measure
 from synmt.decode.translator import Translator
 from synmt.evaluation.metrics import Metric, make_metric
-from synmt.evaluation.outputs import Outputs
+from synmt.evaluation.outputs import Outputs, the_test_set
 from synmt.evaluation.progress import progress
 from synmt.parsing.parser import StanzaParser
 from synmt.run import find_run
@@ -54,7 +54,7 @@ class _Results:
 
     @property
     def title(self) -> str:
-        return f"{self.outputs.system}, test set {self.outputs.test}"
+        return f"{self.outputs.system} on {the_test_set(self.outputs.test)}"
 
 
 def analyze_robustness(options: RobustnessOptions) -> AnalysisReport:
@@ -165,7 +165,7 @@ def _notes(results: _Results) -> Iterator[str]:
     yield "flat: the parent is always the first word, as in lines that cannot be parsed"
     yield "UAS: words with the same parent as in the own trees"
     lower = "" if results.metric.higher_is_better else f"; {results.metric.title}: lower is better"
-    yield f"difference: to the score with the own trees, by paired bootstrap{lower}"
+    yield f"difference: from the score with the own trees, by paired bootstrap{lower}"
     yield "changed: translations that differ from those with the own trees"
     if results.with_arcs:
         yield "arcs: own trees and those of other parsers have probabilities; all other arcs are certain"
@@ -185,8 +185,8 @@ def _to_html(results: _Results) -> Section:
         "The more the score falls, the more the model relies on its trees."
     )
     caption = (
-        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference to the own "
-        "trees, whose score is the dashed line"
+        f"{metric.title} by share of words with a different parent. Bars: 95 % intervals of the difference from the "
+        "own trees, whose score is the dashed line"
     )
     body = paragraph(introduction)
     body += table(scores.columns, scores.rows, caption=f"{metric.title} by trees, seed {results.seed}")

@@ -13,6 +13,7 @@ from synmt.analysis.trees.induced import InducedTrees
 from synmt.analysis.trees.sources import TreeSource
 from synmt.arrays import IntArray, Side
 from synmt.errors import SynmtError
+from synmt.evaluation.outputs import the_test_set
 from synmt.syntax.parse import Parse
 
 
@@ -32,7 +33,7 @@ class GoldTrees:
     note: str = ""
 
     def __str__(self) -> str:
-        name = f"gold, {self.treebank}" if self.treebank else f"test set {self.test}, parsed by {self.parser}"
+        name = f"gold, {self.treebank}" if self.treebank else f"{the_test_set(self.test)}, parsed by {self.parser}"
         return name + self.note
 
 

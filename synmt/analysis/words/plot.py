@@ -18,7 +18,7 @@ _ROW, _SYSTEM, _FRAME, _LOWEST = 0.2, 0.11, 0.9, 1.2
 
 
 def draw_words(tables: Sequence[WordTable], names: Sequence[str]) -> Figure:
-    """Draw each table, one below the other: accuracy of all systems, and differences to the first one."""
+    """Draw each table, one below the other: accuracy of all systems, and differences from the first one."""
     from matplotlib.figure import Figure
 
     width = 8.2 if len(names) > 1 else 5.2

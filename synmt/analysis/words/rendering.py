@@ -68,17 +68,19 @@ def _compared(one: WordAccuracy) -> list[str]:
 
 
 def caption(table: WordTable, names: Sequence[str], measure: Measure) -> str:
-    """Say what a table has: the measure, if there is only one, and how many comparisons, if there are any."""
+    """Say what a table has: its measures, and how many comparisons, if there are any."""
     if len(names) == 1:
-        return "in percent, with 95 % intervals"
+        *others, last = table.measures
+        measures = f"{', '.join(others)} and {last}" if others else last
+        return f"{measures[0].upper()}{measures[1:]} in percent, with 95 % intervals"
     count = table.comparisons[measure]
-    corrected = f"; p corrected for {counted(count, 'comparison')}" if count else ""
-    return f"{measure} in percent{corrected}"
+    corrected = f"; p-values corrected for {counted(count, 'comparison')}" if count else ""
+    return f"{measure[0].upper()}{measure[1:]} in percent{corrected}"
 
 
 def figure_caption(table: WordTable, names: Sequence[str]) -> str:
     """Say what the panels of a figure have."""
-    right = f"; on the right, differences to {names[0]}" if len(names) > 1 else ""
+    right = f"; on the right, differences from {names[0]}" if len(names) > 1 else ""
     return f"{table.shown[0].upper()}{table.shown[1:]} by {table.by}, with 95 % intervals{right}."
 
 
@@ -106,7 +108,7 @@ def legend(table: WordTable, names: Sequence[str], *, cut: str) -> Iterator[str]
         yield "values: means over the seeds; with two or three seeds, intervals are too narrow and p-values too small"
     if len(names) > 1:
         yield (
-            f"difference to {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
+            f"difference from {names[0]} in points; p: two-sided, paired bootstrap (Koehn, 2004), corrected for all "
             "comparisons of the table (Holm, 1979)"
         )
     hidden = [row.group for row in table.rows if row not in shown_rows(table)]

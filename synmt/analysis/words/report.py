@@ -26,6 +26,7 @@ from synmt.analysis.words.texts import WordTexts
 from synmt.arrays import SIDES, Side
 from synmt.errors import UsageError, did_you_mean
 from synmt.evaluation.metrics import MetricOptions
+from synmt.evaluation.outputs import the_test_set
 
 if TYPE_CHECKING:
     from synmt.analysis.options import WordOptions
@@ -137,9 +138,10 @@ class WordReport:
     def heading(self) -> str:
         """Title of all tables: systems and test set."""
         *others, last = self.names[1:] or self.names
-        systems = f"{', '.join(others)} and {last}" if others else last
-        against = f" against {self.names[0]}" if len(self.names) > 1 else ""
-        return f"{systems}{against}" + (f", test set {self.test}" if self.test else "")
+        systems = f"{', '.join(others)} and {last} translate" if others else f"{last} translates"
+        where = f" of {the_test_set(self.test)}" if self.test else ""
+        compared = f", compared with {self.names[0]}" if len(self.names) > 1 else ""
+        return f"How well {systems} words{where}{compared}"
 
     @property
     def cut(self) -> str:

@@ -27,7 +27,7 @@ class WordAccuracy:
     value: mean over the seeds; None if nothing can be divided by.
     seeds: the value of each seed.
     low, high: the 95 % interval; None for a group in few sentences.
-    comparison: difference to the baseline in points; None for the baseline, and for a group in few sentences.
+    comparison: difference from the baseline in points; None for the baseline, and for a group in few sentences.
     holm_p: p-value of the comparison after Holm's correction over all comparisons of the table by this measure.
     """
 

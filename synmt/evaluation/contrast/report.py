@@ -91,7 +91,7 @@ class ContrastReport:
             yield f"ties, which count as lost: {', '.join(ties)}"
         if len(self.models) > 1:
             yield (
-                f"difference to {self.models[0]} in points, [95 %, {self.samples:,} resamples of the sources, seed "
+                f"difference from {self.models[0]} in points, [95 %, {self.samples:,} resamples of the sources, seed "
                 f"{self.seed}]; p: McNemar's exact test"
             )
 
