@@ -13,11 +13,13 @@ from synmt.errors import counted
 
 _NAMED = 6
 """The most systems that a sentence names."""
+_STILL_LEARNING = 0.5
+"""A loss that fell below this share of the one before was still far from its end."""
 
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
-    parts = (_which, _text, _mixture, _controls, _where, _cost)
+    parts = (_which, _text, _unfinished, _mixture, _controls, _where, _cost)
     for results, lines in found:
         for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
@@ -46,6 +48,20 @@ def _text(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         yield (
             f"Linearised trees fill much of the batches of {', '.join(named)}: in as many steps, they see less "
             "translated text than the others, so that their differences say less."
+        )
+
+
+def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Name the systems whose training ended long before they had learned all they could."""
+    named = []
+    for line in lines:
+        (_, before), (_, last) = results.runs[line.system][0]["validation"][-2:]
+        if last < _STILL_LEARNING * before:
+            named.append(f"{line.system} by {100 * (before - last) / before:.0f} %")
+    if named:
+        yield (
+            f"Training ended early for some: between the last two validations, the loss still fell for "
+            f"{', '.join(named)} (first seed). Their scores say how fast they learn, not how good they become."
         )
 
 

@@ -15,7 +15,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _text, _verdict  # noqa: E402
+from results_answer import _text, _unfinished, _verdict  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
@@ -264,6 +264,18 @@ def test_systems_whose_batches_hold_trees_as_text_are_named(root):
     found = Results(Plan.load(plan))
     [sentence] = _text(found, found.bleu["test"])
     assert sentence.startswith("Linearised trees fill much of the batches of pascal: in as many steps, they see less")
+
+
+def test_systems_that_still_learned_when_training_ended_are_named(root):
+    path = root / "results/multi30k/pascal-seed1.json"
+    stored = json.loads(path.read_text())
+    plan = Plan.load(root / "results/multi30k.yaml")
+    found = Results(plan)
+    assert not list(_unfinished(found, found.bleu["test"]))
+    path.write_text(json.dumps({**stored, "validation": [[5, 3.0], [10, 2.0], [15, 0.9]]}))
+    found = Results(plan)
+    [sentence] = _unfinished(found, found.bleu["test"])
+    assert "the loss still fell for pascal by 55 % (first seed)" in sentence
 
 
 @pytest.fixture
