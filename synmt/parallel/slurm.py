@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import UsageError
 from synmt.parallel.complaints import INSTALL
+
+_logger = logging.getLogger(__name__)
 
 _WHERE = "--cluster slurm"
 _DESCRIBE = "the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as in docs/scale.md"
+_FIX = f"press Ctrl-C and correct {_DESCRIBE}"
 
 
 @contextmanager
@@ -49,7 +52,7 @@ def _dask_jobqueue() -> Any:
 
 
 def check_job(script: str) -> None:
-    """Raise SynmtError if Slurm would refuse a job: Dask does not tell, so the command would wait forever."""
+    """Warn if Slurm cannot start a job at present: Dask does not tell, and the command waits."""
     try:
         done = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True)
     except OSError as error:
@@ -57,8 +60,6 @@ def check_job(script: str) -> None:
             f"`sbatch` does not run here ({error.strerror})", where=_WHERE, do="Run this where you can submit jobs"
         ) from None
     if done.returncode:
-        raise SynmtError(
-            f"Slurm refuses the jobs ({done.stderr.strip() or 'without a message'})",
-            where=_WHERE,
-            do=f"Correct {_DESCRIBE}",
-        )
+        # not an error: nodes that are down may come back
+        why = done.stderr.strip()
+        _logger.warning("Slurm cannot start the jobs now (%s). If that is not for a time, %s", why, _FIX)
