@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 from weakref import WeakSet
 
 from synmt.errors import SynmtError, UsageError
-from synmt.parallel.complaints import AGAIN, check_versions, incapable, killed
+from synmt.parallel.complaints import AGAIN, INSTALL, check_versions, incapable, killed
 from synmt.parallel.feeding import feed
 from synmt.parallel.kit import Kit, Unequipped, cease, files_of, perform, receive, receive_file
 from synmt.parallel.relay import Relay, Told
+from synmt.parallel.slurm import slurm_jobs
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +32,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
 _WAIT = "10s"
 """How long a scheduler may take to answer."""
 _PLENTY = 1 << 20
@@ -63,7 +63,7 @@ class Cluster:
     def connect(cls, address: str) -> Iterator[Cluster]:
         """Connect for the length of a block; jobs of Slurm end with it."""
         if importlib.util.find_spec("distributed") is None:
-            raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=_INSTALL)
+            raise UsageError("a cluster needs Dask, which is not installed", where="--cluster", do=INSTALL)
         import_module("distributed")
         settings = import_module("dask.config")
 
@@ -71,7 +71,7 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         # an item is a shard of text, not a graph of tasks
         settings.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
-        jobs = _jobs() if address == "slurm" else nullcontext(address)
+        jobs = slurm_jobs() if address == "slurm" else nullcontext(address)
         with jobs as scheduler, _client(scheduler, address) as client:
             workers = len(client.nthreads())
             _logger.info(
@@ -225,24 +225,3 @@ def _client(scheduler: Any, address: str) -> Iterator[Any]:
     finally:
         with suppress(OSError, asyncio.TimeoutError):
             client.close(timeout=2)
-
-
-@contextmanager
-def _jobs() -> Iterator[Any]:
-    """Let Slurm start as many workers as there is work for, within the limits of Dask's configuration."""
-    try:
-        make = import_module("dask_jobqueue").SLURMCluster
-    except ImportError:
-        raise UsageError("Slurm needs dask-jobqueue, which is not installed", where="--cluster", do=_INSTALL) from None
-    try:
-        cluster = make()
-    except ValueError as error:
-        raise UsageError(
-            f"Dask's configuration does not describe the jobs ({error})",
-            where="--cluster slurm",
-            do="Write the section jobqueue.slurm of ~/.config/dask/jobqueue.yaml, as in docs/scale.md",
-        ) from None
-    with cluster:
-        limits = import_module("dask.config").get("distributed.adaptive")
-        cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"])
-        yield cluster

@@ -7,6 +7,7 @@ from typing import Any
 from synmt.errors import SynmtError
 from synmt.parallel.kit import versions
 
+INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
 AGAIN = "run the same command again: what is finished is kept"
 
 

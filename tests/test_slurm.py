@@ -1,0 +1,77 @@
+"""Slurm, where there is one: the scripts of docs/scale.md, and a command whose workers are jobs."""
+
+import logging
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tiny import synmt
+
+from synmt.errors import UsageError
+from synmt.parallel.slurm import _dask_jobqueue, check_job
+
+pytestmark = pytest.mark.journey
+
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+SCRIPTS = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", PAGE.read_text(), re.DOTALL)
+JOBS = """jobqueue: {slurm: {cores: 1, processes: 1, memory: 2GB, walltime: "00:10:00"}}
+distributed: {adaptive: {maximum: 2}}
+"""
+
+
+@pytest.fixture
+def slurm():
+    if shutil.which("sinfo") is None:
+        pytest.skip("Slurm is not installed: there is no sinfo")
+    if not subprocess.run(["sinfo", "-h", "-t", "idle"], capture_output=True).stdout.strip():
+        pytest.skip("sinfo shows no idle node")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=("train", "parse"))
+def test_slurm_takes_the_scripts_of_the_page(slurm, script, tmp_path):
+    (tmp_path / "script").write_text(re.sub(r"#SBATCH --gpus.*\n", "", script))
+    smaller = ("--nodes=1", "--cpus-per-task=1", "--mem-per-cpu=100M")
+    done = subprocess.run(["sbatch", "--test-only", *smaller, tmp_path / "script"], capture_output=True)
+    assert done.returncode == 0, done.stderr
+    subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
+
+
+def test_jobs_parse_what_this_machine_parses_and_end(slurm, tmp_path, monkeypatch):
+    pytest.importorskip("dask_jobqueue")
+    (tmp_path / "jobqueue.yaml").write_text(JOBS)
+    (tmp_path / "text").write_text("The monkey eats a banana.\nA girl sleeps.\n" * 3)
+    monkeypatch.setenv("DASK_CONFIG", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert synmt("parse", "text", "-o", "here", "--workers", 1).returncode == 0
+    done = synmt("parse", "text", "-o", "there", "--cluster", "slurm", "--shard-lines", 1, "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert Path("there").read_bytes() == Path("here").read_bytes()
+    jobs = subprocess.run(["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"], capture_output=True)
+    assert jobs.stdout == b""
+
+
+def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"`sbatch` does not run here.*where you can submit jobs"):
+        check_job("#!/bin/sh\n")
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho invalid partition >&2\nexit 1\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    with caplog.at_level(logging.WARNING):
+        check_job("#!/bin/sh\n")
+    assert "Slurm cannot start the jobs now (invalid partition)" in caplog.text
+
+
+def test_dask_jobqueue_does_not_replace_what_ctrl_c_does(tmp_path, monkeypatch):
+    code = "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
+    (tmp_path / "dask_jobqueue.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "dask_jobqueue", raising=False)
+    before = signal.getsignal(signal.SIGINT)
+    assert isinstance(_dask_jobqueue(), ModuleType)
+    monkeypatch.delitem(sys.modules, "dask_jobqueue")
+    assert signal.getsignal(signal.SIGINT) is before
