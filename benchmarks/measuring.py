@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+# before torch, as in the command: it chooses how threads wait
+import synmt  # noqa: F401
+
 
 def timed(work: Callable[[], object]) -> tuple[float, float]:
     """Return the seconds of a call: on the clock, and of processors in this process and in those that it ended."""

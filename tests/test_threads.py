@@ -89,3 +89,19 @@ def test_every_command_sets_its_threads_before_torch_is_loaded():
     two = {**os.environ, "OMP_NUM_THREADS": "2"}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=two)
     assert done.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, "4000 passive"),
+        ({"GOMP_SPINCOUNT": "7"}, "7 None"),
+        ({"OMP_WAIT_POLICY": "active"}, "None active"),
+    ],
+)
+def test_waiting_threads_spin_for_a_moment_unless_the_user_says_otherwise(own, expected):
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    others = {name: value for name, value in os.environ.items() if name not in names}
+    program = f"import synmt, os; print(*map(os.environ.get, {names}))"
+    done = subprocess.run([sys.executable, "-c", program], env=others | own, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{expected}\n"
