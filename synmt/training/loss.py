@@ -46,10 +46,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 logits = product(rows[block], weight_)[: len(right)]  # (n, V)
                 if dtype != exact:
                     logits = converted.resize_(logits.shape).copy_(logits)
-                largest, logit = logits.amax(-1), logits.gather(-1, right)[:, 0]  # (n,)
-                own = slopes[block][: len(right)]  # (n, V)
-                slope = torch.softmax(logits, -1, out=own if wants_gradient and dtype == exact else logits)  # (n, V)
-                normalizer = largest - slope.amax(-1).log()  # (n,)
+                logit, own = logits.gather(-1, right)[:, 0], slopes[block][: len(right)]  # (n,), (n, V)
+                slope, normalizer = _softmax(logits, own if wants_gradient and dtype == exact else logits)
                 nll = normalizer - logit  # (n,)
                 # the mean logit of a row is its state times the mean weight
                 uniform = normalizer - states_[group][block].to(exact) @ mean  # (n,)
@@ -77,6 +75,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         to_states, to_weight = ctx.saved_tensors
         to_states = to_states.to(ctx.types[0]) * slopes[0]
         return to_states.to(ctx.types[0]), (to_weight * slopes[0]).to(ctx.types[1]), None, None, None
+
+
+def _softmax(logits: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the softmax of logits (n, V), which may be its memory, and its normalizers log Σ exp (n,)."""
+    largest = logits.amax(-1)  # (n,)
+    weights = torch.softmax(logits, -1, out=memory)  # (n, V)
+    return weights, largest - weights.amax(-1).log()
 
 
 def _rows_of_block(most: int) -> int:
