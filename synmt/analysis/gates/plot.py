@@ -29,8 +29,10 @@ def draw_gates(table: GateTable, *, system: str) -> Figure:
     axes.set_xlim(left=0)
     axes.tick_params(axis="y", length=0, pad=8)
     # on a separate line: the figure is too narrow for both
-    note = f"\n* fewer than {MIN_WORDS} words" if any(row.few for row in table.rows) else ""
-    axes.set_xlabel(f"Highest gate of the sentence: times as often as by chance (95 % interval){note}")
+    notes = ["squares: less often"] * any(row.ratio < 1 for row in table.rows)
+    notes += [f"* fewer than {MIN_WORDS} words"] * any(row.few for row in table.rows)
+    text = "Highest gate of the sentence: times as often as by chance (95 % interval)"
+    axes.set_xlabel("\n".join([text, "   ".join(notes)] if notes else [text]))
     axes.set_ylabel("Part of speech of the target word")
     axes.set_title(fit_text(system, 4.2), loc="left", fontsize=9)
     _write(axes, 1, "axes fraction", "% of sentences\n(by chance)", above=6)
