@@ -8,7 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from results_statistics import Line, Results, seeds_of
+from results_statistics import Difference, Line, Results, seeds_of
+from results_tables import signed
 
 _COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture": "#762a83"}
 _NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees", "mixture": "the best mixture"}
@@ -30,23 +31,57 @@ def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
 
 
 def _draw(panel: Axes, results: Results, lines: Sequence[Line]) -> None:
-    shown = sorted((line for line in lines if line.difference), key=lambda line: line.difference.value)  # type: ignore[union-attr]
-    for row, line in enumerate(shown):
-        found = line.difference
-        assert found is not None
-        colour = _COLOURS[results.kind(line.system)]
-        panel.plot([found.low, found.high], [row, row], color=colour, linewidth=1.6)
+    shown = sorted(((line, line.difference) for line in lines if line.difference), key=lambda drawn: drawn[1].value)
+    furthest = _furthest([found for _, found in shown])
+    for row, (line, found) in enumerate(shown):
+        kind = results.kind(line.system)
+        colour = _COLOURS[kind]
+        place, where = found.value, panel.transData
+        if abs(found.value) > furthest:
+            place, where = float(found.value > 0), panel.get_yaxis_transform()
+            _write_beside(panel, row, found)
+        else:
+            panel.plot([found.low, found.high], [row, row], color=colour, linewidth=1.6)
         filling = colour if found.is_real else "white"
-        marker = _MARKERS[results.kind(line.system)]
-        panel.plot([found.value], [row], marker, color=colour, markerfacecolor=filling, markersize=5)
+        panel.plot(
+            [place],
+            [row],
+            _MARKERS[kind],
+            color=colour,
+            markerfacecolor=filling,
+            markersize=5,
+            transform=where,
+            clip_on=False,
+        )
     panel.axvline(0, color="#888888", linewidth=0.8)
-    panel.set_yticks(range(len(shown)), [_name(results, line) for line in shown], fontsize=7.5)
+    panel.set_yticks(range(len(shown)), [_name(results, line) for line, _ in shown], fontsize=7.5)
     panel.set_ylim(-0.7, len(shown) - 0.3)
     seeds = seeds_of(lines)
     panel.set_title(f"{results.plan.title}, {seeds} seed{'s' * (seeds != '1')}", fontsize=10)
     panel.set_xlabel("BLEU minus that of the plain model, 95 % interval", fontsize=8.5)
     panel.tick_params(axis="x", labelsize=8)
     panel.spines[["top", "right"]].set_visible(False)
+
+
+def _furthest(differences: Sequence[Difference]) -> float:
+    """Choose how far the axis goes: a few systems that are far off would leave no room for the others."""
+    ends = sorted(max(abs(found.low), abs(found.high)) for found in differences)
+    return 2 * ends[int(0.8 * (len(ends) - 1))] if ends else 0.0
+
+
+def _write_beside(panel: Axes, row: int, found: Difference) -> None:
+    """Write a difference beside the edge of the panel, beyond which it is."""
+    side = 1 if found.value > 0 else -1
+    panel.annotate(
+        f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})",
+        (float(side > 0), row),
+        xycoords=panel.get_yaxis_transform(),
+        xytext=(-8 * side, 0),
+        textcoords="offset points",
+        ha="right" if side > 0 else "left",
+        va="center",
+        fontsize=7.5,
+    )
 
 
 def _legend(found: Sequence[tuple[Results, list[Line]]]) -> list[Line2D]:

@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -345,3 +346,22 @@ def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, 
     assert len(set(kinds)) == len(kinds)
     real = [line.difference.is_real for line in found.bleu["test"] if line.difference]
     assert ("may be chance" in names) == (not all(real))
+
+
+def test_a_difference_far_from_all_others_is_written_at_the_edge(root, tmp_path, monkeypatch):
+    import results_figure
+
+    monkeypatch.setattr(results_figure.Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    drawn: list = []
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    plain, *others = found.bleu["test"]
+    near = [
+        replace(line, difference=Difference(n / 2, n / 2 - 1, n / 2 + 1, 0.5, seeded=True))
+        for n, line in enumerate(others)
+    ]
+    far = replace(others[0], difference=Difference(-47.0, -49.5, -44.5, 0.0, seeded=True))
+    results_figure.draw([(found, [plain, far, *near[1:], *near[1:]])], tmp_path / "figure.png")
+    panel = drawn[0].axes[0]
+    assert [text.get_text() for text in panel.texts] == ["−47.00 (−49.50 to −44.50)"]
+    low, high = panel.get_xlim()
+    assert -5 < low < high < 5
