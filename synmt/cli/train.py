@@ -90,7 +90,7 @@ def _run(
     from synmt.training.grid_runs import command_that_goes_on, grid_runs
 
     stop = threading.Event()
-    planned = grid_runs(recipes, overrides, **grid, runs=folders["runs"]) if grid else []
+    planned = grid_runs(recipes, overrides, **grid, runs=folders["runs"]) if grid and folders["overwrite"] else []
     again = command_that_goes_on(planned, overwrite=folders["overwrite"])
     with using_cluster(cluster):
         if grid is None:

@@ -172,17 +172,17 @@ class _MaskedAttention(torch.autograd.Function):
         ctx.heads, scale = q.shape[:2], 1 / math.sqrt(q.size(-1))
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # (B H, Tq, d), (B H, Tk, d), (B H, Tk, d)
         exact = torch.promote_types(q.dtype, torch.float32)
-        ctx.slope = scale if factor is None else factor.to(exact) * scale
-        scores = torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.slope)  # (B, H, Tq, Tk)
+        ctx.scale = scale if factor is None else factor.to(exact) * scale
+        scores = torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.scale)  # (B, H, Tq, Tk)
         if bias is not None:
             scores.add_(bias)
         if mask is not None:
             scores.masked_fill_(~mask, -math.inf)
         weights = scores.flatten(0, 1).softmax(-1)  # (B H, Tq, Tk)
-        used, kept, ctx.factor = weights.to(q.dtype), None, 1.0
+        used, kept, ctx.kept_scale = weights.to(q.dtype), None, 1.0
         if dropout:
-            kept, ctx.factor = scaled_mask(used.shape, dropout, q.dtype)
-            used = (used * kept).mul_(ctx.factor)  # (B H, Tq, Tk)
+            kept, ctx.kept_scale = scaled_mask(used.shape, dropout, q.dtype)
+            used = (used * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         ctx.save_for_backward(q, k, v, weights, used, kept)
         return torch.bmm(used, v).unflatten(0, ctx.heads)  # (B, H, Tq, d)
 
@@ -193,9 +193,9 @@ class _MaskedAttention(torch.autograd.Function):
         slope = slopes[0].flatten(0, 1)  # (B H, Tq, d)
         to_weights = torch.bmm(slope, v.mT)  # (B H, Tq, Tk)
         if kept is not None:
-            to_weights = (to_weights * kept).mul_(ctx.factor)  # (B H, Tq, Tk)
+            to_weights = (to_weights * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         to_weights = to_weights.to(weights.dtype)
         to_scores = torch.ops.aten._softmax_backward_data(to_weights, weights, -1, weights.dtype)  # (B H, Tq, Tk)
-        to_scores = to_scores.unflatten(0, ctx.heads).mul_(ctx.slope).flatten(0, 1).to(q.dtype)
+        to_scores = to_scores.unflatten(0, ctx.heads).mul_(ctx.scale).flatten(0, 1).to(q.dtype)
         gradients = torch.bmm(to_scores, k), torch.bmm(to_scores.mT, q), torch.bmm(used.mT, slope)
         return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None, None, None)

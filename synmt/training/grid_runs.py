@@ -168,9 +168,9 @@ def command_that_goes_on(planned: Sequence[GridRun], *, overwrite: bool) -> Call
 
     What that one has replaced must not be overwritten again, and what it has not would be left as it was.
 
-    planned: all runs of the grid, as they are before the command; none for a single run.
+    planned: all runs of a grid that overwrites, as they are before the command; none for any other command.
     """
-    before = {run.folder: Run(run.folder).written_at() for run in planned if overwrite}
+    before = {run.folder: Run(run.folder).written_at() for run in planned}
 
     def name() -> str:
         old = [str(folder) for folder, then in before.items() if then and Run(folder).written_at() == then]
