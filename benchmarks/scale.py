@@ -30,7 +30,7 @@ def main():
     parser.add_argument("--pairs", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--longest", type=int, default=35, help="words of the longest sentence")
-    parser.add_argument("--training-lines", type=int, default=200_000)
+    parser.add_argument("--training-lines", type=int, default=2_000_000)
     parser.add_argument("--duplicates", action="store_true", help="remove duplicates too")
     parser.add_argument("--folder", type=Path, help="where texts are generated; those that are there are used again")
     parser.add_argument("--stage", help=argparse.SUPPRESS)

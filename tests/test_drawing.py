@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from synmt.data.drawing import draw_lines, draw_numbers
+from synmt.data.drawing import LineSample, draw_numbers, lines_of
 from synmt.data.pairs import read_chunks, read_pairs
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
@@ -44,7 +44,7 @@ def test_a_line_that_is_not_utf8_is_named_whatever_its_chunk(tmp_path):
 
 
 def reservoir(lines, count, seed=1):
-    """Draw as every vocabulary so far was drawn."""
+    """LineSample as every vocabulary so far was drawn."""
     generator, sample = random.Random(seed), []
     for number, line in enumerate(lines):
         if number < count:
@@ -78,6 +78,15 @@ def test_lines_are_drawn_from_kept_pairs_and_it_is_said(tmp_path, caplog, count,
     files, kept = files_of(tmp_path, *texts), np.random.default_rng(1).random(100) < 0.6
     pairs = [pair for pair, keep in zip(read_pairs(files), kept, strict=True) if keep]
     lines = [pair[side] for pair in pairs for side in sides]
-    assert draw_lines(read_chunks(files, size), kept, sides, count) == reservoir(lines, count)
+    drawn = reservoir(lines, count)
+    assert LineSample(read_chunks(files, size), kept, sides, count).lines() == drawn
     said = f"vocabulary: learned from {count:,} of {len(lines):,} lines, drawn at random (vocabulary.training_lines)"
     assert caplog.messages == [said] * (count < len(lines))
+    blocks = LineSample(read_chunks(files, size), kept, sides, count).blocks()
+    assert [line for block in blocks for line in lines_of(block)] == sorted(drawn, key=lines.index)
+
+
+def test_drawn_lines_have_no_byte_order_mark_and_all_odd_line_ends(tmp_path):
+    text = ("\ufeff" + "\n".join(LINES)).encode()
+    sample = LineSample(read_chunks(files_of(tmp_path, text, text), 3), np.ones(len(LINES), dtype=bool), [0], 100)
+    assert sample.lines() == LINES

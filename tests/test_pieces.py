@@ -1,6 +1,7 @@
 """Pieces: cutting and joining text, the word of each piece, learning a vocabulary."""
 
 import gzip
+import io
 import itertools
 import pickle
 import re
@@ -8,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from small import is_tree
 
 from synmt.data.vocabulary import (
@@ -23,7 +25,7 @@ from synmt.data.vocabulary import (
     straddles,
     word_of,
 )
-from synmt.data.vocabulary_training import train_vocabulary
+from synmt.data.vocabulary_training import add_counts, count_words, train_on_counts, train_vocabulary
 from synmt.errors import SynmtError
 from synmt.recipe.data import VocabularyRecipe
 from synmt.syntax.merging import merge_unowned
@@ -222,6 +224,53 @@ def test_training_is_silent(capfd):
 def test_a_vocabulary_has_the_size_that_was_asked_for():
     assert len(vocabulary()) == 400
     assert len(vocabulary(kind="word", size=12)) == 12
+
+
+# lines that SentencePiece skips, signs that it turns into blanks or removes, and an own symbol
+ODD_LINES = [
+    *ODD_TEXTS,
+    "x" * 70_000 + " eats",
+    "ж" * 40_000,
+    "a \u2585 b",
+    "the\u2581monkey eats\u3000it",
+    "\x01",
+    "<TR> monkey <TR>x x<TR>",
+    "",
+]
+
+
+@pytest.mark.parametrize("normalization", ["nmt_nfkc", "nfkc", "identity"])
+@pytest.mark.parametrize("symbols", [(), ("<TR>",)])
+def test_bpe_learns_from_words_what_sentencepiece_learns_from_lines(normalization, symbols):
+    lines = LINES[:300] + (ODD_LINES if "nmt" in normalization else [line.replace("\t", " ") for line in ODD_LINES])
+    settings = VocabularyRecipe(size=700, normalization=normalization, character_coverage=1.0)
+    model = io.BytesIO()
+    SentencePieceTrainer.Train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        model_type="bpe",
+        vocab_size=700,
+        byte_fallback=True,
+        normalization_rule_name=normalization,
+        character_coverage=1.0,
+        pad_id=PAD,
+        unk_id=UNK,
+        bos_id=BOS,
+        eos_id=EOS,
+        user_defined_symbols=["\u2581" + symbol for symbol in symbols],
+        max_sentence_length=65536,
+        minloglevel=2,
+    )
+    twin = SentencePieceProcessor(model_proto=model.getvalue())
+    learned = train_vocabulary(lines, settings, symbols)
+    assert learned.pieces(range(700)) == [twin.id_to_piece(number) for number in range(700)]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word"])
+def test_counts_of_parts_of_a_text_can_be_added(kind):
+    settings = VocabularyRecipe(size=400, kind=kind)
+    parts = (count_words(LINES[first : first + 7], settings) for first in range(0, len(LINES), 7))
+    assert train_on_counts(add_counts(parts), settings).to_bytes() == train_vocabulary(LINES, settings).to_bytes()
 
 
 @pytest.mark.parametrize(

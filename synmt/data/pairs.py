@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -39,6 +40,12 @@ class PairChunk:
             lines = content.decode("utf-8" if self.first else "utf-8-sig").split("\n")
         except UnicodeDecodeError:
             return list(decode_lines(io.BytesIO(content), where=self.paths[side], first=self.first))
+        return lines[:-1] if content.endswith(b"\n") else lines
+
+    def raw_lines(self, side: int) -> list[bytes]:
+        r"""Return the lines of one side as they are in the file, without `\n` and byte order mark."""
+        content = self.sides[side] if self.first else self.sides[side].removeprefix(BOM_UTF8)
+        lines = content.split(b"\n")
         return lines[:-1] if content.endswith(b"\n") else lines
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +20,23 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import draw_lines
+from synmt.data.drawing import LineSample, lines_of
 from synmt.data.encoding import KEPT_FILE, Encoder, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.pairs import read_chunks
 from synmt.data.task_corpus import bracket_units
 from synmt.data.tasks import task_tags
 from synmt.data.vocabulary import Vocabularies, Vocabulary
-from synmt.data.vocabulary_training import train_vocabulary
+from synmt.data.vocabulary_training import add_counts, count_words, needs_lines, train_on_counts, train_vocabulary
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import locked, write_json
-from synmt.parallel.work import started_workers
+from synmt.parallel.work import in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
+from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe
 
-_CHUNK = 20_000
+_CHUNK = 50_000
 """Pairs whose lines are in memory while the text for a vocabulary is drawn."""
 
 
@@ -138,12 +139,22 @@ def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int
         yield Progress("vocabulary", 0, lines)
         kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
         sides = [side for side in (0, 1) if names[side] == name]
-        chunks = read_chunks(corpus.train, _CHUNK)
-        text = draw_lines(chunks, kept, sides, recipe.vocabulary.training_lines)
         of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
         tags = (*task_tags(recipe), *of_source)
-        train_vocabulary(text, recipe.vocabulary, tags).save(folder, name)
+        sample = LineSample(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
+        _learn(sample, recipe.vocabulary, tags, folder).save(folder, name)
         yield Progress("vocabulary", lines, lines)
+
+
+def _learn(sample: LineSample, settings: VocabularyRecipe, tags: Sequence[str], folder: Path) -> Vocabulary:
+    if needs_lines(settings):
+        return train_vocabulary(sample.lines(), settings, tags)
+    counts = in_shards(_counted, settings, sample.blocks(), encoding_processes(len(sample.kept)), where=folder)
+    return train_on_counts(add_counts(counts), settings, tags)
+
+
+def _counted(settings: VocabularyRecipe, block: bytes) -> pa.Table:
+    return count_words(lines_of(block), settings)
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from sentencepiece import SentencePieceTrainer
 
 from synmt.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK, SentencePieces, Vocabulary, Words
@@ -26,16 +27,58 @@ def train_vocabulary(lines: Iterable[str], settings: VocabularyRecipe, symbols: 
 
     symbols: words that are never segmented, whether or not the text has them.
     """
+    if not needs_lines(settings):
+        return train_on_counts(count_words(list(lines), settings), settings, symbols)
     text = [line for line in lines if line.strip()]
-    if not text:
-        raise SynmtError("a vocabulary cannot be learned from an empty text")
+    _check(text)
+    return _train_pieces(text, settings, symbols, input_format="text")
+
+
+def needs_lines(settings: VocabularyRecipe) -> bool:
+    """Tell whether a vocabulary learns from whole lines; the others learn from words and their counts."""
+    return settings.kind == "unigram"
+
+
+def count_words(lines: Sequence[str], settings: VocabularyRecipe) -> pa.Table:
+    """Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`."""
     if settings.kind == "word":
-        return _count_words(text, settings, symbols)
-    return _train_pieces(text, settings, symbols)
+        words = pa.array(" ".join(lines).split(), pa.large_string())
+    else:
+        text = " ".join(line for line in lines if _is_read(line)).replace("\t", " ")
+        whole = pa.array([text], pa.large_string())
+        words = pc.call_function("split_pattern", [whole], pc.SplitPatternOptions(" ")).flatten()
+    counted = words.value_counts()
+    return pa.table({"word": counted.field("values"), "count": counted.field("counts")})
 
 
-def _count_words(text: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
-    counts = Counter(word for line in text for word in line.split())
+def add_counts(parts: Iterable[pa.Table]) -> pa.Table:
+    """Add the counts of parts of a text."""
+    added = pa.concat_tables(parts).group_by("word", use_threads=False).aggregate([("count", "sum")])
+    return pa.table({"word": added["word"], "count": added["count_sum"]})
+
+
+def _is_read(line: str) -> bool:
+    # SentencePiece skips lines that are too long, or contain its sign of the unknown
+    fits = len(line) <= _LONGEST_LINE // 4 or len(line.encode()) <= _LONGEST_LINE
+    return fits and "\u2585" not in line
+
+
+def train_on_counts(table: pa.Table, settings: VocabularyRecipe, symbols: Sequence[str] = ()) -> Vocabulary:
+    """Learn the vocabulary that `train_vocabulary` learns from lines with these words."""
+    counts = dict(zip(table["word"].to_pylist(), table["count"].to_pylist(), strict=True))
+    _check(counts)
+    if settings.kind == "word":
+        return _frequent_words(counts, settings, symbols)
+    text = [f"{word}\t{count}" for word, count in sorted(counts.items()) if word]
+    return _train_pieces(text, settings, symbols, input_format="tsv")
+
+
+def _check(text: Iterable[str]) -> None:
+    if not any(map(str.strip, text)):
+        raise SynmtError("a vocabulary cannot be learned from an empty text")
+
+
+def _frequent_words(counts: Mapping[str, int], settings: VocabularyRecipe, symbols: Sequence[str]) -> Words:
     frequent = [word for word, count in counts.items() if count >= settings.min_frequency and word not in SPECIALS]
     frequent.sort(key=lambda word: (-counts[word], word))
     room = settings.size - len(SPECIALS)
@@ -43,11 +86,14 @@ def _count_words(text: list[str], settings: VocabularyRecipe, symbols: Sequence[
     return Words([*rare, *frequent[: max(room - len(rare), 0)]])
 
 
-def _train_pieces(text: list[str], settings: VocabularyRecipe, symbols: Sequence[str]) -> SentencePieces:
+def _train_pieces(
+    text: Sequence[str], settings: VocabularyRecipe, symbols: Sequence[str], *, input_format: str
+) -> SentencePieces:
     model = io.BytesIO()
     try:
         SentencePieceTrainer.Train(
             sentence_iterator=iter(text),
+            input_format=input_format,
             model_writer=model,
             model_type=settings.kind,
             vocab_size=settings.size,
