@@ -77,7 +77,7 @@ class Line:
 class Results:
     """The results of a comparison that are there.
 
-    runs: of each system, in the order of the plan, the results of its seeds.
+    runs: of each system the results of its seeds: each baseline, then its systems from the best to the worst.
     found: the mixture that the search of the plan has found, if it has.
     """
 
@@ -89,6 +89,13 @@ class Results:
             by_system.setdefault(result["system"], []).append(result)
         compared = (*plan.systems, *filter(None, [self.found]))
         self.runs = {system: by_system[system] for system in compared if system in by_system}
+        self.runs = {system: self.runs[system] for system in sorted(self.runs, key=self._rank)}
+
+    def _rank(self, system: str) -> tuple[int, bool, float]:
+        runs = self.runs[system]
+        scores = [run["tests"][self.plan.test]["scores"]["bleu"]["score"] for run in runs]
+        group = list(self.plan.baselines).index(runs[0]["architecture"])
+        return group, system != self.baseline(system), -sum(scores) / len(scores)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, list[str]]]:
