@@ -1,9 +1,9 @@
 """Training speed side by side: synmt plain and with every variant, and tools with models of the same size.
 
-The Transformer is compared with Hugging Face's MarianMT and those of OpenNMT-py and JoeyNMT, the LSTM with JoeyNMT's
-and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Each round has batches
-of other shapes, as in training: some libraries generate code for each shape. Printed are medians over rounds, ratios
-with their 95 % interval (bootstrap over rounds):
+The Transformer is compared with Hugging Face's MarianMT and those of eole, OpenNMT-py and JoeyNMT, the LSTM with
+JoeyNMT's and OpenNMT-py's. All see the same batches in turn: forward, backward and Adam, without clipping. Each round
+has batches of other shapes, as in training: some libraries generate code for each shape. Printed are medians over
+rounds, ratios with their 95 % interval (bootstrap over rounds):
 
     target tokens/s       of wall time, and for each second of processor time
     step / base           processor time of a step relative to the plain model of the same architecture
@@ -14,7 +14,7 @@ with their 95 % interval (bootstrap over rounds):
 Where other work runs on the machine, only ratios in processor time hold. The tools compute in --peer-precision, by
 default float32. --prepared takes the lengths of a real text from a folder that `synmt prepare` made.
 
-    python benchmarks/train_throughput.py --systems plain marian opennmt-transformer --prepared data/prepared/multi30k-…
+    python benchmarks/train_throughput.py --systems plain marian eole --prepared data/prepared/multi30k-…
     python benchmarks/train_throughput.py --systems plain pascal relative --rounds 30 --threads 1
     python benchmarks/train_throughput.py --systems plain marian --busy 5 --precision bf16 --dropout 0.1 0.1 0.1
     python benchmarks/train_throughput.py --size base --systems lstm sa fa joeynmt opennmt
@@ -42,6 +42,8 @@ from recurrent_peers import joeynmt_loss, joeynmt_model, opennmt_loss, opennmt_m
 from systems import LSTMS, SYSTEMS, batch_for, draw_examples, draw_pairs, model_of, recipe_of
 from torch import Tensor, nn
 from transformer_peers import (
+    eole_transformer,
+    eole_transformer_loss,
     joeynmt_transformer,
     joeynmt_transformer_loss,
     opennmt_transformer,
@@ -59,6 +61,7 @@ from synmt.training.meter import peak_memory
 
 PEERS = {
     "marian": ("plain", "transformers", marian_model, marian_loss),
+    "eole": ("plain", "eole", eole_transformer, eole_transformer_loss),
     "opennmt-transformer": ("plain", "onmt", opennmt_transformer, opennmt_transformer_loss),
     "joeynmt-transformer": ("plain", "joeynmt", joeynmt_transformer, joeynmt_transformer_loss),
     "joeynmt": ("lstm", "joeynmt", joeynmt_model, joeynmt_loss),
