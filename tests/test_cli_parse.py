@@ -168,6 +168,13 @@ def test_text_that_is_not_utf8_is_named_by_its_line():
     assert b"standard input: line 2 is not UTF-8" in done.stderr
 
 
+def test_a_file_named_like_standard_input_changes_nothing(tmp_path):
+    (tmp_path / "-").write_text("")
+    done = synmt("parse", "-o", "trees", text="a dog\n", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "trees").read_text().count("# text") == 1
+
+
 def test_debug_shows_the_traceback():
     assert b"Traceback" in synmt("--debug", "parse", "--lang", "xx").stderr
 

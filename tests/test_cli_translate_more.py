@@ -268,6 +268,18 @@ def test_options_that_do_not_fit_together_give_one_clear_message(runs, arguments
     assert message in fail(2, "translate", *arguments, text="x\n", cwd=runs.parent)
 
 
+def test_a_file_named_like_standard_input_changes_nothing(runs, tmp_path):
+    (tmp_path / "-").write_text("")
+    done = succeed("translate", "--run", runs / "plain", text="A dog.\nA cat.\n", cwd=tmp_path)
+    assert done.stdout.count(b"\n") == 2
+
+
+def test_an_output_replaces_a_link_to_itself(runs, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    succeed("translate", "--run", runs / "plain", "-o", tmp_path / "loop", text="A dog.\n")
+    assert (tmp_path / "loop").read_text().count("\n") == 1
+
+
 def test_standard_input_is_translated_here_in_spite_of_a_cluster_and_says_so(runs):
     done = succeed("translate", "--run", runs / "plain", "--cluster", "tcp://127.0.0.1:9", text="A dog.\n")
     assert done.stdout.count(b"\n") == 1

@@ -190,6 +190,14 @@ def test_recipes_that_extend_each_other_are_refused_with_the_last_one(tmp_path):
         load_recipe(tmp_path / "a.yaml")
 
 
+def test_a_link_to_itself_is_no_recipe(tmp_path):
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    with pytest.raises(UsageError, match=r"loop\.yaml: file not found"):
+        load_recipe(tmp_path / "loop.yaml")
+    with pytest.raises(UsageError, match=r"r\.yaml extends .*loop\.yaml: file not found"):
+        load_recipe(write(tmp_path, "r.yaml", "extends: loop.yaml\n"))
+
+
 @pytest.mark.parametrize("override", ["a." * 5000 + "a=1", "a." * 59 + "a=" + "[" * 41 + "]" * 41])
 def test_the_keys_of_an_override_count_as_levels(tmp_path, override):
     with pytest.raises(UsageError, match=r"^override, line 1: values are nested too deeply\. At most 100 levels\.$"):

@@ -49,6 +49,23 @@ def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, worke
     assert capfd.readouterr().err == ""
 
 
+class _Odd:
+    """A state that is said to be odd when it is read."""
+
+    def __reduce__(self):
+        return _read, ()
+
+
+def _read():
+    logging.getLogger("synmt.somewhere").warning("this processor is too old")
+    return "odd"
+
+
+def test_processes_do_not_repeat_what_was_said_when_their_state_was_made(caplog, tmp_path, capfd):
+    assert sorted(in_processes(work, _Odd(), iter(range(4)), 2, where=tmp_path)) == [0, 10, 20, 30]
+    assert "this processor is too old" not in caplog.text + capfd.readouterr().err
+
+
 def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert list(in_processes(threads_here, None, iter(range(3)), 2, where=tmp_path)) == [1, 1, 1]
@@ -81,8 +98,10 @@ def let_in(place, guests):
 
 
 def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
-    with pytest.raises(SynmtError, match=r"worker process was killed.*fewer processes \(`--threads 1`\)"):
+    with pytest.raises(SynmtError, match=r"was killed.*fewer processes \(`--threads 1`\): what is finished is kept\.$"):
         list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path))
+    with pytest.raises(SynmtError, match=r"was killed.*fewer processes \(`--threads 1`\)\.$"):
+        list(in_processes(work, "odd", iter([1, "kill"]), 2, where=tmp_path, keeps=False))
 
 
 def worker_and_sum(state, item):

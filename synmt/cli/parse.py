@@ -167,10 +167,9 @@ def _to_stream(source: str, output: Path | None, parser: StanzaParser) -> None:
 
 
 def _to_file(source: str, output: Path, steps: Generator[ParseProgress, None, None]) -> None:
-    from synmt.files.reading import count_lines
+    from synmt.files.reading import known_lines
 
-    # counting the lines of a pipe would consume them
-    total = count_lines(source) if Path(source).is_file() else None
+    total = known_lines(source)
     parsed, step = 0, None
     with closing(steps), console.progress("parse", total, "lines") as advance:
         for step in steps:

@@ -119,6 +119,7 @@ def _translate(
         from synmt.decode.summary import TranslationSummary
         from synmt.decode.translator import Translator
         from synmt.decode.travelling import elsewhere
+        from synmt.files.reading import known_lines
         from synmt.files.writing import write_output
         from synmt.parallel.work import using_cluster
 
@@ -132,7 +133,7 @@ def _translate(
             console.remark("standard input may come line by line, so this machine translates it, not the cluster")
             cluster = None
         stack.enter_context(using_cluster(cluster))
-        lines = _known_lines(arguments)
+        lines = known_lines(arguments.source)
         other = elsewhere(translator, runs, how, lines=lines)
         out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
         alignments = None
@@ -237,13 +238,6 @@ def _parser_of(facts: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
     return parser if isinstance(parser, dict) else None
-
-
-def _known_lines(arguments: options.TranslateArguments) -> int | None:
-    """Count the lines of the input; None for a pipe, which counting would consume."""
-    from synmt.files.reading import count_lines
-
-    return count_lines(arguments.source) if Path(arguments.source).is_file() else None
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -230,7 +231,7 @@ class TranslateArguments:
                 yield UsageError(f"'{path}' is a folder, not a file", where=name)
             if wrong := wrong_compression(path):
                 yield wrong
-        if len(outputs) > len({path.resolve() for path in outputs.values()}):
+        if len(outputs) > len({os.path.realpath(path) for path in outputs.values()}):
             yield UsageError("the alignments would replace the translations", where=str(self.output))
 
     def _conflicts(self) -> Iterator[SynmtError]:

@@ -72,7 +72,7 @@ def score_alternatives(
     translator.refuse_ensemble("a score of given translations")
     numbered = _numbered(zip_trees(windows(alternatives, translator.window), parses))
     if other is not None:
-        results = in_order(_score_numbered, other, numbered, other.processes, where=other.runs[0])
+        results = in_order(_score_numbered, other, numbered, other.processes, where=other.runs[0], keeps=False)
     else:
         results = (_score_numbered(translator, window) for window in numbered)
     for scores in results:

@@ -114,7 +114,7 @@ def translate_windows(
     """
     work = _translate_both if counterfactually else _translate
     if other is not None:
-        yield from in_order(work, other, _numbered(windows), other.processes, where=other.runs[0])
+        yield from in_order(work, other, _numbered(windows), other.processes, where=other.runs[0], keeps=False)
     else:
         yield from (work(translator, window) for window in _numbered(windows))
 

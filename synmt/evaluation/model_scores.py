@@ -16,7 +16,7 @@ from synmt.decode.translator import Translator
 from synmt.decode.travelling import elsewhere
 from synmt.errors import SynmtError, counted
 from synmt.evaluation.report import Rows
-from synmt.files.reading import count_lines, read_lines
+from synmt.files.reading import known_lines, read_lines
 from synmt.run import find_run
 from synmt.syntax.conllu import read_parses
 
@@ -82,16 +82,16 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
 
 def _count_lines(source: Path, target: Path) -> int | None:
     """Count the pairs before anything is scored; None for a pipe. Raises SynmtError for files of different lengths."""
-    if not (source.is_file() and target.is_file()):
+    sources, targets = known_lines(source), known_lines(target)
+    if sources is None or targets is None:
         return None
-    counts = count_lines(source), count_lines(target)
-    if counts[0] != counts[1]:
+    if sources != targets:
         raise SynmtError(
-            f"{counted(counts[1], 'line')}, but {source} has {counts[0]:,}",
+            f"{counted(targets, 'line')}, but {source} has {sources:,}",
             where=str(target),
             do="Line n of both must belong together",
         )
-    return counts[0]
+    return sources
 
 
 def pair_json(score: PairScore) -> dict[str, Any]:

@@ -82,6 +82,11 @@ def count_lines(path: str | Path) -> int:
         return sum(1 for _ in stream)
 
 
+def known_lines(path: str | Path) -> int | None:
+    """Count the lines of a file; None for standard input (even if a file is named `-`) and pipes: it consumes them."""
+    return count_lines(path) if str(path) != "-" and Path(path).is_file() else None
+
+
 def sha256(path: str | Path) -> str:
     """Hash the bytes of a file, without decompressing them."""
     with open(path, "rb") as stream:

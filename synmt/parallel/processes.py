@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import pickle
@@ -46,6 +47,7 @@ def in_processes(
     *,
     where: Path,
     fewer: str = "`--threads 1`",
+    keeps: bool = True,
 ) -> Iterator[R]:
     """Yield `work(state, item)` of each item in the order in which they finish; one worker is this process itself.
 
@@ -55,6 +57,7 @@ def in_processes(
     workers: in a block of `started_processes`, all of its processes work instead.
     where: the folder that errors name.
     fewer: how the user asks for one worker.
+    keeps: whether the same command goes on from what is finished, and does not start from the beginning.
     """
     if workers == 1:
         yield from (work(state, item) for item in items)
@@ -63,7 +66,7 @@ def in_processes(
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
-        raise pool.why_broken(where, fewer) from None
+        raise pool.why_broken(where, fewer, keeps=keeps) from None
     finally:
         if pool is not _started.get():
             pool.end()
@@ -136,10 +139,10 @@ class _Pool:
         with self._writing:
             self._writer.close()
 
-    def why_broken(self, where: Path, fewer: str) -> SynmtError:
+    def why_broken(self, where: Path, fewer: str, *, keeps: bool) -> SynmtError:
         """Tell why processes have ended, and what to do.
 
-        where, fewer: as for `in_processes`.
+        where, fewer, keeps: as for `in_processes`.
         """
         for process in self._processes:
             process.join()
@@ -153,7 +156,7 @@ class _Pool:
         return SynmtError(
             "a worker process was killed, most likely for lack of memory",
             where=str(where),
-            do=f"Run the same command again with fewer processes ({fewer}): what is finished is kept",
+            do=f"Run the same command again with fewer processes ({fewer})" + ": what is finished is kept" * keeps,
         )
 
 
@@ -171,6 +174,8 @@ def _prepare(states: Connection, reading: Lock) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
     use_threads(1)
+    # what is said while a state is read, the parent has said; without a handler, Python would print it
+    logging.getLogger("synmt").addHandler(logging.NullHandler())
     _Worker.states, _Worker.reading = states, reading
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from synmt.parallel.cluster import Cluster
 from synmt.parallel.processes import in_processes, started_processes
@@ -43,7 +43,7 @@ def cluster_in_use() -> Cluster | None:
 
 
 def in_shards(
-    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: str
+    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: Any
 ) -> Iterator[R]:
     """Yield `work(state, item)` of each item in the order in which they finish, from the cluster or from processes.
 
@@ -67,11 +67,13 @@ def started_workers(workers: int) -> AbstractContextManager[None]:
     return started_processes(1 if cluster_in_use() else workers)
 
 
-def in_order(work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path) -> Iterator[R]:
-    """Yield what `in_shards` does in the order of the items."""
+def in_order(
+    work: Callable[[S, T], R], state: S, items: Iterator[T], workers: int, *, where: Path, **local: Any
+) -> Iterator[R]:
+    """Yield what `in_shards` does, with the same arguments, in the order of the items."""
     early: dict[int, R] = {}
     following = 0
-    for number, result in in_shards(partial(with_number, work), state, enumerate(items), workers, where=where):
+    for number, result in in_shards(partial(with_number, work), state, enumerate(items), workers, where=where, **local):
         early[number] = result
         while following in early:
             yield early.pop(following)

@@ -8,6 +8,7 @@ anything runs.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -78,7 +79,8 @@ def _find(name: Path, extended_by: Path | None) -> Path:
     """Find a recipe by the path or name that the user or the recipe which extends it gives."""
     folder = extended_by.parent if extended_by else Path()
     try:
-        exists = (folder / name).resolve().exists()
+        # not `Path.resolve`, which before Python 3.13 raises a RuntimeError for a link that leads to itself
+        exists = Path(os.path.realpath(folder / name)).exists()
         path = find_recipe(name, folder) or (folder / name if exists else None)
     except (ValueError, OSError) as error:
         # a null character, half of a surrogate pair, or more characters than a name of a file may have
