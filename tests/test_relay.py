@@ -211,5 +211,5 @@ def test_other_versions_are_named(monkeypatch, name):
         complaints.check_versions("tcp://a", ours | {name: "9"})
     assert str(caught.value) == (
         f"worker tcp://a: other versions than here: {name} 9 (here {ours[name]}). Install the same versions there, "
-        "restart the worker, and run the same command again: what is finished is kept."
+        "restart the worker, and run the same command again: `parse`, `prepare` and `train` keep what is finished."
     )

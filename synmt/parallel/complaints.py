@@ -8,7 +8,7 @@ from synmt.errors import SynmtError
 from synmt.parallel.kit import versions
 
 INSTALL = "Install it on this machine and on all workers: `pip install 'synmt[cluster]'`"
-AGAIN = "run the same command again: what is finished is kept"
+AGAIN = "run the same command again: `parse`, `prepare` and `train` keep what is finished"
 
 
 def check_versions(address: str, theirs: dict[str, str]) -> None:
