@@ -163,7 +163,7 @@ class _Worker:
     states: Connection
     reading: Lock
     number = 0
-    task: Callable[[Any], Any]
+    task: Told
 
 
 def _prepare(states: Connection, reading: Lock) -> None:
@@ -189,16 +189,17 @@ def _nothing() -> None:
 def _work(number: int, item: Any) -> Told:
     while _Worker.number < number:
         _read_work()
-    return tell(_Worker.task, item)
+    return tell(_Worker.task.result, item, _Worker.task.remarks)
 
 
 def _read_work() -> None:
     with _Worker.reading:
         message = _Worker.states.recv_bytes()
     try:
-        _Worker.number, work, state = pickle.loads(message)
+        read = tell(pickle.loads, message)
     except Exception:
         # what cannot be read here cannot be read by the others
         traceback.print_exc()
         os._exit(1)
-    _Worker.task = partial(work, state)
+    _Worker.number, work, state = read.result
+    _Worker.task = Told(partial(work, state), read.remarks)
