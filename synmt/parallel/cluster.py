@@ -24,7 +24,7 @@ from synmt.parallel.complaints import AGAIN, INSTALL, check_versions, incapable,
 from synmt.parallel.feeding import feed
 from synmt.parallel.kit import Kit, Unequipped, cease, files_of, perform, receive, receive_file
 from synmt.parallel.relay import Relay, Told
-from synmt.parallel.slurm import slurm_jobs
+from synmt.parallel.slurm import most_workers, slurm_jobs
 
 _logger = logging.getLogger(__name__)
 
@@ -53,10 +53,13 @@ class LongWork:
 
 
 class Cluster:
-    """A connection to a Dask cluster."""
+    """A connection to a Dask cluster.
 
-    def __init__(self, client: Any, *, grows: bool = False) -> None:
-        self._client, self._grows = client, grows
+    grows: whether workers are started when work waits; most: how many, if there is a limit.
+    """
+
+    def __init__(self, client: Any, *, grows: bool = False, most: int = 0) -> None:
+        self._client, self._grows, self._most = client, grows, most
 
     @classmethod
     @contextmanager
@@ -79,7 +82,8 @@ class Cluster:
             )
             if not workers and address != "slurm":
                 _logger.warning("cluster: no worker has joined yet; the work waits for one")
-            yield cls(client, grows=address == "slurm")
+            grows = address == "slurm"
+            yield cls(client, grows=grows, most=most_workers() if grows else 0)
 
     def run(
         self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path, long: LongWork | None = None
@@ -121,10 +125,10 @@ class Cluster:
                 self._client.cancel(list(sent))
 
     def _room(self, long: LongWork | None, demand: Mapping[str, int] | None) -> int:
+        # Slurm's workers come only if work waits
         if long is None:
-            return 2 * len(self._client.nthreads()) + 2
-        # what waits at a worker that is busy for hours cannot begin at one that joins; but Slurm's workers come only
-        # if work waits
+            return max(2 * len(self._client.nthreads()) + 2, self._most)
+        # what waits at a worker that is busy for hours cannot begin at one that joins
         return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(self._client.nthreads().values()))
 
     def _gpus(self) -> int:
