@@ -165,6 +165,19 @@ def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(
 
 
 @ignoring
+def test_long_work_that_waits_for_a_worker_is_given_up_when_it_has_to_stop(tmp_path):
+    pytest.importorskip("distributed")
+    alone = LocalCluster(tmp_path)
+    long = LongWork(threading.Event(), lost=lambda item, error: error)
+    try:
+        with using_cluster(alone.complete(0)):
+            threading.Timer(0.1, long.stop.set).start()
+            assert list(cluster_in_use().run(worker_of, None, iter([1]), where=tmp_path, long=long)) == []
+    finally:
+        alone.stop()
+
+
+@ignoring
 def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
     from distributed import Client
 

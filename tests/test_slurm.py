@@ -104,5 +104,6 @@ def test_dask_jobqueue_does_not_replace_what_ctrl_c_does(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "dask_jobqueue", raising=False)
     before = signal.getsignal(signal.SIGINT)
     assert isinstance(_dask_jobqueue(), ModuleType)
-    monkeypatch.delitem(sys.modules, "dask_jobqueue")
+    # not by monkeypatch, which would bring it back for other tests
+    del sys.modules["dask_jobqueue"]
     assert signal.getsignal(signal.SIGINT) is before

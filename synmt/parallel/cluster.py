@@ -36,13 +36,16 @@ _WAIT = "10s"
 """How long a scheduler may take to answer."""
 _PLENTY = 1 << 20
 """More items than there are."""
+_NOT_BEGUN = object()
+"""In place of the result of an item that was given up."""
 
 
 @dataclass(frozen=True)
 class LongWork:
     """How items that take hours, such as trainings, are worked on.
 
-    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`).
+    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`). Those that wait for
+        a worker have no result.
     lost: makes the result of an item whose workers died over and over; the others go on.
     gpu: whether an item needs a GPU for itself, if any worker declares `GPU` among its resources.
     """
@@ -99,7 +102,7 @@ class Cluster:
 
         def submit(item: T) -> _Sent:
             sent.add(future := self._client.submit(perform, kit.key, item, pure=False, resources=demand))
-            return _Sent(future, partial(long.lost, item) if long else None, where)
+            return _Sent(future, item, long, where)
 
         def is_undone(result: Any) -> bool:
             if isinstance(result, Unequipped):
@@ -110,9 +113,9 @@ class Cluster:
 
         try:
             self._equip(kit, files, self._client.nthreads())
-            with self._stopping(long.stop, kit) if long else nullcontext():
+            with self._stopping(long.stop, kit, sent) if long else nullcontext():
                 told = feed(submit, items, partial(self._room, long, demand), is_undone)
-                yield from map(Relay().result_of, told)
+                yield from filter(lambda result: result is not _NOT_BEGUN, map(Relay().result_of, told))
         except (CancelledError, OSError) as error:
             if not isinstance(error, CancelledError | closed) and self._client.status == "running":
                 raise
@@ -138,16 +141,21 @@ class Cluster:
         return int(sum(declared))
 
     @contextmanager
-    def _stopping(self, stop: threading.Event, kit: Kit) -> Iterator[None]:
-        """Tell all workers when the driver is told to stop."""
+    def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
+        """Tell all workers when the driver is told to stop, and give up what waits for one: it may come tomorrow."""
         done = threading.Event()
 
         def watch() -> None:
+            while not stop.is_set() and not done.wait(0.2):
+                pass
+            if not done.is_set():
+                with suppress(OSError, asyncio.TimeoutError):
+                    self._call(cease, kit.key, workers=list(self._client.nthreads()))
             while not done.wait(0.2):
-                if stop.is_set():
-                    with suppress(OSError, asyncio.TimeoutError):
-                        self._call(cease, kit.key, workers=list(self._client.nthreads()))
-                    return
+                # RuntimeError: an item was sent meanwhile
+                with suppress(OSError, asyncio.TimeoutError, RuntimeError):
+                    waiting = self._client.run_on_scheduler(_keys_without_worker)
+                    self._client.cancel([future for future in sent if future.key in waiting])
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -188,9 +196,9 @@ class _Sent(Future[Any]):
     The executor of Dask does the same, but there a result that is lost with the connection never ends.
     """
 
-    def __init__(self, future: Any, lost: Callable[[SynmtError], Any] | None, where: Path) -> None:
+    def __init__(self, future: Any, item: Any, long: LongWork | None, where: Path) -> None:
         super().__init__()
-        self._lost, self._where = lost, where
+        self._item, self._long, self._where = item, long, where
         future.add_done_callback(self.set_result)
 
     def result(self, timeout: float | None = None) -> Any:
@@ -199,9 +207,17 @@ class _Sent(Future[Any]):
             return future.result()
         except import_module("distributed").KilledWorker as error:
             lost = killed(error, str(self._where))
-            if self._lost is None:
+            if self._long is None:
                 raise lost from None
-            return Told(self._lost(lost))
+            return Told(self._long.lost(self._item, lost))
+        except CancelledError:
+            if self._long is None or not self._long.stop.is_set():
+                raise
+            return Told(_NOT_BEGUN)
+
+
+def _keys_without_worker(dask_scheduler: Any) -> set[str]:
+    return {key for key, task in dask_scheduler.tasks.items() if task.state in ("no-worker", "queued")}
 
 
 @contextmanager
