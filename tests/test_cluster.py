@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from _thread import interrupt_main
 from dataclasses import replace
 from functools import partial
 
@@ -169,11 +170,14 @@ def test_long_work_that_waits_for_a_worker_is_given_up_when_it_has_to_stop(tmp_p
     pytest.importorskip("distributed")
     alone = LocalCluster(tmp_path)
     long = LongWork(threading.Event(), lost=lambda item, error: error)
+    too_long = threading.Timer(60, interrupt_main)
     try:
         with using_cluster(alone.complete(0)):
+            too_long.start()
             threading.Timer(0.1, long.stop.set).start()
             assert list(cluster_in_use().run(worker_of, None, iter([1]), where=tmp_path, long=long)) == []
     finally:
+        too_long.cancel()
         alone.stop()
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -68,20 +69,20 @@ def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, m
 
 
 def queue_of(asked):
-    """Make a Slurm whose jobs wait until four are asked for, or for the third time."""
+    """Make a Slurm that starts no job, and ends the command when four are asked for, or for the third time."""
     from distributed import LocalCluster
 
     class Queue(LocalCluster):
         def __init__(self):
-            super().__init__(n_workers=0, processes=False, threads_per_worker=1, dashboard_address=None)
+            super().__init__(n_workers=0, processes=False, dashboard_address=None)
 
         def job_script(self):
             return "#!/bin/sh\n"
 
         def scale(self, n=0, memory=None, cores=None):
             asked.append(n)
-            if n == 4 or len(asked) > 2:
-                super().scale(n)
+            if n == 4 or len(asked) == 3:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     return Queue
 
@@ -92,9 +93,10 @@ def test_all_jobs_are_asked_for_before_the_first_one_starts(tmp_path, monkeypatc
     asked = []
     monkeypatch.setattr(slurm, "check_job", lambda script: None)
     monkeypatch.setattr(slurm, "_dask_jobqueue", lambda: SimpleNamespace(SLURMCluster=queue_of(asked)))
-    with import_module("dask.config").set({"distributed.adaptive.maximum": 4}), using_cluster("slurm"):
-        assert sorted(in_shards(pow, 2, iter(range(9)), 1, where=tmp_path)) == [2**number for number in range(9)]
-    assert 4 in asked[:2]
+    limit = import_module("dask.config").set({"distributed.adaptive.maximum": 4})
+    with limit, using_cluster("slurm"), pytest.raises(KeyboardInterrupt):
+        list(in_shards(pow, 2, iter(range(9)), 1, where=tmp_path))
+    assert 4 in asked[:3]
 
 
 def test_dask_jobqueue_does_not_replace_what_ctrl_c_does(tmp_path, monkeypatch):
