@@ -79,7 +79,7 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
 
 @ignoring
 def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, monkeypatch):
-    monkeypatch.setattr(clusters, "_WAIT", "1s")
+    monkeypatch.setattr(clusters, "_WAIT", "3s")
     list(parsing(text, "here", workers=1))
     with using_cluster(cluster.complete(1)):
         steps = parsing(text, "there", slow=0.1)
