@@ -80,6 +80,7 @@ class FiledParser:
         return {"models/one": self.model}
 
     def placed(self, folder):
+        logging.getLogger("synmt.tests").warning("a copy of the parser is loaded")
         other = copy.copy(self)
         other.model = folder / "models" / "one"
         return other

@@ -125,10 +125,10 @@ def lose_one(rank, count, folder, how):
     os._exit(0)
 
 
-def launch_two(port, work, *arguments):
-    """Do what torchrun does, but let the two processes fork."""
-    options = ["--nproc-per-node=2", f"--master-port={port}", "--max-restarts=1", "--start-method=forkserver", "unused"]
-    elastic_launch(config_from_args(parse_args(options))[0], work)(*arguments)
+def launch(count, port, work, *arguments):
+    """Do what torchrun does, but let the processes fork."""
+    options = [f"--nproc-per-node={count}", f"--master-port={port}", "--max-restarts=1", "--start-method=forkserver"]
+    elastic_launch(config_from_args(parse_args([*options, "unused"]))[0], work)(*arguments)
 
 
 def be_command(*arguments):
@@ -141,11 +141,14 @@ def be_command(*arguments):
 
 
 def train_twice(folder):
-    """Train the copy task twice, with the other process; the first time, the second one is killed once."""
+    """Train the copy task twice, with the other processes; the first time, the second one is killed once."""
     torch.set_num_threads(1)
+    if os.environ["RANK"] == "0":
+        # as on a machine that starts its processes again because another machine lost one
+        os.environ["TORCHELASTIC_RESTART_COUNT"] = "0"
     processes = join_processes()
     for how in ("killed", "whole"):
-        trainer = make_trainer(folder / how, make_recipe(max_steps=6), processes=processes)
+        trainer = make_trainer(folder / how, make_recipe(max_steps=6, batch_tokens=30), processes=processes)
         trainer.train_reader = replace(trainer.train_reader, rank=processes.rank, processes=processes.count)
         make_exact(trainer, momentum=0.9)
         again = trainer.resume()
@@ -154,7 +157,7 @@ def train_twice(folder):
         processes.wait()
         processes.note(how)
         for record in trainer.train():
-            if how == "killed" and processes.rank and record.step == 4 and not again:
+            if how == "killed" and processes.rank == 1 and record.step == 4 and not again:
                 (folder / "has been killed").touch(exist_ok=False)
                 os.kill(os.getpid(), signal.SIGKILL)
         processes.wait()

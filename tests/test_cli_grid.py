@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from forked import Forked
-from ranks import be_command, launch_two
+from ranks import be_command, launch
 from test_cli_train import assert_same_run, play
 from tiny import TRAINING, environment, fail, snapshot, succeed, synmt, write_corpus, write_recipe
 
@@ -169,7 +169,7 @@ def test_under_torchrun_a_failed_run_ends_the_grid_because_the_others_wait_for_i
 
 def test_torchrun_trains_run_by_run_and_one_process_speaks(untested):
     log = untested / "said"
-    ended = Forked(launch_two, 29513, be_command, "train", "plain", "pascal", log=log).wait()
+    ended = Forked(launch, 2, 29513, be_command, "train", "plain", "pascal", log=log).wait()
     said = log.read_text(encoding="utf-8")
     assert ended == 0, said
     for name in ("plain", "pascal"):

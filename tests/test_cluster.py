@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+from _thread import interrupt_main
 from dataclasses import replace
 from functools import partial
 
@@ -68,7 +69,8 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
         states += [step.state for step in steps]
     assert states == ["parsed"] * 21 + ["finished"]
     assert trees(text, "there") == trees(text, "here")
-    assert caplog.text.count("the parser that is filed is slow") == 1
+    for remark in ("the parser that is filed is slow", "a copy of the parser is loaded"):
+        assert caplog.text.count(remark) == 1
     # the workers read their own copies of the model
     assert {line.split()[0] for line in text.with_name("there.log").read_text().splitlines()} == {"models"}
     [copy] = (cluster.folder / "caches" / "workers").glob("*/models/one")
@@ -77,7 +79,7 @@ def test_trees_are_the_same_if_a_worker_is_killed_and_another_one_joins(cluster,
 
 @ignoring
 def test_after_the_death_of_the_scheduler_the_same_call_goes_on(cluster, text, monkeypatch):
-    monkeypatch.setattr(clusters, "_WAIT", "1s")
+    monkeypatch.setattr(clusters, "_WAIT", "3s")
     list(parsing(text, "here", workers=1))
     with using_cluster(cluster.complete(1)):
         steps = parsing(text, "there", slow=0.1)
@@ -161,6 +163,22 @@ def test_long_work_goes_to_workers_with_a_gpu_and_what_kills_them_is_one_result(
         f"13: {tmp_path}: 4 workers died while they worked on the same shard or run, the last of them"
     )
     assert all(worker.wait() == 1 for worker in with_gpu)
+
+
+@ignoring
+def test_long_work_that_waits_for_a_worker_is_given_up_when_it_has_to_stop(tmp_path):
+    pytest.importorskip("distributed")
+    alone = LocalCluster(tmp_path)
+    long = LongWork(threading.Event(), lost=lambda item, error: error)
+    too_long = threading.Timer(60, interrupt_main)
+    try:
+        with using_cluster(alone.complete(0)):
+            too_long.start()
+            threading.Timer(0.1, long.stop.set).start()
+            assert list(cluster_in_use().run(worker_of, None, iter([1]), where=tmp_path, long=long)) == []
+    finally:
+        too_long.cancel()
+        alone.stop()
 
 
 @ignoring

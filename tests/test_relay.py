@@ -15,6 +15,7 @@ import meeting
 import pytest
 from tiny import environment
 
+from synmt.cli import console
 from synmt.errors import SynmtError
 from synmt.parallel import complaints
 from synmt.parallel.processes import in_processes, process_count, started_processes
@@ -49,21 +50,27 @@ def test_warnings_of_processes_are_logged_here_once_each(caplog, tmp_path, worke
     assert capfd.readouterr().err == ""
 
 
-class _Odd:
-    """A state that is said to be odd when it is read."""
-
+class _Warning:
     def __reduce__(self):
-        return _read, ()
+        return _warned, ()
 
 
-def _read():
-    logging.getLogger("synmt.somewhere").warning("this processor is too old")
-    return "odd"
+def _warned():
+    logging.getLogger("synmt.somewhere").warning("the model that is loaded is odd")
+    return "even"
 
 
-def test_processes_do_not_repeat_what_was_said_when_their_state_was_made(caplog, tmp_path, capfd):
-    assert sorted(in_processes(work, _Odd(), iter(range(4)), 2, where=tmp_path)) == [0, 10, 20, 30]
-    assert "this processor is too old" not in caplog.text + capfd.readouterr().err
+def test_what_processes_say_about_the_model_that_they_load_is_shown_once_if_this_one_has_said_it(
+    tmp_path, capfd, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger("synmt"), "handlers", [])
+    console.configure()
+    for known in (0, 1):
+        assert sorted(in_processes(work, _Warning(), iter(range(4)), 2, where=tmp_path)) == [0, 10, 20, 30]
+        said = capfd.readouterr().err.splitlines()
+        assert said.count("warning: the model that is loaded is odd") == 1 - known
+        assert said.count("warning: even: the same for all") == 1 - known
+    assert not any("odd" in line for line in said)
 
 
 def test_a_process_computes_with_one_thread(tmp_path, monkeypatch):

@@ -1,11 +1,12 @@
 """Several processes train together: they equal one that accumulates, whatever their batches; one that dies or hangs."""
 
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from forked import Forked, run_together
-from ranks import launch_two, lose_one, share_state, systems_of, train, train_twice, train_variants
+from ranks import launch, lose_one, share_state, systems_of, train, train_twice, train_variants
 from safetensors.torch import load_file
 from test_training import assert_same_weights, make_exact, make_recipe, make_trainer, weights
 from tiny import fail
@@ -13,7 +14,7 @@ from tiny import fail
 from synmt.errors import UsageError
 from synmt.parallel.torchrun import Started, started
 from synmt.run import Run
-from synmt.training.distributed import Processes, join_processes
+from synmt.training.distributed import Processes, join_processes, name_of_start
 
 pytestmark = pytest.mark.journey
 
@@ -98,12 +99,25 @@ def test_the_variables_of_torchrun_tell_which_process_this_is(monkeypatch):
         assert started() == Started()
 
 
+def test_processes_agree_on_another_name_at_each_start():
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    names = set()
+    for _ in range(3):
+        with ThreadPoolExecutor(3) as pool:
+            # the first process comes last: the others find the name of an earlier start
+            found = [pool.submit(name_of_start, store.clone(), rank, 3) for rank in (2, 1, 0)]
+        [name] = {future.result() for future in found}
+        names.add(name)
+    assert len(names) == 3
+
+
 def test_torchrun_goes_on_from_the_checkpoint_after_a_process_was_killed(tmp_path):
     log = tmp_path / "log"
-    assert Forked(launch_two, 29511, train_twice, tmp_path, log=log).wait() == 0, log.read_text()
+    # sums of two numbers do not depend on the order, those of four do
+    assert Forked(launch, 4, 29511, train_twice, tmp_path, log=log).wait() == 0, log.read_text()
     assert (tmp_path / "has been killed").exists()
     assert_same_weights(tmp_path / "whole", tmp_path / "killed")
-    alone = make_trainer(tmp_path / "alone", make_recipe(max_steps=2, accumulate=2))
+    alone = make_trainer(tmp_path / "alone", make_recipe(max_steps=2, accumulate=4, batch_tokens=30))
     make_exact(alone, momentum=0.9)
     list(alone.train())
     together = load_file(Run(tmp_path / "whole").checkpoint(2) / "model.safetensors")

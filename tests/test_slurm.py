@@ -6,26 +6,29 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from tiny import synmt
 
 from synmt.errors import UsageError
+from synmt.parallel import slurm
 from synmt.parallel.slurm import _dask_jobqueue, check_job
+from synmt.parallel.work import in_shards, using_cluster
 
 pytestmark = pytest.mark.journey
 
 PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
 SCRIPTS = re.findall(r"```sh\n(#!/bin/bash\n.*?)```", PAGE.read_text(), re.DOTALL)
-JOBS = """jobqueue: {slurm: {cores: 1, processes: 1, memory: 2GB, walltime: "00:10:00"}}
-distributed: {adaptive: {maximum: 2}}
-"""
+SIZE = {"cores": 1, "processes": 1, "memory": "2GB", "walltime": "00:10:00"}
+JOB = {f"jobqueue.slurm.{name}": value for name, value in SIZE.items()}
 
 
 @pytest.fixture
-def slurm():
+def idle_node():
     if shutil.which("sinfo") is None:
         pytest.skip("Slurm is not installed: there is no sinfo")
     if not subprocess.run(["sinfo", "-h", "-t", "idle"], capture_output=True).stdout.strip():
@@ -33,7 +36,7 @@ def slurm():
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=("train", "parse"))
-def test_slurm_takes_the_scripts_of_the_page(slurm, script, tmp_path):
+def test_slurm_takes_the_scripts_of_the_page(idle_node, script, tmp_path):
     (tmp_path / "script").write_text(re.sub(r"#SBATCH --gpus.*\n", "", script))
     smaller = ("--nodes=1", "--cpus-per-task=1", "--mem-per-cpu=100M")
     done = subprocess.run(["sbatch", "--test-only", *smaller, tmp_path / "script"], capture_output=True)
@@ -41,14 +44,13 @@ def test_slurm_takes_the_scripts_of_the_page(slurm, script, tmp_path):
     subprocess.run(["bash", "-n", tmp_path / "script"], check=True)
 
 
-def test_jobs_parse_what_this_machine_parses_and_end(slurm, tmp_path, monkeypatch):
+def test_jobs_parse_what_this_machine_parses_and_end(idle_node, tmp_path, monkeypatch):
     pytest.importorskip("dask_jobqueue")
-    (tmp_path / "jobqueue.yaml").write_text(JOBS)
     (tmp_path / "text").write_text("The monkey eats a banana.\nA girl sleeps.\n" * 3)
-    monkeypatch.setenv("DASK_CONFIG", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert synmt("parse", "text", "-o", "here", "--workers", 1).returncode == 0
-    done = synmt("parse", "text", "-o", "there", "--cluster", "slurm", "--shard-lines", 1, "--device", "cpu")
+    with import_module("dask.config").set({**JOB, "distributed.adaptive.maximum": 2}):
+        done = synmt("parse", "text", "-o", "there", "--cluster", "slurm", "--shard-lines", 1, "--device", "cpu")
     assert done.returncode == 0, done.stderr
     assert Path("there").read_bytes() == Path("here").read_bytes()
     jobs = subprocess.run(["squeue", "-h", "-n", "dask-worker", "-t", "PD,R", "--me"], capture_output=True)
@@ -66,6 +68,37 @@ def test_a_job_that_cannot_start_is_a_warning_and_no_sbatch_an_error(tmp_path, m
     assert "Slurm cannot start the jobs now (invalid partition)" in caplog.text
 
 
+def queue_of(asked):
+    """Make a Slurm that starts no job, and ends the command when four are asked for, or for the third time."""
+    from distributed import LocalCluster
+
+    class Queue(LocalCluster):
+        def __init__(self):
+            super().__init__(n_workers=0, processes=False, dashboard_address=None)
+
+        def job_script(self):
+            return "#!/bin/sh\n"
+
+        def scale(self, n=0, memory=None, cores=None):
+            asked.append(n)
+            if n == 4 or len(asked) == 3:
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    return Queue
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_all_jobs_are_asked_for_before_the_first_one_starts(tmp_path, monkeypatch):
+    pytest.importorskip("distributed")
+    asked = []
+    monkeypatch.setattr(slurm, "check_job", lambda script: None)
+    monkeypatch.setattr(slurm, "_dask_jobqueue", lambda: SimpleNamespace(SLURMCluster=queue_of(asked)))
+    limit = import_module("dask.config").set({"distributed.adaptive.maximum": 4})
+    with limit, using_cluster("slurm"), pytest.raises(KeyboardInterrupt):
+        list(in_shards(pow, 2, iter(range(9)), 1, where=tmp_path))
+    assert 4 in asked[:3]
+
+
 def test_dask_jobqueue_does_not_replace_what_ctrl_c_does(tmp_path, monkeypatch):
     code = "import signal\nsignal.signal(signal.SIGINT, lambda *_: None)\n"
     (tmp_path / "dask_jobqueue.py").write_text(code)
@@ -73,5 +106,6 @@ def test_dask_jobqueue_does_not_replace_what_ctrl_c_does(tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "dask_jobqueue", raising=False)
     before = signal.getsignal(signal.SIGINT)
     assert isinstance(_dask_jobqueue(), ModuleType)
-    monkeypatch.delitem(sys.modules, "dask_jobqueue")
+    # not by monkeypatch, which would bring it back for other tests
+    del sys.modules["dask_jobqueue"]
     assert signal.getsignal(signal.SIGINT) is before

@@ -24,7 +24,7 @@ from synmt.parallel.complaints import AGAIN, INSTALL, check_versions, incapable,
 from synmt.parallel.feeding import feed
 from synmt.parallel.kit import Kit, Unequipped, cease, files_of, perform, receive, receive_file
 from synmt.parallel.relay import Relay, Told
-from synmt.parallel.slurm import slurm_jobs
+from synmt.parallel.slurm import most_workers, slurm_jobs
 
 _logger = logging.getLogger(__name__)
 
@@ -36,13 +36,16 @@ _WAIT = "10s"
 """How long a scheduler may take to answer."""
 _PLENTY = 1 << 20
 """More items than there are."""
+_NOT_BEGUN = object()
+"""In place of the result of an item that was given up."""
 
 
 @dataclass(frozen=True)
 class LongWork:
     """How items that take hours, such as trainings, are worked on.
 
-    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`).
+    stop: when it is set, no other item begins, and those in work end early (`ending_with_driver`). Those that wait for
+        a worker have no result.
     lost: makes the result of an item whose workers died over and over; the others go on.
     gpu: whether an item needs a GPU for itself, if any worker declares `GPU` among its resources.
     """
@@ -53,10 +56,13 @@ class LongWork:
 
 
 class Cluster:
-    """A connection to a Dask cluster."""
+    """A connection to a Dask cluster.
 
-    def __init__(self, client: Any, *, grows: bool = False) -> None:
-        self._client, self._grows = client, grows
+    grows: whether workers are started when work waits; most: how many, if there is a limit.
+    """
+
+    def __init__(self, client: Any, *, grows: bool = False, most: int = 0) -> None:
+        self._client, self._grows, self._most = client, grows, most
 
     @classmethod
     @contextmanager
@@ -79,7 +85,8 @@ class Cluster:
             )
             if not workers and address != "slurm":
                 _logger.warning("cluster: no worker has joined yet; the work waits for one")
-            yield cls(client, grows=address == "slurm")
+            grows = address == "slurm"
+            yield cls(client, grows=grows, most=most_workers() if grows else 0)
 
     def run(
         self, work: Callable[[S, T], R], state: S, items: Iterator[T], *, where: Path, long: LongWork | None = None
@@ -95,7 +102,7 @@ class Cluster:
 
         def submit(item: T) -> _Sent:
             sent.add(future := self._client.submit(perform, kit.key, item, pure=False, resources=demand))
-            return _Sent(future, partial(long.lost, item) if long else None, where)
+            return _Sent(future, item, long, where)
 
         def is_undone(result: Any) -> bool:
             if isinstance(result, Unequipped):
@@ -106,9 +113,9 @@ class Cluster:
 
         try:
             self._equip(kit, files, self._client.nthreads())
-            with self._stopping(long.stop, kit) if long else nullcontext():
+            with self._stopping(long.stop, kit, sent) if long else nullcontext():
                 told = feed(submit, items, partial(self._room, long, demand), is_undone)
-                yield from map(Relay().result_of, told)
+                yield from filter(lambda result: result is not _NOT_BEGUN, map(Relay().result_of, told))
         except (CancelledError, OSError) as error:
             if not isinstance(error, CancelledError | closed) and self._client.status == "running":
                 raise
@@ -121,10 +128,10 @@ class Cluster:
                 self._client.cancel(list(sent))
 
     def _room(self, long: LongWork | None, demand: Mapping[str, int] | None) -> int:
+        # Slurm's workers come only if work waits
         if long is None:
-            return 2 * len(self._client.nthreads()) + 2
-        # what waits at a worker that is busy for hours cannot begin at one that joins; but Slurm's workers come only
-        # if work waits
+            return max(2 * len(self._client.nthreads()) + 2, self._most)
+        # what waits at a worker that is busy for hours cannot begin at one that joins
         return _PLENTY if self._grows else max(1, self._gpus() if demand else sum(self._client.nthreads().values()))
 
     def _gpus(self) -> int:
@@ -134,16 +141,21 @@ class Cluster:
         return int(sum(declared))
 
     @contextmanager
-    def _stopping(self, stop: threading.Event, kit: Kit) -> Iterator[None]:
-        """Tell all workers when the driver is told to stop."""
+    def _stopping(self, stop: threading.Event, kit: Kit, sent: WeakSet[Any]) -> Iterator[None]:
+        """Tell all workers when the driver is told to stop, and give up what waits for one: it may come tomorrow."""
         done = threading.Event()
 
         def watch() -> None:
+            while not stop.is_set() and not done.wait(0.2):
+                pass
+            if not done.is_set():
+                with suppress(OSError, asyncio.TimeoutError):
+                    self._call(cease, kit.key, workers=list(self._client.nthreads()))
             while not done.wait(0.2):
-                if stop.is_set():
-                    with suppress(OSError, asyncio.TimeoutError):
-                        self._call(cease, kit.key, workers=list(self._client.nthreads()))
-                    return
+                # RuntimeError: an item was sent meanwhile
+                with suppress(OSError, asyncio.TimeoutError, RuntimeError):
+                    waiting = self._client.run_on_scheduler(_keys_without_worker)
+                    self._client.cancel([future for future in sent if future.key in waiting])
 
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
@@ -184,9 +196,9 @@ class _Sent(Future[Any]):
     The executor of Dask does the same, but there a result that is lost with the connection never ends.
     """
 
-    def __init__(self, future: Any, lost: Callable[[SynmtError], Any] | None, where: Path) -> None:
+    def __init__(self, future: Any, item: Any, long: LongWork | None, where: Path) -> None:
         super().__init__()
-        self._lost, self._where = lost, where
+        self._item, self._long, self._where = item, long, where
         future.add_done_callback(self.set_result)
 
     def result(self, timeout: float | None = None) -> Any:
@@ -195,9 +207,17 @@ class _Sent(Future[Any]):
             return future.result()
         except import_module("distributed").KilledWorker as error:
             lost = killed(error, str(self._where))
-            if self._lost is None:
+            if self._long is None:
                 raise lost from None
-            return Told(self._lost(lost))
+            return Told(self._long.lost(self._item, lost))
+        except CancelledError:
+            if self._long is None or not self._long.stop.is_set():
+                raise
+            return Told(_NOT_BEGUN)
+
+
+def _keys_without_worker(dask_scheduler: Any) -> set[str]:
+    return {key for key, task in dask_scheduler.tasks.items() if task.state in ("no-worker", "queued")}
 
 
 @contextmanager

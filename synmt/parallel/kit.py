@@ -109,7 +109,7 @@ def versions() -> dict[str, str]:
 # the functions below run in a worker
 
 _kits: OrderedDict[str, Kit] = OrderedDict()
-_tasks: dict[str, Callable[[Any], Any]] = {}
+_tasks: dict[str, Told] = {}
 _ended: set[str] = set()
 _at_work: list[str] = []
 _one_at_a_time = threading.Lock()
@@ -142,8 +142,8 @@ def perform(key: str, item: Any) -> Told | Unequipped:
             return Unequipped(address)
         try:
             _at_work[:] = [key]
-            task = _tasks.get(key) or _tasks.setdefault(key, kit.open())
-            return tell(task, item)
+            opened = _tasks.get(key) or _tasks.setdefault(key, tell(Kit.open, kit))
+            return tell(opened.result, item, opened.remarks)
         except MemoryError:
             raise SynmtError(
                 "out of memory", where=f"worker {address}", do="Give the workers more memory, and run again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import pickle
@@ -166,7 +165,7 @@ class _Worker:
     states: Connection
     reading: Lock
     number = 0
-    task: Callable[[Any], Any]
+    task: Told
 
 
 def _prepare(states: Connection, reading: Lock) -> None:
@@ -174,8 +173,6 @@ def _prepare(states: Connection, reading: Lock) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
     use_threads(1)
-    # what is said while a state is read, the parent has said; without a handler, Python would print it
-    logging.getLogger("synmt").addHandler(logging.NullHandler())
     _Worker.states, _Worker.reading = states, reading
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -194,16 +191,17 @@ def _nothing() -> None:
 def _work(number: int, item: Any) -> Told:
     while _Worker.number < number:
         _read_work()
-    return tell(_Worker.task, item)
+    return tell(_Worker.task.result, item, _Worker.task.remarks)
 
 
 def _read_work() -> None:
     with _Worker.reading:
         message = _Worker.states.recv_bytes()
     try:
-        _Worker.number, work, state = pickle.loads(message)
+        read = tell(pickle.loads, message)
     except Exception:
         # what cannot be read here cannot be read by the others
         traceback.print_exc()
         os._exit(1)
-    _Worker.task = partial(work, state)
+    _Worker.number, work, state = read.result
+    _Worker.task = Told(partial(work, state), read.remarks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,8 @@ Remark = tuple[str, int, str]
 """The name of a logger, a level and a text."""
 
 _ROOT = "synmt"
+_RELAYED = "relayed"
+"""The attribute of a record that was a worker's remark."""
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,14 @@ class Told:
     remarks: tuple[Remark, ...] = ()
 
 
-def tell(work: Callable[[Any], Any], item: Any) -> Told:
-    """Work on an item in a worker, and collect what is logged."""
+def tell(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()) -> Told:
+    """Work on an item in a worker, and collect what is logged.
+
+    before: what was logged while the models of the work were loaded; told with every item, since one may be lost.
+    """
     with _collecting() as remarks:
         result = work(item)
-    return Told(result, tuple(remarks))
+    return Told(result, (*before, *remarks))
 
 
 class Relay:
@@ -40,9 +45,24 @@ class Relay:
         for remark in told.remarks:
             name, level, text = remark
             if remark not in self._known:
-                logging.getLogger(name).log(level, "%s", text)
+                logging.getLogger(name).log(level, "%s", text, extra={_RELAYED: True})
             self._known.add(remark)
         return told.result
+
+
+class NotAgain(logging.Filter):
+    """Hides the remark of a worker that was shown before: it loads the same models as this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = set[str]()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        known = hasattr(record, _RELAYED) and text in self._shown
+        if record.levelno >= logging.WARNING:
+            self._shown.add(text)
+        return not known
 
 
 class _Collector(logging.Handler):

@@ -35,8 +35,16 @@ def slurm_jobs() -> Iterator[Any]:
     with cluster:
         check_job(cluster.job_script())
         limits = import_module("dask.config").get("distributed.adaptive")
-        cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"])
+        # in any time worth mentioning: Dask asks for as many workers as there are shards or runs, and for all at once;
+        # by its own estimate, it would ask for a few, and for others when these have come out of Slurm's queue
+        cluster.adapt(minimum=limits["minimum"], maximum=limits["maximum"], target_duration="1us")
         yield cluster
+
+
+def most_workers() -> int:
+    """Read from Dask's configuration how many workers there may be; 0 if there is no limit."""
+    most = import_module("dask.config").get("distributed.adaptive.maximum")
+    return most if isinstance(most, int) else 0
 
 
 def _dask_jobqueue() -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import atexit
 import inspect
-import os
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,8 @@ from synmt.parallel.torchrun import started
 
 PREPARATION = timedelta(days=7)
 """How long processes wait for the first one, which may parse for days."""
+_ANSWER = timedelta(seconds=1)
+"""How long they wait for an answer of the first one before they look whether it has started again."""
 STEP = timedelta(minutes=10)
 """How long they wait for each other in training, where all do the same."""
 
@@ -50,7 +52,7 @@ class Processes:
 
     def was_done_before(self, what: str) -> bool:
         """Tell whether `note` was called with this before torchrun started the processes again."""
-        return self.store is not None and _restarts() > 0 and self.store.check([what])
+        return self.store is not None and self.store.check([what])
 
     def for_training(self) -> Processes:
         """Return the same processes, which no longer wait for days; all of them call this together."""
@@ -117,15 +119,31 @@ def join_processes() -> Processes:
         torch.cuda.set_device(this.local_rank)
     store, rank, count = next(rendezvous("env://", timeout=PREPARATION))
     # after a restart, torchrun's store still has the addresses of the processes that are gone
-    own = PrefixStore(f"start-{_restarts()}", store)
+    own = PrefixStore(name_of_start(PrefixStore("start", store), rank, count), store)
     torch.distributed.init_process_group(_backend(), store=own, rank=rank, world_size=count, timeout=PREPARATION)
     atexit.register(torch.distributed.destroy_process_group)
     return Processes(rank, count, store=PrefixStore("done", store))
 
 
-def _restarts() -> int:
-    """Count how often torchrun has started the processes again."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+def name_of_start(store: Any, rank: int, count: int) -> str:
+    """Agree with the other processes on a name that they had at no earlier start.
+
+    How often torchrun has started them does not do: each machine counts, but not every start.
+    """
+    mine = uuid.uuid4().hex
+    if rank == 0:
+        store.set("name", mine)
+        for other in range(1, count):
+            # the answer to this process, not to one that is gone
+            store.set(f"{mine}/{other}/{store.get(f'{mine}/{other}').decode()}", "")
+        return mine
+    while True:
+        # until the first process has started as well, the name is that of an earlier start, and nobody answers
+        name = store.get("name").decode()
+        store.set(f"{name}/{rank}", mine)
+        with suppress(torch.distributed.DistError):
+            store.wait([f"{name}/{rank}/{mine}"], _ANSWER)
+            return name
 
 
 def _backend() -> str:

@@ -60,6 +60,7 @@ class Trainer:
         self.processes = (processes or Processes()).for_training()
         self._objective = Objective(self.model, self.settings.label_smoothing)
         self._shared_objective = self.processes.share_gradients(self._objective, self.device)
+        self._unsettled = self.processes.count > 1
         trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(trained, self.settings, self.processes)
         self.scaler = torch.amp.GradScaler(device.type, enabled=self.settings.precision == "fp16")
@@ -89,6 +90,8 @@ class Trainer:
             while (reason := self._reason_to_stop()) is None:
                 batches, positions = zip(*islice(stream, self.settings.accumulate), strict=True)
                 with self.processes.reporting_lost_processes():
+                    if self._unsettled:
+                        self._settle(batches[0])
                     self._meter.add(self.update(batches))
                 self.state.epoch, self.state.batch = positions[-1].epoch, positions[-1].batch
                 if self.state.step % self.settings.log_every == 0:
@@ -110,6 +113,21 @@ class Trainer:
                 yield moved, after
 
         return prefetch(copied())
+
+    def _settle(self, batch: Batch) -> None:
+        """Compute gradients, and drop them: with its first ones, DDP chooses the order in which it adds them up.
+
+        Otherwise the first step after a checkpoint would have another order than the same step without one.
+        """
+        self._unsettled = False
+        self.model.train()
+        for variant in self._timed:
+            variant.enter_step(1)
+        with _reporting_full_memory(batch):
+            with self._autocast:
+                losses = self._shared_objective(batch)
+            (losses["loss"] + _auxiliary(losses)).backward()
+        self.optimizer.zero_grad()
 
     def update(self, batches: Sequence[Batch]) -> Update:
         """Update the weights once with the gradients of a few batches, which are on the device already."""
@@ -152,9 +170,7 @@ class Trainer:
         with _reporting_full_memory(batch):
             with self._autocast:
                 losses = objective(batch)
-            total = self._translation_loss(losses["loss"]) + sum(
-                loss for name, loss in losses.items() if name not in ("loss", "nll")
-            )
+            total = self._translation_loss(losses["loss"]) + _auxiliary(losses)
             # gradients are averaged over the processes, and the loss is a mean over the pieces of all
             self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
@@ -222,6 +238,10 @@ class Trainer:
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
+
+
+def _auxiliary(losses: dict[str, Tensor]) -> Tensor | float:
+    return sum(loss for name, loss in losses.items() if name not in ("loss", "nll"))
 
 
 @contextlib.contextmanager
