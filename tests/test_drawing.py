@@ -1,12 +1,11 @@
 """Pairs in chunks of bytes, and the lines that are drawn from them for a vocabulary."""
 
 import gzip
-import random
 
 import numpy as np
 import pytest
 
-from synmt.data.drawing import LineSample, draw_numbers, lines_of
+from synmt.data.drawing import LineSample
 from synmt.data.pairs import read_chunks, read_pairs
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
@@ -43,32 +42,6 @@ def test_a_line_that_is_not_utf8_is_named_whatever_its_chunk(tmp_path):
         [chunk.pairs() for chunk in chunks]
 
 
-def reservoir(lines, count, seed=1):
-    """LineSample as every vocabulary so far was drawn."""
-    generator, sample = random.Random(seed), []
-    for number, line in enumerate(lines):
-        if number < count:
-            sample.append(line)
-        elif (place := generator.randrange(number + 1)) < count:
-            sample[place] = line
-    return sample
-
-
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 63, 64, 300])
-@pytest.mark.parametrize("total", [0, 1, 2, 8, 64, 127, 128, 1000])
-def test_numbers_are_drawn_as_they_always_were(total, count):
-    for seed in (1, 2):
-        assert draw_numbers(total, count, seed=seed).tolist() == reservoir(range(total), count, seed)
-
-
-def test_numbers_are_drawn_with_equal_chance():
-    hits = np.zeros(20)
-    for seed in range(4000):
-        hits[draw_numbers(20, 5, seed=seed)] += 1
-    # 1000 each, with a standard deviation of √(4000 · 0.25 · 0.75) = 27
-    assert (abs(hits - 1000) < 5 * 27).all()
-
-
 @pytest.mark.parametrize("count", [1, 5, 50, 1000])
 @pytest.mark.parametrize("sides", [[0], [1], [0, 1]])
 @pytest.mark.parametrize("size", [7, 1000])
@@ -78,12 +51,25 @@ def test_lines_are_drawn_from_kept_pairs_and_it_is_said(tmp_path, caplog, count,
     files, kept = files_of(tmp_path, *texts), np.random.default_rng(1).random(100) < 0.6
     pairs = [pair for pair, keep in zip(read_pairs(files), kept, strict=True) if keep]
     lines = [pair[side] for pair in pairs for side in sides]
-    drawn = reservoir(lines, count)
-    assert LineSample(read_chunks(files, size), kept, sides, count).lines() == drawn
+    drawn, again = (LineSample(read_chunks(files, size), kept, sides, count).lines() for _ in range(2))
+    assert len(drawn) == min(count, len(lines))
+    assert drawn == sorted(set(drawn), key=lines.index)
+    assert again == drawn
     said = f"vocabulary: learned from {count:,} of {len(lines):,} lines, drawn at random (vocabulary.training_lines)"
-    assert caplog.messages == [said] * (count < len(lines))
-    blocks = LineSample(read_chunks(files, size), kept, sides, count).blocks()
-    assert [line for block in blocks for line in lines_of(block)] == sorted(drawn, key=lines.index)
+    assert caplog.messages == 2 * [said] * (count < len(lines))
+
+
+def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypatch):
+    texts = ["".join(f"{number + side}\n" for number in range(0, 20, 2)).encode() for side in (0, 1)]
+    chunks, hits, states = list(read_chunks(files_of(tmp_path, *texts), 3)), np.zeros((20, 20)), np.random.RandomState
+    for seed in range(4000):
+        monkeypatch.setattr(np.random, "RandomState", lambda _, seed=seed: states(seed))
+        drawn = [int(line) for line in LineSample(chunks, np.ones(10, dtype=bool), [0, 1], 5).lines()]
+        hits[np.ix_(drawn, drawn)] += 1
+    alone, together = np.diag(hits), hits[np.triu_indices(20, 1)]
+    # expected are 4000 · 5/20 and 4000 · 5/20 · 4/19, with standard deviations of 27 and 14
+    assert (abs(alone - 1000) < 5 * 27).all()
+    assert (abs(together - 210.5) < 5 * 14).all()
 
 
 def test_drawn_lines_have_no_byte_order_mark_and_all_odd_line_ends(tmp_path):

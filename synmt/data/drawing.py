@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from synmt.arrays import BoolArray, IntArray
+from synmt.arrays import BoolArray
 from synmt.data.pairs import PairChunk
 
 _logger = logging.getLogger(__name__)
@@ -29,54 +28,32 @@ class LineSample:
     count: int
 
     def lines(self) -> list[str]:
-        """LineSample the lines, in a random order if some are left out."""
-        sample = [""] * min(self._total, self.count)
-        for places, content in self._places_and_blocks():
-            for place, line in zip(places.tolist(), lines_of(content), strict=True):
-                sample[place] = line
-        return sample
+        """Draw the lines, in the order of the text."""
+        return [line for block in self.blocks() for line in lines_of(block)]
 
     def blocks(self) -> Iterator[bytes]:
-        """LineSample the same lines in the order of the text: those of a chunk at once, for `lines_of`."""
-        return (content for _, content in self._places_and_blocks())
-
-    def _places_and_blocks(self) -> Iterator[tuple[IntArray, bytes]]:
-        numbers = draw_numbers(self._total, self.count)  # (M,)
-        if self._total > self.count:
+        """Draw the lines of one chunk after the other, for `lines_of`."""
+        left = int(self.kept.sum()) * len(self.sides)
+        wanted = min(left, self.count)
+        if wanted < left:
             what = "vocabulary: learned from %s of %s lines, drawn at random (vocabulary.training_lines)"
-            _logger.info(what, f"{self.count:,}", f"{self._total:,}")
-        order = np.argsort(numbers)  # (M,) the text is read once, from its start
-        before = 0
+            _logger.info(what, f"{wanted:,}", f"{left:,}")
+        # unlike those of NumPy's new generators, its numbers never change
+        random = np.random.RandomState(1)
         for chunk in self.chunks:
             texts = [chunk.raw_lines(side) for side in self.sides]
             rows = np.flatnonzero(self.kept[chunk.first : chunk.first + len(texts[0])])
-            after = before + len(rows) * len(texts)
-            first, end = np.searchsorted(numbers, (before, after), sorter=order)
-            places = order[first:end]
-            pairs, drawn = np.divmod(numbers[places] - before, len(texts))
-            if len(places):
-                lines = zip(rows[pairs].tolist(), drawn.tolist(), strict=True)
-                yield places, b"\n".join([texts[side][row] for row, side in lines])
-            before = after
-
-    @property
-    def _total(self) -> int:
-        return int(self.kept.sum()) * len(self.sides)
+            lines = [text[row] for row in rows.tolist() for text in texts]
+            if not lines:
+                continue
+            # how many of all that are still wanted are in this chunk
+            count = random.hypergeometric(wanted, left - wanted, len(lines))
+            drawn = np.sort(random.permutation(len(lines))[:count])
+            if count:
+                yield b"\n".join([lines[place] for place in drawn.tolist()])
+            left, wanted = left - len(lines), wanted - count
 
 
 def lines_of(block: bytes) -> list[str]:
     """Decode a block of drawn lines; the filters have read each of them before."""
     return block.decode().split("\n")
-
-
-def draw_numbers(total: int, count: int, *, seed: int = 1) -> IntArray:
-    """LineSample `count` of the numbers below `total` uniformly, or all of them (reservoir sampling): (M,)."""
-    bits, numbers = random.Random(seed).getrandbits, np.arange(min(count, total))
-    # like `randrange(number + 1)` for each number, which takes three times as long
-    for length in range((count + 1).bit_length(), total.bit_length() + 1):
-        for number in range(max(count, 2 ** (length - 1) - 1), min(total, 2**length - 1)):
-            while (place := bits(length)) > number:
-                pass
-            if place < count:
-                numbers[place] = number
-    return numbers
