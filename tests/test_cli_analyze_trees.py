@@ -179,6 +179,13 @@ def test_sentences_are_drawn_on_the_terminal_and_into_the_run(project):
     assert words == [word for line in SOURCE[:2] for word in chain_of(line).words]
 
 
+@pytest.mark.parametrize(("trees", "kind"), [(("--gold", "en.conllu"), "gold"), ((), "parser's")])
+def test_the_key_of_a_drawing_says_whose_trees_are_below(project, trees, kind):
+    shown, _ = output(project, "lisa", *trees, "--draw", "1", "--plot", "key.svg")
+    assert shown.endswith(f"- wrong, with the {kind} parent\n")
+    assert f"below: the {kind} tree<" in (project / "key.svg").read_text(encoding="utf-8").replace("&#x27;", "'")
+
+
 def test_flat_attention_is_read_as_trees_and_called_flat_attention(project):
     shown, said = output(project, "flat", "--gold", "en.conllu", "--draw", "1")
     assert "\nflat attention (latent_tree) " in shown

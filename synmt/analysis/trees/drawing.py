@@ -20,7 +20,7 @@ from synmt.analysis.trees.attachment import not_punctuation
 from synmt.arrays import IntArray
 from synmt.syntax.parse import Parse, without_breaks
 
-LEGEND = "* root   + correct   ~ reversed   - wrong, with the gold parent"
+LEGEND = "* root   + correct   ~ reversed   - wrong, with the {} parent"
 
 _LEFT, _RIGHT, _UP, _DOWN = 1, 2, 4, 8
 _BOXES = {

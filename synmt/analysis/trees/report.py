@@ -131,7 +131,7 @@ def _heading(results: TreeResults) -> str:
 def _save_drawings(drawings: list[TreeDrawing], results: TreeResults, path: Path) -> None:
     replaced = path.exists()
     with write_atomically(path) as stream:
-        stream.write(draw_svg(drawings, _heading(results)))
+        stream.write(draw_svg(drawings, _heading(results), results.gold.kind))
     _logger.info("trees: %s%s", path, " (replaced)" * replaced)
 
 
@@ -142,9 +142,9 @@ def _to_text(results: TreeResults, drawings: list[TreeDrawing]) -> Iterator[str 
         yield f"\n{one.title}, {results.rows[results.best].name}"
         yield from draw_tree(one.parents, one.gold)
     if drawings:
-        yield f"\n{LEGEND}"
+        yield f"\n{LEGEND.format(results.gold.kind)}"
 
 
 def _to_html(results: TreeResults, drawings: list[TreeDrawing]) -> Section:
-    pictures = [picture(draw_svg([one], _heading(results)), caption=one.title) for one in drawings]
+    pictures = [picture(draw_svg([one], _heading(results), results.gold.kind), caption=one.title) for one in drawings]
     return Section(f"Trees of the {results.side}", results_as_html(results) + "".join(pictures))

@@ -32,6 +32,11 @@ class GoldTrees:
     parser: str = ""
     note: str = ""
 
+    @property
+    def kind(self) -> str:
+        """The word before "tree" in the key of a drawing."""
+        return "gold" if self.treebank else "parser's"
+
     def __str__(self) -> str:
         name = f"gold, {self.treebank}" if self.treebank else f"{the_test_set(self.test)}, parsed by {self.parser}"
         return name + self.note

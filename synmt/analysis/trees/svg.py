@@ -19,7 +19,9 @@ _WORD, _LABEL = 8.6, 7.0
 """Estimated width of a letter at font sizes of 15 and 11 pixels, rounded up."""
 _GAP, _SLOT, _LEVEL, _MARGIN, _BEND = 14, 8, 19, 18, 6
 """Pixels between words, arcs at one word, and levels of arcs; around the picture; radius of a bend."""
-_KEY = "above: the model's tree, dashed: not in gold, thin: punctuation, which does not count; below: gold tree"
+_KEY = (
+    "above: the model's tree, dashed: not in the {0} tree, thin: punctuation, which does not count; below: the {0} tree"
+)
 
 # no CSS variables: most programs other than browsers do not support them
 _STYLE = """
@@ -66,13 +68,16 @@ class _Arc:
         return min(self.child, self.parent), max(self.child, self.parent)
 
 
-def draw_svg(sentences: Sequence[TreeDrawing], heading: str) -> str:
-    """Draw sentences below each other."""
-    parts: list[str] = []
+def draw_svg(sentences: Sequence[TreeDrawing], heading: str, kind: str = "gold") -> str:
+    """Draw sentences below each other.
+
+    kind: what the trees are called with which those of the model are compared.
+    """
+    parts, key = list[str](), _KEY.format(kind)
     y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * display_width(heading)
     parts.append(svg_text(_MARGIN, y, heading, "title"))
-    parts.append(svg_text(_MARGIN, y + 18, _KEY, "key"))
-    width = max(width, 2 * _MARGIN + 0.9 * _WORD * display_width(_KEY))
+    parts.append(svg_text(_MARGIN, y + 18, key, "key"))
+    width = max(width, 2 * _MARGIN + 0.9 * _WORD * display_width(key))
     y += 40
     for sentence in sentences:
         drawn = _Layout(sentence)
