@@ -172,12 +172,13 @@ def test_the_advice_of_an_error_in_training_does_not_begin_the_run_anew(
     assert f"error: {failed}" in errors
 
 
-def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished, monkeypatch):
+def test_a_restart_by_torchrun_does_not_overwrite_what_it_began(finished):
     recipe, store, starts = write_finished(finished, finished / "text", "test"), HashStore(), []
-    how = {"runs": finished / "runs", "data": finished / "data", "overwrite": True, "processes": Processes(store=store)}
-    for restarts in ("0", "1", "0"):
-        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-        records = pipeline.train(recipe, ["name=again", "training.max_steps=9"], **how, stop=StopAfter(5))
+    how = {"runs": finished / "runs", "data": finished / "data", "overwrite": True}
+    # torchrun keeps the store when it starts the processes again, and makes another one for another command
+    for processes in (Processes(store=store), Processes(store=store), Processes(store=HashStore())):
+        which = {"processes": processes, "stop": StopAfter(5)}
+        records = pipeline.train(recipe, ["name=again", "training.max_steps=9"], **how, **which)
         starts += [record.step for record in records if isinstance(record, StartRecord)]
     assert starts[0] == starts[2] == 0 < starts[1]
 
