@@ -38,6 +38,15 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     yield f"**{results.plan.title}**, {seeds} seeds: with trees, {_verdict(results.of_trees(lines, 'right'))}."
     if without := results.of_trees(lines, "none"):
         yield f"Without trees, {_verdict(without)}."
+    yield from _other_baselines(results, lines)
+
+
+def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
+    """Name the systems of another architecture, whose plain model is another one."""
+    for base in [line.system for line in lines if line.difference is None][1:]:
+        own = [line.system for line in lines if line.difference and results.baseline(line.system) == base]
+        if own:
+            yield f"For {', '.join(own)}, the plain model is {base}."
 
 
 def _text(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -100,12 +109,13 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for test, harder in results.bleu.items():
         if test == results.plan.test:
             continue
-        plain = next(line for line in harder if line.difference is None)
-        own = next(line for line in lines if line.system == plain.system)
-        text = (
-            "In sentences that are longer and deeper than those of training, the plain model falls from "
-            f"{own.mean:.1f} to {plain.mean:.1f} BLEU"
-        )
+        own = {line.system: line.mean for line in lines}
+        falls = [
+            f"{line.system} from {own[line.system]:.1f} to {line.mean:.1f}"
+            for line in harder
+            if line.difference is None
+        ]
+        text = f"In sentences that are longer and deeper than those of training, BLEU falls: {', '.join(falls)}"
         if any(line.difference and line.difference.seeded for line in harder):
             text += f"; there, with trees, {_verdict(results.of_trees(harder, 'right'))}"
             if without := results.of_trees(harder, "none"):
