@@ -43,10 +43,10 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems of another architecture, whose plain model is another one."""
-    for base in [line.system for line in lines if line.difference is None][1:]:
-        own = [line.system for line in lines if line.difference and results.baseline(line.system) == base]
+    for base in results.plain(lines)[1:]:
+        own = [line.system for line in lines if line is not base and results.baseline(line.system) == base.system]
         if own:
-            yield f"For {', '.join(own)}, the plain model is {base}."
+            yield f"For {', '.join(own)}, the plain model is {base.system}."
 
 
 def _text(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -110,11 +110,7 @@ def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         if test == results.plan.test:
             continue
         own = {line.system: line.mean for line in lines}
-        falls = [
-            f"{line.system} from {own[line.system]:.1f} to {line.mean:.1f}"
-            for line in harder
-            if line.difference is None
-        ]
+        falls = [f"{line.system} from {own[line.system]:.1f} to {line.mean:.1f}" for line in results.plain(harder)]
         text = f"In sentences that are longer and deeper than those of training, BLEU falls: {', '.join(falls)}"
         if any(line.difference and line.difference.seeded for line in harder):
             text += f"; there, with trees, {_verdict(results.of_trees(harder, 'right'))}"

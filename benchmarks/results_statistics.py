@@ -88,14 +88,15 @@ class Results:
         for result in sorted(found, key=lambda one: one["seed"]):
             by_system.setdefault(result["system"], []).append(result)
         compared = (*plan.systems, *filter(None, [self.found]))
-        self.runs = {system: by_system[system] for system in compared if system in by_system}
-        self.runs = {system: self.runs[system] for system in sorted(self.runs, key=self._rank)}
+        present = [(system, by_system[system]) for system in compared if system in by_system]
+        self.runs = dict(sorted(present, key=self._rank))
 
-    def _rank(self, system: str) -> tuple[int, bool, float]:
-        runs = self.runs[system]
+    def _rank(self, result: tuple[str, list[dict[str, Any]]]) -> tuple[int, bool, float]:
+        system, runs = result
+        architecture = runs[0]["architecture"]
         scores = [run["tests"][self.plan.test]["scores"]["bleu"]["score"] for run in runs]
-        group = list(self.plan.baselines).index(runs[0]["architecture"])
-        return group, system != self.baseline(system), -sum(scores) / len(scores)
+        group = list(self.plan.baselines).index(architecture)
+        return group, system != self.plan.baselines[architecture], -sum(scores) / len(scores)
 
     @cached_property
     def labels(self) -> dict[str, dict[str, list[str]]]:
@@ -105,6 +106,10 @@ class Results:
     def baseline(self, system: str) -> str:
         """Name the system that a system is compared with."""
         return self.plan.baselines[self.runs[system][0]["architecture"]]
+
+    def plain(self, lines: Sequence[Line]) -> list[Line]:
+        """Choose the lines of baselines."""
+        return [line for line in lines if self.baseline(line.system) == line.system]
 
     @cached_property
     def bleu(self) -> dict[str, list[Line]]:

@@ -34,19 +34,19 @@ class PairChunk:
 
     def lines(self, side: int) -> list[str]:
         """Decode the lines of one side, as `read_lines` does."""
-        content = self.sides[side]
         try:
             # all at once takes a quarter of the time
-            lines = content.decode("utf-8" if self.first else "utf-8-sig").split("\n")
+            return self._content(side).decode().split("\n")
         except UnicodeDecodeError:
-            return list(decode_lines(io.BytesIO(content), where=self.paths[side], first=self.first))
-        return lines[:-1] if content.endswith(b"\n") else lines
+            return list(decode_lines(io.BytesIO(self.sides[side]), where=self.paths[side], first=self.first))
 
     def raw_lines(self, side: int) -> list[bytes]:
         r"""Return the lines of one side as they are in the file, without `\n` and byte order mark."""
+        return self._content(side).split(b"\n")
+
+    def _content(self, side: int) -> bytes:
         content = self.sides[side] if self.first else self.sides[side].removeprefix(BOM_UTF8)
-        lines = content.split(b"\n")
-        return lines[:-1] if content.endswith(b"\n") else lines
+        return content.removesuffix(b"\n")
 
 
 def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:

@@ -44,6 +44,7 @@ def count_words(lines: Sequence[str], settings: VocabularyRecipe) -> pa.Table:
     if settings.kind == "word":
         words = pa.array(" ".join(lines).split(), pa.large_string())
     else:
+        # the count will come after a tab
         text = " ".join(line for line in lines if _is_read(line)).replace("\t", " ")
         whole = pa.array([text], pa.large_string())
         words = pc.call_function("split_pattern", [whole], pc.SplitPatternOptions(" ")).flatten()

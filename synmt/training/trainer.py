@@ -120,13 +120,8 @@ class Trainer:
         Otherwise the first step after a checkpoint would have another order than the same step without one.
         """
         self._unsettled = False
-        self.model.train()
-        for variant in self._timed:
-            variant.enter_step(1)
-        with _reporting_full_memory(batch):
-            with self._autocast:
-                losses = self._shared_objective(batch)
-            (losses["loss"] + _auxiliary(losses)).backward()
+        self._enter_step(1)
+        self._accumulate(batch, 1, last=True)
         self.optimizer.zero_grad()
 
     def update(self, batches: Sequence[Batch]) -> Update:
@@ -134,9 +129,7 @@ class Trainer:
         self.state.step += 1
         seed = np.random.SeedSequence((self.settings.seed, self.state.step, self.processes.rank))
         torch.manual_seed(int(seed.generate_state(1, np.uint64)[0] >> 1))
-        self.model.train()
-        for variant in self._timed:
-            variant.enter_step(self.state.step)
+        self._enter_step(self.state.step)
         mine = sum(len(batch.target_positions) for batch in batches)
         tokens = self._sum_tokens(mine)
         losses = [self._accumulate(batch, tokens) for batch in batches[:-1]]
@@ -144,6 +137,11 @@ class Trainer:
         rate = learning_rate(self.state.step, self.settings, self.recipe.model.model_dim, decays=self.state.decays)
         norm = self._step_optimizer(rate, losses)
         return Update(self.state.step, losses, [batch.lines for batch in batches], mine, tokens, rate, norm)
+
+    def _enter_step(self, step: int) -> None:
+        self.model.train()
+        for variant in self._timed:
+            variant.enter_step(step)
 
     def validate(self) -> float:
         """Compute the mean negative log-likelihood of a target piece of the validation text, in nats."""
@@ -170,7 +168,9 @@ class Trainer:
         with _reporting_full_memory(batch):
             with self._autocast:
                 losses = objective(batch)
-            total = self._translation_loss(losses["loss"]) + _auxiliary(losses)
+            total = self._translation_loss(losses["loss"]) + sum(
+                loss for name, loss in losses.items() if name not in ("loss", "nll")
+            )
             # gradients are averaged over the processes, and the loss is a mean over the pieces of all
             self.scaler.scale(self.processes.count * total / tokens).backward()
         return losses
@@ -238,10 +238,6 @@ class Trainer:
         if not self.run.checkpoint(state.step).exists():
             save_checkpoint(self.run, state.step, self.model, self.optimizer, asdict(state))
         drop_checkpoints(self.run, self.settings, best_step=state.best_step)
-
-
-def _auxiliary(losses: dict[str, Tensor]) -> Tensor | float:
-    return sum(loss for name, loss in losses.items() if name not in ("loss", "nll"))
 
 
 @contextlib.contextmanager

@@ -71,7 +71,7 @@ class _Arc:
 def draw_svg(sentences: Sequence[TreeDrawing], heading: str, kind: str = "gold") -> str:
     """Draw sentences below each other.
 
-    kind: what the trees are called with which those of the model are compared.
+    kind: the name of the trees that those of the model are compared with.
     """
     parts, key = list[str](), _KEY.format(kind)
     y, width = _MARGIN + 14.0, _MARGIN * 2 + _WORD * display_width(heading)
