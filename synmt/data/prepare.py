@@ -31,7 +31,7 @@ from synmt.data.vocabulary_training import add_counts, count_words, needs_lines,
 from synmt.errors import SynmtError, all_in_one
 from synmt.files.reading import count_lines, fingerprint, read_lines, stored_sha256
 from synmt.files.writing import locked, write_json
-from synmt.parallel.work import in_shards, started_workers
+from synmt.parallel.work import in_order, in_shards, started_workers
 from synmt.recipe.corpus import SplitFiles
 from synmt.recipe.data import VocabularyRecipe
 from synmt.recipe.schema import Recipe
@@ -133,28 +133,43 @@ def _nothing_left(corpus: Corpus, counts: Counter[str]) -> SynmtError:
 
 def _learn_vocabularies(recipe: Recipe, corpus: Corpus, folder: Path, lines: int) -> Iterator[Progress]:
     names = list(_vocabulary_names(recipe).values())
-    for name in dict.fromkeys(names):
-        if any(folder.glob(f"{name}.*")):
-            continue
-        yield Progress("vocabulary", 0, lines)
-        kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+    missing = [name for name in dict.fromkeys(names) if not any(folder.glob(f"{name}.*"))]
+    if not missing:
+        return
+    yield Progress("vocabulary", 0, lines)
+    kept = ArrowTable(folder / KEPT_FILE).numbers("reason") == KEPT
+    samples: list[tuple[LineSample, Sequence[str]]] = []
+    for name in missing:
         sides = [side for side in (0, 1) if names[side] == name]
         of_source = (*part_tags(corpus.parts), *bracket_units(recipe, corpus)) if names[0] == name else ()
-        tags = (*task_tags(recipe), *of_source)
         sample = LineSample(read_chunks(corpus.train, _CHUNK), kept, sides, recipe.vocabulary.training_lines)
-        _learn(sample, recipe.vocabulary, tags, folder).save(folder, name)
-        yield Progress("vocabulary", lines, lines)
+        samples.append((sample, (*task_tags(recipe), *of_source)))
+    for name, vocabulary in zip(missing, _learned(samples, recipe.vocabulary, folder), strict=True):
+        vocabulary.save(folder, name)
+    yield Progress("vocabulary", lines, lines)
 
 
-def _learn(sample: LineSample, settings: VocabularyRecipe, tags: Sequence[str], folder: Path) -> Vocabulary:
+def _learned(
+    samples: Sequence[tuple[LineSample, Sequence[str]]], settings: VocabularyRecipe, folder: Path
+) -> Iterator[Vocabulary]:
     if needs_lines(settings):
-        return train_vocabulary(sample.lines(), settings, tags)
-    counts = in_shards(_counted, settings, sample.blocks(), encoding_processes(len(sample.kept)), where=folder)
-    return train_on_counts(add_counts(counts), settings, tags)
+        return (train_vocabulary(sample.lines(), settings, symbols) for sample, symbols in samples)
+    workers = encoding_processes(len(samples[0][0].kept))
+    counted = (
+        (add_counts(in_shards(_counted, settings, sample.blocks(), workers, where=folder)), symbols)
+        for sample, symbols in samples
+    )
+    # the vocabularies of both sides at the same time
+    return in_order(_trained, settings, iter(list(counted)), workers, where=folder)
 
 
 def _counted(settings: VocabularyRecipe, block: bytes) -> pa.Table:
     return count_words(lines_of(block), settings)
+
+
+def _trained(settings: VocabularyRecipe, counted: tuple[pa.Table, Sequence[str]]) -> Vocabulary:
+    counts, symbols = counted
+    return train_on_counts(counts, settings, symbols)
 
 
 def _vocabulary_names(recipe: Recipe) -> dict[Side, str]:
