@@ -54,7 +54,7 @@ from synmt.data.batch import Batch
 from synmt.data.batch_plan import plan_batches
 from synmt.data.corpus import Example, PreparedCorpus
 from synmt.data.stream import prefetch
-from synmt.model.device import autocast
+from synmt.model.device import autocast, keep_freed_memory
 from synmt.model.seq2seq import Seq2Seq
 from synmt.training.loss import smoothed_cross_entropy
 from synmt.training.meter import peak_memory
@@ -250,6 +250,7 @@ def main() -> None:
     options = cli.parse_args()
     for name in set(options.systems).intersection(missing):
         cli.error(f"{name} needs the Python package {PEERS[name][1]}, which is not installed")
+    keep_freed_memory()
     torch.set_num_threads(options.threads)
     keys = ("dropout", "attention_dropout", "activation_dropout")
     options.rates = dict(zip(keys, options.dropout, strict=True)) if options.dropout else {}

@@ -13,6 +13,7 @@ from synmt.model import fused as module
 from synmt.model.attention import Terms, attend, attend_written_out
 from synmt.model.fused import Dropout, add_dropped, dropout, dropped_relu, masked_attention, scaled_mask
 from synmt.model.linear import Linear
+from synmt.model.pairs import Pairs
 
 SHAPE = torch.Size((300, 501))
 
@@ -142,6 +143,10 @@ def edited(terms, names):
     return terms.edit(**{name: torch.randn(EDITS[name], dtype=terms.q.dtype) for name in names})
 
 
+def by_products(terms, rate):
+    return masked_attention(terms.q, terms.k, terms.v, terms.mask, rate, factor=terms.factor, bias=terms.bias)
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("masked", [True, False])
 @pytest.mark.parametrize("names", [(), ("factor",), ("bias",), ("factor", "bias")])
@@ -149,34 +154,47 @@ def test_attention_by_products_equals_the_equation_gradients_too(rate, masked, n
     terms = edited(attention_terms(), names)
     terms = terms if masked else terms.edit(mask=None)
     torch.manual_seed(1)
-    ours = masked_attention(terms.q, terms.k, terms.v, terms.mask, rate, factor=terms.factor, bias=terms.bias)
+    ours, _ = by_products(terms, rate)
     torch.manual_seed(1)
     assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v))
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("names", [(), ("factor",)])
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 1, 5), (2, 1, 4, 5), (1, 1, 1, 1)])
+def test_a_bias_and_relative_values_get_their_gradients(shape, names, rate):
+    index, table = torch.arange(20).view(4, 5) % 6, torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    terms = edited(attention_terms(), names).edit(bias=bias, relative=Pairs(table, index))
+    torch.manual_seed(1)
+    ours = attend(terms, rate)
+    torch.manual_seed(1)
+    assert_same_with_gradients(ours, attend_written_out(terms, rate), (terms.q, terms.k, terms.v, bias, table))
 
 
 @pytest.mark.parametrize("names", [(), ("factor", "bias")])
 def test_the_gradient_of_attention_by_products_equals_differences(names):
     terms = edited(attention_terms(), names)
+    learned = [terms.q, terms.k, terms.v, *([terms.bias.requires_grad_()] if "bias" in names else [])]
 
-    def same_mask(*heads):
+    def same_mask(*_):
         # some hundred times: torch.manual_seed writes down the stack for each kind of device that is not in use
         torch.default_generator.manual_seed(1)
-        return masked_attention(*heads, terms.mask, 0.3, factor=terms.factor, bias=terms.bias)
+        return torch.cat(by_products(terms, 0.3), -1)
 
-    assert torch.autograd.gradcheck(same_mask, (terms.q, terms.k, terms.v))
+    assert torch.autograd.gradcheck(same_mask, learned)
 
 
 @pytest.mark.parametrize("learned", [True, False])
-@pytest.mark.parametrize("name", EDITS)
-def test_terms_that_are_learned_get_their_gradient(name, learned, monkeypatch):
+def test_only_a_fixed_factor_goes_to_attention_by_products(learned, monkeypatch):
     calls = []
-    monkeypatch.setattr(attention, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[0])
-    terms = edited(attention_terms(), [name])
-    edit = getattr(terms, name).requires_grad_(learned)
+    monkeypatch.setattr(attention, "masked_attention", lambda *heads, **terms: calls.append(1) or heads[:2])
+    terms = edited(attention_terms(), ["factor"])
+    factor = terms.factor.requires_grad_(learned)
     output = attend(terms, 0.3)
     assert bool(calls) is not learned
     if learned:
-        (slope,) = torch.autograd.grad(output.sum(), edit)
+        (slope,) = torch.autograd.grad(output.sum(), factor)
         assert slope.abs().sum() > 0
 
 

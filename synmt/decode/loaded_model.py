@@ -14,7 +14,7 @@ from synmt.data.tasks import TRANSLATION
 from synmt.data.vocabulary import Vocabulary
 from synmt.errors import UsageError
 from synmt.model.build import build_for
-from synmt.model.device import choose_device
+from synmt.model.device import choose_device, keep_freed_memory
 from synmt.model.fast_decoder import FastDecoder, fast_decoder
 from synmt.model.packed import InferencePrecision, reduce_layers, usable_precision
 from synmt.model.seq2seq import Seq2Seq
@@ -82,6 +82,7 @@ def load_model(
     parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
     precision: of the linear layers; a processor that cannot multiply in it computes in float32, which is logged.
     """
+    keep_freed_memory()
     info = run.info()
     identity = info.get("parser")
     if parser is not None:

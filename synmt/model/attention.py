@@ -112,13 +112,16 @@ class Memory:
 
 def attend(terms: Terms, dropout: float = 0.0) -> Tensor:
     """Compute O with the fastest kernel that can handle these terms: (B, H, Tq, d)."""
-    if terms.relative is not None or terms.position is not None or terms.normalize is not softmax:
+    if terms.position is not None or terms.normalize is not softmax:
         return attend_written_out(terms, dropout)
-    if terms.factor is None and not outruns_fused_kernel(terms.q, dropout):
+    has_kernel = terms.factor is None and terms.relative is None
+    if has_kernel and not outruns_fused_kernel(terms.q, dropout, terms.bias):
         return _attend_fused(terms, dropout)
-    if not outruns_steps(terms.q, terms.factor, terms.bias):
+    if not outruns_steps(terms.q, terms.factor):
         return attend_written_out(terms, dropout)
-    return masked_attention(terms.q, terms.k, terms.v, terms.mask, dropout, factor=terms.factor, bias=terms.bias)
+    q, k, v, mask = terms.q, terms.k, terms.v, terms.mask
+    output, weights = masked_attention(q, k, v, mask, dropout, factor=terms.factor, bias=terms.bias)
+    return output if terms.relative is None else output + terms.relative.sums(weights)
 
 
 def attend_written_out(terms: Terms, dropout: float = 0.0) -> Tensor:

@@ -128,14 +128,15 @@ class _DroppedRelu(torch.autograd.Function):
         return (*linear_gradients(ctx, slope.mul_(ctx.scale) if ctx.scale != 1 else slope), None, None)
 
 
-def outruns_fused_kernel(q: Tensor, dropout: float) -> bool:
-    """Tell whether `masked_attention` is faster than torch's fused kernel."""
-    return outruns_steps(q) and (dropout > 0 or q.dtype == torch.bfloat16)
+def outruns_fused_kernel(q: Tensor, dropout: float, bias: Tensor | None = None) -> bool:
+    """Tell whether `masked_attention` is faster than torch's fused kernel, which has no gradient of a bias."""
+    learned = bias is not None and bias.requires_grad
+    return outruns_steps(q) and (dropout > 0 or q.dtype == torch.bfloat16 or learned)
 
 
-def outruns_steps(q: Tensor, *terms: Tensor | None) -> bool:
-    """Tell whether `masked_attention` is faster than the same in single steps; no term may need a gradient."""
-    fixed = not any(term is not None and term.requires_grad for term in terms)
+def outruns_steps(q: Tensor, factor: Tensor | None = None) -> bool:
+    """Tell whether `masked_attention` is faster than the same in single steps; the factor may need no gradient."""
+    fixed = factor is None or not factor.requires_grad
     return fixed and draws_fast(q) and torch.is_grad_enabled() and q.requires_grad
 
 
@@ -148,11 +149,14 @@ def masked_attention(
     *,
     factor: Tensor | None = None,
     bias: Tensor | None = None,
-) -> Tensor:
-    """Compute dropout(softmax(mask((q kᵀ / √d) ⊙ F + B))) v: (B, H, Tq, d), two of (B, H, Tk, d) -> (B, H, Tq, d).
+) -> tuple[Tensor, Tensor]:
+    """Compute A = dropout(softmax(mask((q kᵀ / √d) ⊙ F + B))) and A v.
+
+    (B, H, Tq, d), two of (B, H, Tk, d) -> A v (B, H, Tq, d) and A (B, H, Tq, Tk)
 
     mask: boolean, broadcasts to (B, H, Tq, Tk), True where a query may attend.
-    factor, bias: broadcast to the same shape; they get no gradient.
+    factor: broadcasts to the same shape; it gets no gradient.
+    bias: broadcasts to the same shape.
     """
     return _MaskedAttention.apply(q, k, v, mask, dropout, factor, bias)  # type: ignore[return-value]
 
@@ -168,12 +172,13 @@ class _MaskedAttention(torch.autograd.Function):
         dropout: float,
         factor: Tensor | None,
         bias: Tensor | None,
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         ctx.heads, scale = q.shape[:2], 1 / math.sqrt(q.size(-1))
         q, k, v = (x.flatten(0, 1) for x in (q, k, v))  # (B H, Tq, d), (B H, Tk, d), (B H, Tk, d)
         exact = torch.promote_types(q.dtype, torch.float32)
         ctx.scale = scale if factor is None else factor.to(exact) * scale
         scores = torch.bmm(q, k.mT).to(exact).unflatten(0, ctx.heads).mul_(ctx.scale)  # (B, H, Tq, Tk)
+        ctx.bias = None if bias is None else (bias.shape, bias.dtype)
         if bias is not None:
             scores.add_(bias)
         if mask is not None:
@@ -184,18 +189,30 @@ class _MaskedAttention(torch.autograd.Function):
             kept, ctx.kept_scale = scaled_mask(used.shape, dropout, q.dtype)
             used = (used * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         ctx.save_for_backward(q, k, v, weights, used, kept)
-        return torch.bmm(used, v).unflatten(0, ctx.heads)  # (B, H, Tq, d)
+        ctx.set_materialize_grads(False)
+        return torch.bmm(used, v).unflatten(0, ctx.heads), used.unflatten(0, ctx.heads)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, *slopes: Tensor | None) -> tuple[Tensor | None, ...]:  # type: ignore[override]
         q, k, v, weights, used, kept = ctx.saved_tensors
-        slope = slopes[0].flatten(0, 1)  # (B H, Tq, d)
+        slope, own = (None if slope is None else slope.flatten(0, 1) for slope in slopes)
+        if slope is None:
+            slope = torch.zeros_like(q)  # (B H, Tq, d)
         to_weights = torch.bmm(slope, v.mT)  # (B H, Tq, Tk)
+        if own is not None:
+            to_weights += own
         if kept is not None:
             to_weights = (to_weights * kept).mul_(ctx.kept_scale)  # (B H, Tq, Tk)
         to_weights = to_weights.to(weights.dtype)
         to_scores = torch.ops.aten._softmax_backward_data(to_weights, weights, -1, weights.dtype)  # (B H, Tq, Tk)
-        to_scores = to_scores.unflatten(0, ctx.heads).mul_(ctx.scale).flatten(0, 1).to(q.dtype)
+        to_scores = to_scores.unflatten(0, ctx.heads)  # (B, H, Tq, Tk)
+        to_bias = None
+        if ctx.needs_input_grad[6]:
+            shape, dtype = ctx.bias
+            to_bias = to_scores.sum_to_size(shape).to(dtype)
+        # the gradient of a bias may be the very same memory
+        scaled = to_scores.mul_(ctx.scale) if to_bias is None else to_scores * ctx.scale
+        to_scores = scaled.flatten(0, 1).to(q.dtype)  # (B H, Tq, Tk)
         gradients = torch.bmm(to_scores, k), torch.bmm(to_scores.mT, q), torch.bmm(used.mT, slope)
-        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None, None, None)
+        return (*(gradient.unflatten(0, ctx.heads) for gradient in gradients), None, None, None, to_bias)

@@ -24,7 +24,7 @@ from synmt.evaluation.metrics import score_system
 from synmt.files.reading import read_lines, stored_sha256
 from synmt.files.writing import locked
 from synmt.model.build import build_for
-from synmt.model.device import choose_device
+from synmt.model.device import choose_device, keep_freed_memory
 from synmt.model.seq2seq import Seq2Seq
 from synmt.recipe.schema import Recipe
 from synmt.run import Run
@@ -186,6 +186,7 @@ def train_prepared(
 
 def make_trainer(run: Run, recipe: Recipe, prepared: Prepared, processes: Processes) -> Trainer:
     """Build the model and the readers of its data."""
+    keep_freed_memory()
     data = PreparedCorpus.open(prepared.folder)
     source, target = data.vocabularies
     for name, vocabulary in (("source", source), ("target", target)):
