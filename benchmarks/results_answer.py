@@ -7,7 +7,7 @@ from itertools import chain
 
 from results_plan import first_part
 from results_statistics import Line, Results, seeds_of
-from results_tables import signed
+from results_tables import anchor, control_title, signed
 
 from synmt.errors import counted
 
@@ -19,7 +19,7 @@ _STILL_LEARNING = 0.5
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
-    parts = (_which, _text, _unfinished, _mixture, _controls, _where, _cost)
+    parts = (_which, _controls, _text, _unfinished, _mixture, _where, _cost)
     for results, lines in found:
         for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
@@ -44,7 +44,8 @@ def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     """Name the systems of another architecture, whose plain model is another one."""
     for base in results.plain(lines)[1:]:
-        own = [line.system for line in lines if line is not base and results.baseline(line.system) == base.system]
+        systems = results.of_trees(lines, "right", "none")
+        own = [line.system for line in systems if results.baseline(line.system) == base.system]
         if own:
             yield f"For {', '.join(own)}, the plain model is {base.system}."
 
@@ -90,18 +91,16 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Compare what a system gains with its own trees and with wrong ones."""
-    of_system = {line.system: line for line in lines}
-    parts = []
-    for line in lines:
-        name, _, control = line.system.partition(", ")
-        if control == "random trees" and name in of_system and line.difference and of_system[name].difference:
-            gold = of_system.get(f"{name}, gold trees")
-            own, wrong = signed(_gain(of_system[name])), signed(_gain(line))
-            more = f", {signed(_gain(gold))} with gold trees" if gold and gold.difference else ""
-            parts.append(f"{name} {own} with the parser's trees{more} and {wrong} with random ones")
-    if parts:
-        yield f"Difference in BLEU from the plain model with other trees: {'; '.join(parts)}."
+    """Tell whether the parser's trees do more than random ones in the same model: only then does syntax help."""
+    found = results.of_random_trees(results.plan.test) if any(line.difference for line in lines) else []
+    if not found or not all(line.difference and line.difference.seeded for line in found):
+        return
+    real = [line for line in found if line.difference and line.difference.is_real]
+    which = f"more than chance for {', '.join(line.system for line in real)}" if real else "no more than by chance"
+    yield (
+        f"Is it the syntax? With the parser's trees in place of random ones, BLEU of the same model changes: "
+        f"{_named(found)}; {which} ([table](#{anchor(control_title(results))}))."
+    )
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:

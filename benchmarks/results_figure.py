@@ -15,15 +15,21 @@ _COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture"
 _NAMES = {"right": "with trees", "none": "without trees", "wrong": "with wrong trees", "mixture": "the best mixture"}
 _MARKERS = {"right": "o", "none": "s", "wrong": "^", "mixture": "D"}
 """Shapes tell the kinds apart in grey and for colour-blind readers; a hollow mark may be chance."""
+_ROW, _WIDTH = 0.2, 3.9
+"""Inches from row to row, and of a panel without the names of its systems."""
 
 
 def draw(found: Sequence[tuple[Results, list[Line]]], path: Path) -> None:
     """Draw a panel for each comparison, the largest gain on top; colours tell which trees a system has."""
-    most = max(sum(line.difference is not None for line in lines) for _, lines in found)
-    figure = Figure(figsize=(5.6 * len(found), 1.5 + 0.2 * most), layout="constrained")
+    rows = [sum(line.difference is not None for line in lines) for _, lines in found]
+    figure = Figure(figsize=(5.6 * len(found), 1.5 + _ROW * max(rows)), layout="constrained")
     panels = figure.subplots(1, len(found), squeeze=False)[0]
-    for panel, (results, lines) in zip(panels, found, strict=True):
+    for panel, (results, lines), count in zip(panels, found, rows, strict=True):
         _draw(panel, results, lines)
+        if count < max(rows):
+            # as far from row to row as in the longest panel
+            panel.set_box_aspect(_ROW * count / _WIDTH)
+            panel.set_anchor("N")
     # below the panels, where it hides no interval
     figure.legend(handles=_legend(found), fontsize=7.5, frameon=False, loc="outside lower center", ncols=5)
     # without the version of matplotlib, the same results give the same file

@@ -15,7 +15,15 @@ from pathlib import Path
 from results_answer import answer
 from results_figure import draw
 from results_statistics import Line, Results, plans
-from results_tables import difference_cells, group_tables, main_table, markdown, search_table
+from results_tables import (
+    control_table,
+    control_title,
+    difference_cells,
+    group_tables,
+    main_table,
+    markdown,
+    search_table,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- begin: benchmarks/results_page.py -->", "<!-- end: benchmarks/results_page.py -->"
@@ -41,6 +49,8 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     yield from answer(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
+        if results.of_random_trees(results.plan.test):
+            yield from ("", f"### {control_title(results)}", "", *control_table(results))
         if results.plan.tried():
             yield from ("", f"### {results.plan.title}: the search for a mixture", "", *search_table(results.plan))
         if results.plan.groups:

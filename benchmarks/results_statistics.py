@@ -31,6 +31,8 @@ Aggregate = Callable[[DoubleArray], float]
 SAMPLES = 1000
 REAL = 0.05
 """The adjusted p below which a difference is called real."""
+RANDOM = ", random trees"
+"""What the name of a system under random trees ends with."""
 
 _KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"}
 """Kinds of trees; the others are wrong on purpose."""
@@ -137,9 +139,18 @@ class Results:
         first = first_part(self.found or "")
         if self.found not in self.runs or first not in self.runs:
             return None
-        baselines = {system: first if system == self.found else system for system in self.runs}
+        return self.against(test, {self.found: first})[0]
+
+    def of_random_trees(self, test: str) -> list[Line]:
+        """Compare each system with the same model under random trees, by BLEU, if both have results."""
+        controls = {system: f"{system}{RANDOM}" for system in self.runs}
+        return self.against(test, {system: one for system, one in controls.items() if one in self.runs})
+
+    def against(self, test: str, others: Mapping[str, str]) -> list[Line]:
+        """Compare some systems by BLEU, each with another one than its baseline; p is adjusted for their number."""
+        baselines = {system: others.get(system, system) for system in self.runs}
         lines = self._lines(test, "statistics", make_metric("bleu").aggregate, None, baselines)
-        return next(line for line in lines if line.system == self.found)
+        return [line for line in lines if line.difference]
 
     def group(self, test: str, label: str, value: str) -> BoolArray:
         """Choose the sentences whose label has a value: (N,)."""

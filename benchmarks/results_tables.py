@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from results_plan import Plan
-from results_statistics import REAL, Line, Results
+from results_statistics import RANDOM, REAL, Line, Results
 
 from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
@@ -96,6 +97,32 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         "baseline. What a step costs was measured side by side, [below](#what-a-variant-costs-in-training): the runs "
         "shared their machine with other work, so their times, which are in `results/`, do not compare."
     )
+
+
+def control_title(results: Results) -> str:
+    """Write the heading of `control_table`."""
+    return f"{results.plan.title}: the parser's trees against random ones"
+
+
+def anchor(heading: str) -> str:
+    """Write the target of a link to a heading, as GitHub makes it."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def control_table(results: Results) -> Iterator[str]:
+    """Write what each system gains with the parser's trees over the same model under random trees."""
+    first, *others = sorted(results.bleu, key=lambda test: test != results.plan.test)
+    means = {line.system: line for line in results.bleu[first]}
+    beside = {test: {line.system: line for line in results.of_random_trees(test)} for test in others}
+    rows = []
+    for line in results.of_random_trees(first):
+        wrong = means[f"{line.system}{RANDOM}"]
+        seeds = f"{len(line.scores)}, {len(wrong.scores)}"
+        row = [line.system, seeds, f"{line.mean:.2f}", f"{wrong.mean:.2f}", *difference_cells(line)]
+        rows.append(row + [cell for test in others for cell in difference_cells(beside[test][line.system])])
+    columns = ["system", "seeds", "parser's trees", "random trees", "difference", "95 % interval", "p (Holm)"]
+    columns += [cell for test in others for cell in (f"difference, {test}", "95 % interval", "p (Holm)")]
+    yield from markdown(columns, rows)
 
 
 def search_table(plan: Plan) -> Iterator[str]:

@@ -230,7 +230,10 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.rstrip().endswith("Fast.")
     assert "**Captions**, 2 seeds: with trees, pascal is better than the plain model (+" in results
     assert "Without trees, relative is better than the plain model (+" in results
-    assert "Difference in BLEU from the plain model with other trees: pascal +" in results
+    assert "With the parser's trees in place of random ones, BLEU of the same model changes: pascal +" in results
+    assert "; more than chance for pascal ([table](#captions-the-parsers-trees-against-random-ones))" in results
+    assert "### Captions: the parser's trees against random ones\n\n| system | seeds | parser's trees |" in results
+    assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
     assert (
         "Cost: relative + pascal adds 0.0 % to the weights, relative adds 50.0 % to the weights, pascal adds" in results
@@ -257,6 +260,19 @@ def test_the_mixture_is_compared_with_what_it_begins_with_as_two_systems_are(roo
     assert mixture.difference.value == pytest.approx(mixture.mean - plain.mean)
     kinds = [found.kind(name) for name in ("plain", "pascal", "pascal, random trees", "relative + pascal")]
     assert kinds == ["none", "right", "wrong", "mixture"]
+
+
+def test_right_trees_are_compared_with_random_ones_as_two_systems_are(root):
+    found = Results(Plan.load(root / "results/multi30k.yaml"))
+    plain, pascal, control = (
+        next(line for line in found.bleu["test"] if line.system == name)
+        for name in ("plain", "pascal", "pascal, random trees")
+    )
+    [line] = found.of_random_trees("test")
+    assert line.system == "pascal"
+    assert line.difference.value == pytest.approx(pascal.mean - control.mean)
+    assert line.difference.low < line.difference.value < line.difference.high
+    assert pascal.difference.value == pytest.approx(pascal.mean - plain.mean)
 
 
 def test_systems_whose_batches_hold_trees_as_text_are_named(root):
