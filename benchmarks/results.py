@@ -38,6 +38,10 @@ def main() -> int:
     plan = Plan.load(options.plan)
     failed = 0
     settings, missing = (plan, options.runs, options.data), list(_missing(plan, options))
+    if options.list:
+        # all at once: `head` may read no more than it shows
+        sys.stdout.write("".join(f"{planned.recipe.name}\n" for planned in missing))
+        return 0
     items = _prepared(missing, options.data)
     outcomes = in_processes(_train_and_measure, settings, items, min(options.jobs, len(missing)), where=options.runs)
     for planned, outcome in outcomes if missing else ():
@@ -78,8 +82,6 @@ def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
             measured = json.loads(planned.result.read_text(encoding="utf-8"))["fingerprint"]
             if measured != planned.fingerprint:
                 raise SystemExit(f"{planned.result} belongs to another recipe ({measured}): remove it to measure again")
-        elif options.list:
-            print(planned.recipe.name)
         else:
             yield planned
 

@@ -19,7 +19,7 @@ _STILL_LEARNING = 0.5
 
 def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     """Yield the sentences as a list: which systems help, what wrong trees do, where, and how sure this is."""
-    parts = (_which, _controls, _text, _unfinished, _mixture, _where, _cost)
+    parts = (_which, _controls, _unfinished, _mixture, _where, _cost)
     for results, lines in found:
         for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
@@ -48,17 +48,6 @@ def _other_baselines(results: Results, lines: Sequence[Line]) -> Iterator[str]:
         own = [line.system for line in systems if results.baseline(line.system) == base.system]
         if own:
             yield f"For {', '.join(own)}, the plain model is {base.system}."
-
-
-def _text(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Name the systems that see less translated text than the others in as many steps."""
-    plan = results.plan
-    named = [line.system for line in lines if plan.recipe(line.system, {}).tasks.trees != "none"]
-    if named:
-        yield (
-            f"Linearised trees fill much of the batches of {', '.join(named)}: in as many steps, they see less "
-            "translated text than the others, so that their differences say less."
-        )
 
 
 def _unfinished(results: Results, lines: Sequence[Line]) -> Iterator[str]:

@@ -60,8 +60,9 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
 
 
 def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path, list[str]]:
-    """Choose the rows of each system's page: those of its systems, and their baselines."""
-    pages: dict[Path, list[str]] = {}
+    """Choose the rows of each system's page: those of its systems, and their baselines; old tables become empty."""
+    written = sorted((root / "docs/systems").glob("*.md"))
+    pages: dict[Path, list[str]] = {page: [] for page in written if BEGIN in page.read_text(encoding="utf-8")}
     for results, lines in found:
         of_page: dict[Path, list[Line]] = {}
         for line in lines:
@@ -104,7 +105,7 @@ def _names(results: Results, system: str) -> Iterator[str]:
 def _replace(path: Path, lines: Iterable[str]) -> None:
     """Replace the marked part of a page; the page of a system gets it at the end of its section of measurements."""
     text = path.read_text(encoding="utf-8")
-    block = f"{BEGIN}\n\n" + "\n".join(lines).strip() + f"\n\n{END}"
+    block = "\n\n".join(filter(None, [BEGIN, "\n".join(lines).strip(), END]))
     if BEGIN not in text:
         before, measured, rest = text.partition(MEASURED)
         section, following, others = rest.partition("\n## ")
