@@ -40,7 +40,11 @@ def needs_lines(settings: VocabularyRecipe) -> bool:
 
 
 def count_words(lines: Sequence[str], settings: VocabularyRecipe) -> pa.Table:
-    """Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`."""
+    r"""Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`.
+
+    For BPE, a tab is a blank, and `\r` at the end of a line belongs to its last word. SentencePiece, given whole lines,
+    keeps that tab (unless it normalizes as nmt_nfkc) and drops that `\r`; otherwise it learns the same pieces.
+    """
     if settings.kind == "word":
         words = pa.array(" ".join(lines).split(), pa.large_string())
     else:
