@@ -211,8 +211,8 @@ def _line(record: LogRecord, settings: TrainingRecipe) -> str:
         losses = "".join(f"  {name} {value:.3f}" for name, value in record.losses.items())
         return (
             f"step {record.step:>7,}  loss {record.loss:.3f}  perplexity {_short(record.perplexity):>9}{losses}  "
-            f"rate {record.learning_rate:.2e}  norm {record.gradient_norm:.2f}  "
-            f"{record.tokens_per_second:,.0f} tokens/s  {record.memory / 2**20:,.0f} MB"
+            f"lr {record.learning_rate:.2e}  grad norm {record.gradient_norm:.2f}  "
+            f"{record.tokens_per_second:,.0f} tokens/s  memory {record.memory / 2**20:,.0f} MB"
         )
     if isinstance(record, ValidationRecord):
         bleu = f"  BLEU {record.bleu:.2f}" if record.bleu is not None else ""

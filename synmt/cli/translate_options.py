@@ -46,7 +46,10 @@ Precision = Annotated[
 ]
 
 BeamSize = Annotated[int | None, _search("Beam size; 1 is greedy search.", min=1, show_default="the recipe's")]
-LengthPenalty = Annotated[float | None, _search("alpha of Wu et al. (2016).", min=0, show_default="the recipe's")]
+LengthPenalty = Annotated[
+    float | None,
+    _search("α of the length penalty of Wu et al. (2016); 0: none.", min=0, show_default="the recipe's"),
+]
 NoRepeat = Annotated[
     int,
     _search(
@@ -57,15 +60,15 @@ NBest = Annotated[int, _search("Number of translations for each line.", metavar=
 Groups = Annotated[
     int,
     _search(
-        "Groups of diverse beam search (Vijayakumar et al., 2018), for more variety in an n-best list. Duplicates are "
-        "removed, so a list may be shorter than --n-best.",
+        "Groups of diverse beam search (Vijayakumar et al., 2018), which share the beam, for more variety in an n-best "
+        "list. Duplicates are removed, so a list may be shorter than --n-best.",
         min=1,
     ),
 ]
 Diversity = Annotated[
     float | None,
     _search(
-        "Penalty of a piece for each earlier group that has just chosen it, in nats; needs --groups.",
+        "Penalty of a piece for each earlier group that chose it at this step, in nats; needs --groups.",
         show_default="0.5",
     ),
 ]
