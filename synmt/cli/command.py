@@ -40,9 +40,7 @@ def complete_recipe(incomplete: str) -> list[str]:
     return [*files, *(name for name in names if name.startswith(incomplete))]
 
 
-_WHICH_RECIPE = (
-    "A file, or the name of a shipped recipe, such as nc11-pascal. Keys: synmt/recipe/{schema,corpus,data,model}.py."
-)
+_WHICH_RECIPE = "A file, or the name of a shipped recipe, such as nc11-pascal. All keys: synmt train --keys."
 RecipeFile = Annotated[Path, typer.Argument(metavar="RECIPE", help=_WHICH_RECIPE, autocompletion=complete_recipe)]
 Overrides = Annotated[
     list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Values that replace those of the recipe.")

@@ -12,7 +12,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile
-from synmt.errors import all_in_one
+from synmt.errors import SynmtError, all_in_one
 
 if TYPE_CHECKING:
     from synmt.corpora.progress import Progress
@@ -63,6 +63,26 @@ def show_plan(steps: Sequence[PlannedStep]) -> None:
     if problems:
         sys.stdout.flush()
         raise all_in_one(list(problems.values()))
+
+
+def show_recipes(words: Sequence[str]) -> None:
+    """Print a table of the shipped recipes that match all words."""
+    from synmt.training.recipe_list import COLUMNS, list_recipes
+
+    entries = list_recipes(words)
+    if not entries:
+        raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
+    console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
+
+
+def show_keys(words: Sequence[str]) -> None:
+    """Print the keys of a recipe that match all words, each with its default, values and meaning."""
+    from synmt.recipe.keys import list_keys
+
+    found = list_keys(words)
+    if not found:
+        raise SynmtError(f"no key of a recipe contains {' and '.join(words)}", do="`synmt train --keys` shows all")
+    print("\n".join(key.text() for key in found))
 
 
 def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:

@@ -14,7 +14,7 @@ import typer
 
 from synmt.cli import console
 from synmt.cli.command import ClusterAddress, DataFolder, DryRun, RecipesAndOverrides, loading, split_overrides
-from synmt.cli.prepare import draw_progress, show_plan
+from synmt.cli.prepare import draw_progress, show_keys, show_plan, show_recipes
 from synmt.errors import SynmtError, UsageError, counted
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def train(
     show_list: Annotated[
         bool, typer.Option("--list", help="List the shipped recipes that contain all given words: --list pascal nc11")
     ] = False,
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List the keys of a recipe that contain all given words: --keys dropout")
+    ] = False,
 ) -> None:
     """Train a model from a recipe: parse, prepare, train, translate the test sets, score them.
 
@@ -56,8 +59,8 @@ def train(
 
     Example: [bold]synmt train multi30k-tiny multi30k-pascal --seeds 3[/]
     """
-    if show_list:
-        _show_list(arguments or [])
+    if show_list or keys:
+        (show_recipes if show_list else show_keys)(arguments or [])
         return
     recipes, overrides = split_overrides(arguments or [])
     if not recipes:
@@ -122,15 +125,6 @@ def _show_plan(recipes: list[str], overrides: list[str], grid: _Options | None, 
 
     how = {**folders, **(grid or {})}
     show_plan(plan_grid(recipes, overrides, **how) if grid else plan_training(recipes[0], overrides, **how))
-
-
-def _show_list(words: list[str]) -> None:
-    from synmt.training.recipe_list import COLUMNS, list_recipes
-
-    entries = list_recipes(words)
-    if not entries:
-        raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
-    console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
 
 
 def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, again: Callable[[], str]) -> None:

@@ -50,7 +50,7 @@ class CorpusItem(_Annotations):
     target: Path | None = None
     """The target text."""
     weight: float = Field(default=1.0, ge=0, le=1000)
-    """train: how often an epoch reads each pair; 0.5 reads half of the pairs, other ones in each epoch."""
+    """train: how often an epoch reads each pair; 0.5 reads half of the pairs, a different half in each epoch."""
     tag: str = ""
     """train: a piece that each source begins with, such as <BT>."""
     fraction: float = Field(default=1.0, gt=0, le=1)
@@ -98,7 +98,7 @@ class CorpusRecipe(StrictModel):
     """
 
     name: str | None = None
-    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: synmt/corpora/known.py)."""
+    """A known corpus, such as controlled, multi30k, nc11 or iwslt14-deen (all: docs/corpora.md)."""
     folder: Path | None = None
     """A folder with train, valid and test files, each ending in the language: train.en, train.de, …"""
     train: tuple[CorpusItem, ...] = ()

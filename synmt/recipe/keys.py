@@ -1,0 +1,98 @@
+"""The keys of a recipe as a list: path, default, values, meaning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from synmt.recipe.schema import Recipe
+
+_TYPES = {"string": "text", "integer": "whole number", "number": "number"}
+_LIMITS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+_HUGE = 1 << 40
+"""A limit from here on, such as that of seeds, tells the user nothing."""
+
+_Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RecipeKey:
+    """One key of a recipe.
+
+    path: as in an override, `training.seed`; `[]` is an entry of a list, `NAME` a name of your choice.
+    default: as in YAML; empty if there is none.
+    values: which ones are allowed; empty for a section.
+    """
+
+    path: str
+    default: str
+    values: str
+    meaning: str
+
+    def text(self) -> str:
+        """Write the key in two lines."""
+        default = f"={self.default}" if self.default else ""
+        values = f"   {self.values}" if self.values else ""
+        return f"{self.path}{default}{values}\n    {self.meaning}"
+
+    def matches(self, words: Iterable[str]) -> bool:
+        """Tell whether every word is part of the path or the meaning; case does not matter."""
+        text = f"{self.path} {self.meaning}".lower()
+        return all(word.lower() in text for word in words)
+
+
+def list_keys(words: Iterable[str] = ()) -> list[RecipeKey]:
+    """List the keys that match all words, in the order of the recipe."""
+    words, schema = list(words), Recipe.model_json_schema()
+    return [key for key in _keys(schema, schema["$defs"], "", {}) if key.matches(words)]
+
+
+def _keys(schema: _Schema, definitions: _Schema, prefix: str, known: dict[str, str]) -> Iterator[RecipeKey]:
+    """Yield the keys of one section and of those in it; `known` says where the keys of a section were listed."""
+    for name, key in schema["properties"].items():
+        path, meaning = prefix + name, " ".join(key.get("description", "").split())
+        section, ending = _section(key)
+        if section is None:
+            yield RecipeKey(path, _default(key), _values(key), meaning)
+        elif section in known:
+            yield RecipeKey(path + ending, "", f"the keys of {known[section]}", meaning)
+        else:
+            known[section] = path + ending
+            yield RecipeKey(path + ending, "", "", meaning)
+            yield from _keys(definitions[section], definitions, f"{path}{ending}.", known)
+
+
+def _section(key: _Schema) -> tuple[str | None, str]:
+    """Name the definition of a key's own keys, if it has some, and what comes between."""
+    inside = {"items": "[]", "additionalProperties": ".NAME"}
+    parts = [(part, "") for part in key.get("anyOf", [key])]
+    for part, ending in parts + [(key[name], ending) for name, ending in inside.items() if name in key]:
+        if "$ref" in part:
+            return part["$ref"].rpartition("/")[2], ending
+    return None, ""
+
+
+def _default(key: _Schema) -> str:
+    default = key.get("default")
+    return "" if default is None else default if isinstance(default, str) else json.dumps(default)
+
+
+def _values(key: _Schema) -> str:
+    """Write which values a key takes: `bpe, unigram or word`, `number ≥ 0 < 1`."""
+    if "anyOf" in key:
+        return " or ".join(_values(part) for part in key["anyOf"] if part != {"type": "null"})
+    if "const" in key:
+        return str(key["const"])
+    if "enum" in key:
+        *others, last = map(str, key["enum"])
+        return f"{', '.join(others)} or {last}"
+    if key["type"] == "array":
+        entries = key.get("prefixItems", [])
+        return f"list of {len(entries)}: {_values(entries[0])}" if entries else f"list: {_values(key['items'])}"
+    if key["type"] == "boolean":
+        return "true or false"
+    kind = "path" if key.get("format") == "path" else _TYPES[key["type"]]
+    limits = [f"{sign} {key[name]}" for name, sign in _LIMITS.items() if key.get(name, _HUGE) < _HUGE]
+    return " ".join([kind, ", ".join(limits)]).strip()

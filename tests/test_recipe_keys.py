@@ -1,0 +1,68 @@
+"""The list of a recipe's keys: all of them, once, with defaults that change nothing."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from pydantic import BaseModel
+from tiny import fail, succeed
+
+from synmt.recipe.keys import list_keys
+from synmt.recipe.load import load_recipe
+from synmt.recipe.schema import Recipe
+
+KEYS = {key.path: key for key in list_keys()}
+
+
+def sections(annotation):
+    """Find the models in an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in sections(part)]
+
+
+def fields(model, seen):
+    """Count the fields of a model and of each model in it, once."""
+    inner = [section for field in model.model_fields.values() for section in sections(field.annotation)]
+    new = [section for section in dict.fromkeys(inner) if section not in seen]
+    seen.update(new)
+    return len(model.model_fields) + sum(fields(section, seen) for section in new)
+
+
+def test_every_key_is_listed_once_with_its_meaning():
+    assert len(list_keys()) == len(KEYS) == fields(Recipe, {Recipe})
+    assert not [key for key in KEYS.values() if not key.meaning]
+
+
+def test_a_default_as_an_override_changes_nothing():
+    # this recipe keeps these sections as they are
+    sections = ("text.", "filters.", "parser.", "tasks.", "evaluation.")
+    overrides = [f"{path}={key.default}" for path, key in KEYS.items() if key.default and path.startswith(sections)]
+    assert len(overrides) > 20
+    assert load_recipe("multi30k-tiny", overrides) == load_recipe("multi30k-tiny")
+
+
+@pytest.mark.parametrize(
+    ("path", "default", "values"),
+    [
+        ("source", "", "text"),
+        ("vocabulary.kind", "bpe", "bpe, unigram or word"),
+        ("vocabulary.character_coverage", "0.9995", "number > 0, ≤ 1"),
+        ("training.betas", "[0.9, 0.98]", "list of 2: number ≥ 0, < 1"),
+        ("training.seed", "1", "whole number ≥ 0"),
+        ("model.init", "", "path"),
+        ("target_parser", "", "the keys of parser"),
+        ("corpus.test.NAME", "", "the keys of corpus.train[]"),
+        ("syntax.variants[].layers", "", "list: whole number or all"),
+    ],
+)
+def test_a_key_has_its_default_and_its_values(path, default, values):
+    assert (KEYS[path].default, KEYS[path].values) == (default, values)
+
+
+def test_the_command_lists_the_keys_that_contain_all_words():
+    shown = succeed("train", "--keys", "DROPOUT", "attention", "weights").stdout.decode()
+    assert shown == "model.attention_dropout=0.0   number ≥ 0, < 1\n    transformer: dropout on attention weights.\n"
+    said = fail(1, "train", "--keys", "dropout", "tree")
+    assert "no key of a recipe contains dropout and tree. `synmt train --keys` shows all" in said
