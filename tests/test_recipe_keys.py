@@ -8,6 +8,9 @@ import pytest
 from pydantic import BaseModel
 from tiny import fail, succeed
 
+from synmt.model.build import variant_class, variant_names
+from synmt.model.variant_keys import list_options
+from synmt.model.variant_options import option_defaults
 from synmt.recipe.keys import list_keys
 from synmt.recipe.load import load_recipe
 from synmt.recipe.schema import Recipe
@@ -43,6 +46,19 @@ def test_a_default_as_an_override_changes_nothing():
     assert load_recipe("multi30k-tiny", overrides) == load_recipe("multi30k-tiny")
 
 
+def test_every_option_of_a_variant_is_listed_with_its_meaning():
+    listed = {key.path: key for key in list_options()}
+    names = {f"syntax.variants[{name}]": option_defaults(variant_class(name)) for name in variant_names()}
+    assert set(listed) == {*names, *(f"{path}.{option}" for path, options in names.items() for option in options)}
+    assert not [key.path for key in listed.values() if not key.meaning]
+    mask = listed["syntax.variants[distance_mask].reach"]
+    assert mask.values == "list: whole number > 0"
+    assert listed["syntax.variants[tag_embedding].features"].values == "name: whole number > 0"
+    ignore = listed["syntax.variants[pascal].ignore"]
+    assert (ignore.default, ignore.values) == ("0.0", "number ≥ 0, ≤ 1")
+    assert ignore.meaning.startswith("probability that a row of a head ignores its parent")
+
+
 @pytest.mark.parametrize(
     ("path", "default", "values"),
     [
@@ -64,5 +80,7 @@ def test_a_key_has_its_default_and_its_values(path, default, values):
 def test_the_command_lists_the_keys_that_contain_all_words():
     shown = succeed("train", "--keys", "DROPOUT", "attention", "weights").stdout.decode()
     assert shown == "model.attention_dropout=0.0   number ≥ 0, < 1\n    transformer: dropout on attention weights.\n"
+    options = succeed("train", "--keys", "PASCAL", "variance").stdout.decode()
+    assert options.startswith("syntax.variants[pascal].variance=1.0   number > 0\n    of the Gaussian")
     said = fail(1, "train", "--keys", "dropout", "tree")
     assert "no key of a recipe contains dropout and tree. `synmt train --keys` shows all" in said

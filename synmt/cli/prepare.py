@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from synmt.cli import console
-from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile
+from synmt.cli.command import ClusterAddress, DataFolder, DryRun, Overrides, RecipeFile, loading
 from synmt.errors import SynmtError, all_in_one
 
 if TYPE_CHECKING:
@@ -76,10 +76,13 @@ def show_recipes(words: Sequence[str]) -> None:
 
 
 def show_keys(words: Sequence[str]) -> None:
-    """Print the keys of a recipe that match all words, each with its default, values and meaning."""
+    """Print the keys of a recipe and the options of variants that match all words: default, values and meaning."""
     from synmt.recipe.keys import list_keys
 
-    found = list_keys(words)
+    with loading():
+        from synmt.model.variant_keys import list_options
+
+    found = [*list_keys(words), *list_options(words)]
     if not found:
         raise SynmtError(f"no key of a recipe contains {' and '.join(words)}", do="`synmt train --keys` shows all")
     print("\n".join(key.text() for key in found))

@@ -55,7 +55,7 @@ def _keys(schema: _Schema, definitions: _Schema, prefix: str, known: dict[str, s
         path, meaning = prefix + name, " ".join(key.get("description", "").split())
         section, ending = _section(key)
         if section is None:
-            yield RecipeKey(path, _default(key), _values(key), meaning)
+            yield RecipeKey(path, yaml_text(key.get("default")), allowed_values(key), meaning)
         elif section in known:
             yield RecipeKey(path + ending, "", f"the keys of {known[section]}", meaning)
         else:
@@ -74,25 +74,28 @@ def _section(key: _Schema) -> tuple[str | None, str]:
     return None, ""
 
 
-def _default(key: _Schema) -> str:
-    default = key.get("default")
-    return "" if default is None else default if isinstance(default, str) else json.dumps(default)
+def yaml_text(default: Any) -> str:
+    """Write a default as in YAML; empty for None."""
+    if default is None:
+        return ""
+    return default if isinstance(default, str) else json.dumps(default, default=dict)
 
 
-def _values(key: _Schema) -> str:
-    """Write which values a key takes: `bpe, unigram or word`, `number ≥ 0 < 1`."""
+def allowed_values(key: Mapping[str, Any]) -> str:
+    """Write which values a key may have, from its JSON schema: `bpe, unigram or word`, `number ≥ 0, < 1`."""
     if "anyOf" in key:
-        return " or ".join(_values(part) for part in key["anyOf"] if part != {"type": "null"})
-    if "const" in key:
-        return str(key["const"])
-    if "enum" in key:
-        *others, last = map(str, key["enum"])
-        return f"{', '.join(others)} or {last}"
-    if key["type"] == "array":
+        return " or ".join(allowed_values(part) for part in key["anyOf"] if part != {"type": "null"})
+    if "const" in key or "enum" in key:
+        *others, last = map(str, key.get("enum", [key.get("const")]))
+        return " or ".join(filter(None, [", ".join(others), last]))
+    if key.get("type") == "array":
         entries = key.get("prefixItems", [])
-        return f"list of {len(entries)}: {_values(entries[0])}" if entries else f"list: {_values(key['items'])}"
-    if key["type"] == "boolean":
+        count = f" of {len(entries)}" if entries else ""
+        return f"list{count}: {allowed_values(entries[0] if entries else key['items'])}"
+    if key.get("type") == "object":
+        return f"name: {allowed_values(key['additionalProperties'])}"
+    if key.get("type") == "boolean":
         return "true or false"
-    kind = "path" if key.get("format") == "path" else _TYPES[key["type"]]
+    kind = "path" if key.get("format") == "path" else _TYPES.get(key.get("type", ""), "")
     limits = [f"{sign} {key[name]}" for name, sign in _LIMITS.items() if key.get(name, _HUGE) < _HUGE]
     return " ".join([kind, ", ".join(limits)]).strip()
