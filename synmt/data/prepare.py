@@ -155,12 +155,12 @@ def _learned(
     if needs_lines(settings):
         return (train_vocabulary(sample.lines(), settings, symbols) for sample, symbols in samples)
     workers = encoding_processes(len(samples[0][0].kept))
-    counted = (
+    counted = [
         (add_counts(in_shards(_counted, settings, sample.blocks(), workers, where=folder)), symbols)
         for sample, symbols in samples
-    )
-    # the vocabularies of both sides at the same time
-    return in_order(_trained, settings, iter(list(counted)), workers, where=folder)
+    ]
+    # those of both sides at the same time
+    return in_order(_trained, settings, iter(counted), workers, where=folder)
 
 
 def _counted(settings: VocabularyRecipe, block: bytes) -> pa.Table:
