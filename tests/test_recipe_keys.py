@@ -84,3 +84,10 @@ def test_the_command_lists_the_keys_that_contain_all_words():
     assert options.startswith("syntax.variants[pascal].variance=1.0   number > 0\n    of the Gaussian")
     said = fail(1, "train", "--keys", "dropout", "tree")
     assert "no key of a recipe contains dropout and tree. `synmt train --keys` shows all" in said
+
+
+def test_a_key_without_a_value_is_no_recipe():
+    assert "filters.max_words: this key has no value. Write filters.max_words=VALUE" in fail(
+        2, "train", "quickstart", "filters.max_words"
+    )
+    assert "max_words: file not found" in fail(2, "train", "quickstart", "max_words")

@@ -103,7 +103,11 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
     [
         ({"trainning": {}}, r"no key 'trainning'.*Did you mean 'training'\?"),
         ({"training": {"max_stepz": 3}}, r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?"),
-        ({"training": {"max_steps": "many"}}, r"training\.max_steps: input should be a valid integer, not 'many'"),
+        (
+            {"training": {"max_steps": "many"}},
+            r"training\.max_steps: input should be a valid integer, not 'many'\. "
+            r"`synmt train --keys training\.max_steps` shows its values",
+        ),
         ({"training": {"max_steps": 0}}, r"training\.max_steps: .*greater than or equal to 1"),
         ({"training": {"seed": 1 << 64}}, r"training\.seed: .*less than 18446744073709551616"),
         ({"training": {"betas": [0.9]}}, r"training\.betas"),

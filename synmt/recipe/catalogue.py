@@ -38,6 +38,11 @@ def no_such_recipe(given: Path, folder: Path = Path(), extended_by: Path | None 
     shipped = {_stem(other.name): name for name, other in _shipped().items()}
     is_name = len(given.parts) == 1 or _stem(given.as_posix()).rpartition("/")[0] in _folders()
     names = {**(shipped if is_name or _stem(given.name) in shipped else {}), **here}
+    # a shell that completes names needs no keys
+    from synmt.recipe.keys import list_keys
+
+    if "." in given.name and any(key.path == given.as_posix() for key in list_keys()):
+        return UsageError("this key has no value", where=str(given), do=f"Write {given}=VALUE")
     # without the endings, which would make all short names similar
     near = difflib.get_close_matches(_stem(given.name), names, n=1)
     return UsageError(

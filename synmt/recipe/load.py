@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
+from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
 from synmt.recipe.yaml_text import load_yaml, parse_yaml_value
 
@@ -185,7 +186,8 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
             what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
         )
     given = "" if problem["type"] == "value_error" else f", not {problem['input']!r}"
-    return UsageError(f"{key}: {problem['msg']}{given}", where=where)
+    do = f"`synmt train --keys {key}` shows its values" if any(known.path == key for known in list_keys()) else ""
+    return UsageError(f"{key}: {problem['msg']}{given}", where=where, do=do)
 
 
 def _unknown_key(location: list[str], where: str) -> SynmtError:
