@@ -103,6 +103,7 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
     [
         ({"trainning": {}}, r"no key 'trainning'.*Did you mean 'training'\?"),
         ({"training": {"max_stepz": 3}}, r"training has no key 'max_stepz'.*Did you mean 'max_steps'\?"),
+        ({"syntax": {"variants": "pascal"}}, r"not 'pascal'\. `synmt train --keys syntax\.variants` shows its values"),
         (
             {"training": {"max_steps": "many"}},
             r"training\.max_steps: input should be a valid integer, not 'many'\. "

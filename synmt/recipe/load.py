@@ -186,7 +186,9 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
             what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
         )
     given = "" if problem["type"] == "value_error" else f", not {problem['input']!r}"
-    do = f"`synmt train --keys {key}` shows its values" if any(known.path == key for known in list_keys()) else ""
+    # one that holds others is listed with what comes between
+    listed = any(known.path in (key, f"{key}[]", f"{key}.NAME") for known in list_keys())
+    do = f"`synmt train --keys {key}` shows its values" if listed else ""
     return UsageError(f"{key}: {problem['msg']}{given}", where=where, do=do)
 
 
