@@ -98,7 +98,8 @@ def load_model(
     own_device = next(model.parameters()).device
     precision = usable_precision(precision, own_device)
     decoder = fast_decoder(model, precision)
-    reduce_layers(model, precision)
+    if precision != "float32":
+        reduce_layers(model, precision)
     return LoadedModel(model, recipe, source, target, own_device, reading, identity, decoder, cutters)
 
 

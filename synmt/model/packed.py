@@ -79,9 +79,7 @@ class _ReducedLinear(Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let the linear layers of a model compute in a precision, except those of variants; it cannot be trained then."""
-    if precision == "float32":
-        return
+    """Let the linear layers of a model compute in a lower precision, except those of variants; it cannot be trained then."""
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
         if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
