@@ -79,7 +79,7 @@ class _ReducedLinear(Linear):
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let the linear layers of a model compute in a lower precision, except those of variants; it cannot be trained then."""
+    """Let the linear layers of a model, except those of variants, compute in bf16; it cannot be trained then."""
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
         if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
