@@ -3,9 +3,9 @@
     difference = mean over the seeds of the system - mean over the seeds of its baseline
     variance   = variance over resamples of the sentences + pooled variance of the seeds · (1/n + 1/n_baseline)
 
-The variance of the seeds is pooled over all systems, because that of two or three seeds says little. Its
-degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p. The p-values of a comparison are
-adjusted for their number (Holm, 1979).
+The variance of two or three seeds says little, so it is pooled over all systems of an architecture (LSTMs vary more
+than Transformers). Its degrees of freedom, sum of (n - 1), are those of Student's t for the interval and p. The
+p-values of a comparison are adjusted for their number (Holm, 1979).
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _KINDS = {"parser": "right", "gold": "right", "induced": "right", "none": "none"
 class Difference:
     """A system's difference from its baseline, in points, with the 95 % interval; p is adjusted.
 
-    seeded: whether the seeds of any system tell how far training varies; without it, only sentences vary.
+    seeded: whether the seeds of any system of its architecture tell how far training varies; without it, only
+    sentences vary.
     """
 
     value: float
@@ -176,7 +177,8 @@ class Results:
         if chosen is not None:
             counts = [[one[chosen] for one in seeds] for seeds in counts]
         baselines = baselines or {one: self.baseline(one) for one in self.runs}
-        return compare(dict(zip(self.runs, counts, strict=True)), aggregate, baselines)
+        architectures = {one: runs[0]["architecture"] for one, runs in self.runs.items()}
+        return compare(dict(zip(self.runs, counts, strict=True)), aggregate, baselines, architectures)
 
 
 def _share(totals: DoubleArray) -> float:
@@ -184,21 +186,31 @@ def _share(totals: DoubleArray) -> float:
 
 
 def compare(
-    counts: Mapping[str, Sequence[DoubleArray]], aggregate: Aggregate, baselines: Mapping[str, str]
+    counts: Mapping[str, Sequence[DoubleArray]],
+    aggregate: Aggregate,
+    baselines: Mapping[str, str],
+    architectures: Mapping[str, str],
 ) -> list[Line]:
-    """Compare each system with its baseline, by counts of the same sentences, (N, S) for each seed."""
+    """Compare each system with its baseline, by counts of the same sentences, (N, S) for each seed.
+
+    The seeds of all systems of an architecture say how far its training varies.
+    """
     resampled = bootstrap_scores([one for seeds in counts.values() for one in seeds], aggregate, samples=SAMPLES)
     ends = np.cumsum([len(seeds) for seeds in counts.values()])[:-1]
     means = dict(zip(counts, (part.mean(1) for part in np.split(resampled, ends, axis=1)), strict=True))  # (R,) each
     lines = [Line(system, [aggregate(one.sum(0)) for one in seeds], None) for system, seeds in counts.items()]
     of_system = {line.system: line for line in lines}
-    variance, freedom = pooled_variance([line.scores for line in lines])
+    pooled = {
+        one: pooled_variance([line.scores for line in lines if architectures[line.system] == one])
+        for one in set(architectures.values())
+    }
     found: list[Line] = []
     for line in lines:
         base = of_system.get(baselines[line.system])
         if base is None or base is line:
             found.append(line)
             continue
+        variance, freedom = pooled[architectures[line.system]]
         over_sentences = float(np.var(means[line.system] - means[base.system], ddof=1))
         over_seeds = variance * (1 / len(line.scores) + 1 / len(base.scores))
         difference = _difference(line.mean - base.mean, math.sqrt(over_sentences + over_seeds), freedom)

@@ -85,7 +85,7 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     compared = sum(line.difference is not None for line in lines)
     bases = " and ".join(dict.fromkeys(results.baseline(line.system) for line in lines))
     luck = (
-        " and the luck of training (the variance of the seeds, pooled over all systems)"
+        " and the luck of training (the variance of the seeds, pooled over the systems of an architecture)"
         if any(line.difference and line.difference.seeded for line in lines)
         else " only; since no system has two seeds yet, no difference is called real"
     )

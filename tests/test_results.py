@@ -134,7 +134,11 @@ def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     def mean(totals):
         return float(totals[0] / totals[1])
 
-    first, second = compare({"plain": plain, "better": better}, mean, {"plain": "plain", "better": "plain"})
+    # another architecture, whose seeds vary far more, and have no say
+    other = [np.stack([random.normal(at, 9, 400), np.ones(400)], 1) for at in (20, 80)]
+    counts = {"plain": plain, "better": better, "other": other}
+    baselines = {"plain": "plain", "better": "plain", "other": "other"}
+    first, second, _ = compare(counts, mean, baselines, {"plain": "a", "better": "a", "other": "b"})
     assert first.difference is None
     found = second.difference
     assert found is not None
