@@ -269,7 +269,8 @@ def test_bpe_learns_from_words_what_sentencepiece_learns_from_lines(normalizatio
 @pytest.mark.parametrize("kind", ["bpe", "word"])
 def test_counts_of_parts_of_a_text_can_be_added(kind):
     settings = VocabularyRecipe(size=400, kind=kind)
-    parts = (count_words(LINES[first : first + 7], settings) for first in range(0, len(LINES), 7))
+    blocks = ("\n".join(LINES[first : first + 7]).encode() for first in range(0, len(LINES), 7))
+    parts = (count_words(block, settings) for block in blocks)
     assert train_on_counts(add_counts(parts), settings).to_bytes() == train_vocabulary(LINES, settings).to_bytes()
 
 

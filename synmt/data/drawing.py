@@ -46,12 +46,14 @@ class LineSample:
             lines = [text[row] for row in rows.tolist() for text in texts]
             if not lines:
                 continue
-            # how many of all that are still wanted are in this chunk
-            count = random.hypergeometric(wanted, left - wanted, len(lines))
-            drawn = np.sort(random.permutation(len(lines))[:count])
-            if count:
-                yield b"\n".join([lines[place] for place in drawn.tolist()])
-            left, wanted = left - len(lines), wanted - count
+            drawn = lines
+            if wanted < left:
+                # how many of all that are still wanted are in this chunk
+                count = random.hypergeometric(wanted, left - wanted, len(lines))
+                drawn = [lines[place] for place in np.sort(random.permutation(len(lines))[:count]).tolist()]
+            if drawn:
+                yield b"\n".join(drawn)
+            left, wanted = left - len(lines), wanted - len(drawn)
 
 
 def lines_of(block: bytes) -> list[str]:

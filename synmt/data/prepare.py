@@ -20,7 +20,7 @@ from synmt.corpora.progress import Progress
 from synmt.corpora.resolve import Corpus
 from synmt.data.arrow import ArrowTable, write_table
 from synmt.data.corpus import FORMAT, is_complete
-from synmt.data.drawing import LineSample, lines_of
+from synmt.data.drawing import LineSample
 from synmt.data.encoding import KEPT_FILE, Encoder, encoding_processes, remove_unfinished, summarize
 from synmt.data.filtering import KEPT, REASONS, Codes, judge_pairs
 from synmt.data.pairs import read_chunks
@@ -164,7 +164,7 @@ def _learned(
 
 
 def _counted(settings: VocabularyRecipe, block: bytes) -> pa.Table:
-    return count_words(lines_of(block), settings)
+    return count_words(block, settings)
 
 
 def _trained(settings: VocabularyRecipe, counted: tuple[pa.Table, Sequence[str]]) -> Vocabulary:
