@@ -36,6 +36,7 @@ _SYSTEM_SECTIONS = ("model", "syntax", "tasks", "parser", "target_parser")
 _OF_THE_MACHINE = {
     "name": None,
     "training": ("seed", "device", "keep", "log_every", "save_every"),
+    "decoding": ("batch_size",),
     "parser": ("model", "workers", "device", "batch_words"),
     "target_parser": ("model", "workers", "device", "batch_words"),
 }

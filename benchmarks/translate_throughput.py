@@ -180,7 +180,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=0.6)
-    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--systems", nargs="+", default=[""], metavar="PART", help="parts of names; default: all")
     parser.add_argument("--busy", type=int, default=0, metavar="N", help="processes that do nothing but compute")

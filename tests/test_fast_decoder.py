@@ -75,6 +75,22 @@ def test_the_fast_step_goes_beyond_the_table_of_positions():
     assert_equal_steps(model)
 
 
+@pytest.mark.parametrize("positions", ["sinusoid", "rotary", "alibi"])
+def test_places_that_nobody_sees_any_more_are_forgotten(positions):
+    model = small_model(positions=positions).eval()
+    assert_equal_steps(model, steps=60)
+    decoder = fast_decoder(model)
+    with torch.inference_mode():
+        memory, _ = model.remember(collate_source([np.arange(4, 12)] * 2), {})
+        state = decoder.start(memory)
+        for beams in [1] + [4] * 59:
+            decoder.step(state, torch.full((2, beams), 7))
+            # all continue from the first one
+            state.select(None, torch.zeros(2, 4, dtype=torch.long))
+    assert state.length == 60
+    assert 60 <= state.seen.size(2) <= 128 < 1 + 4 * 59
+
+
 def test_bf16_is_near():
     for slow, fast in both_steps(small_model().eval(), "bf16"):
         assert (slow - fast).abs().max() < 0.05 * slow.abs().max()

@@ -34,7 +34,7 @@ _PIECES = 50
 """Source pieces in a batch, padding included, per sentence that it may have."""
 _LOGITS = 1 << 28
 """Maximum number of logits in a step of the search: with a wide beam, batches are smaller."""
-_WINDOW = 16
+_WINDOW = 8
 """Batches that are sorted by length together."""
 
 Sources = tuple[list[Source], ...]

@@ -2,8 +2,9 @@
 
 - Weights are packed once (`synmt.model.packed`); bias, ReLU and residual sum are part of the products.
 - What the model has instead of sinusoids, ReLU and layer norm is chosen when the decoder is made, not in a step.
-- The hypotheses of a sentence share one cache. Keys are never reordered: `seen` says which place of the cache, (step,
-  hypothesis), is in the past of which hypothesis.
+- The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
+  hypothesis), is in the past of which hypothesis. When the cache is full, places that are in nobody's past are
+  forgotten.
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 
 It returns logits. `Transformer.step` is its slow twin, and the test.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import cast
 
@@ -24,13 +26,13 @@ from synmt.model.attention import Memory
 from synmt.model.feed_forward import Gelu
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
 from synmt.model.packed import InferencePrecision, PackedLinear, packed
-from synmt.model.positions import alibi, turned
+from synmt.model.positions import turned
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Residual, Transformer
 
 _Function = Callable[[Tensor], Tensor]
-_FIRST_ROOM = 16
-"""Steps that a new cache has room for."""
+_ROOM = 32
+"""Places that a new cache has room for."""
 
 
 @dataclass
@@ -39,43 +41,63 @@ class FastState:
 
     mask: (B, 1, 1, Ts), 0 at real pieces of the source and -inf elsewhere.
     source: keys and values of the source for each layer, (B, Ts, 2 D).
-    caches: keys and values of the target for each layer, (B, room, S, 2 D), with S places for the hypotheses of a step.
-    seen: (B, K, length S), 0 at the places in the past of each hypothesis and -inf elsewhere.
-    length: number of pieces decoded so far.
+    caches: keys and values of the target for each layer, (B, room, 2 D), of which P places are filled.
+    seen: (B, K, P), 0 at the places in the past of each hypothesis and -inf elsewhere.
+    steps: (B, P), at which step each place was filled.
     logits: memory for those of a step, if they are computed in another precision: new memory takes three times as long.
+    length: number of pieces decoded so far.
     """
 
     mask: Tensor
     source: list[Tensor]
     caches: list[Tensor]
     seen: Tensor
+    steps: Tensor
     logits: Tensor
     length: int = 0
 
     def select(self, sentences: Tensor | None, beams: Tensor) -> None:
         """Keep these sentences (B',), or all if None, and continue from these beams of each, (B', K')."""
         if sentences is not None:
-            self.mask, self.seen = self.mask[sentences], self.seen[sentences]
+            self.mask, self.seen, self.steps = self.mask[sentences], self.seen[sentences], self.steps[sentences]
             moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)  # (M,)
-            for cache in self.caches:
-                cache[moved, : self.length] = cache[sentences[moved], : self.length]
-            for keys_values in self.source:
-                keys_values[moved] = keys_values[sentences[moved]]
+            for stored in (*self.source, *self.caches):
+                stored[moved] = stored[sentences[moved]]
             self.caches = [cache[: len(sentences)] for cache in self.caches]
             self.source = [keys_values[: len(sentences)] for keys_values in self.source]
-        places, wanted = self.caches[0].size(2), beams.size(1)
-        if wanted > places:
-            self.caches = [_grown(cache, cache.size(1), wanted, self.length) for cache in self.caches]
-            self.seen = F.pad(self.seen.unflatten(2, (-1, places)), (0, wanted - places), value=-math.inf).flatten(2)
-        self.seen = self.seen.gather(1, beams[..., None].expand(-1, -1, self.seen.size(2)))  # (B', K', length S)
+        self.seen = self.seen.gather(1, beams[..., None].expand(-1, -1, self.seen.size(2)))  # (B', K', P)
+
+    def append(self, beams: int) -> None:
+        """Make room for one more place of each hypothesis, which only this one sees."""
+        sentences, _, filled = self.seen.shape
+        if filled + beams > self.caches[0].size(1):
+            self._renew(beams)
+        own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
+        self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
+        self.steps = F.pad(self.steps, (0, beams), value=self.length)  # (B, P)
+
+    def _renew(self, beams: int) -> None:
+        """Copy the caches to where there is room; what no hypothesis sees any more is left out."""
+        live = (self.seen == 0).any(1)  # (B, P)
+        # a GPU would have to wait for the number
+        count = int(live.sum(1).max()) if live.device.type == "cpu" else live.size(1)
+        # in order; a sentence with fewer of them keeps some others
+        past = live.byte().argsort(dim=1, descending=True, stable=True)[:, :count]  # (B, P')
+        room = _ROOM
+        while room < max(2 * count, count + beams):
+            room *= 2
+        self.seen = self.seen.gather(2, past[:, None].expand(-1, self.seen.size(1), -1))  # (B, K, P')
+        self.steps = self.steps.gather(1, past)  # (B, P')
+        self.caches = [_copied(cache, past, room) for cache in self.caches]
 
 
-def _grown(cache: Tensor, room: int, places: int, length: int) -> Tensor:
-    """Make room for more steps or hypotheses; places that no step has written yet stay as memory has them."""
-    grown = cache.new_empty(len(cache), room, places, cache.size(3))
-    grown[:, :length, : cache.size(2)] = cache[:, :length]
-    grown[:, :length, cache.size(2) :] = 0
-    return grown
+def _copied(cache: Tensor, places: Tensor, room: int) -> Tensor:
+    """Copy places (B, P') of a cache (B, room, 2 D) into a new one; places that are not filled stay as memory is."""
+    copy = cache.new_empty(len(cache), room, cache.size(2))
+    rows = places + cache.size(1) * torch.arange(len(cache), device=cache.device)[:, None]  # (B, P')
+    # on a CPU, gather takes twice the time
+    copy[:, : places.size(1)] = cache.flatten(0, 1).index_select(0, rows.flatten()).view(*places.shape, -1)
+    return copy
 
 
 class FastDecoder:
@@ -85,31 +107,32 @@ class FastDecoder:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
         self._layers = [_LAYERS[type(layer.self_attention)](layer, precision) for layer in layers]
-        self._norm = _normed(model.decoder_norm)
         self._output = PackedLinear(model.output_weight, None, precision)
         embedding, self._embed = model.target_embedding, self._embed_alone
         if isinstance(embedding, Embedding):
             self._positions, self._embed = embedding.positions, self._embed_with_position
         self._dtype = self._output.dtype
+        self._norm = deepcopy(model.decoder_norm).to(self._dtype)
 
     def start(self, memory: Memory) -> FastState:
         """Begin decoding with one hypothesis for each sentence."""
         sentences, device = len(memory.mask), memory.mask.device
         mask = torch.zeros(memory.mask.shape, device=device).masked_fill_(~memory.mask, -math.inf)  # (B, Ts)
-        source = [layer.read(memory.states) for layer in self._layers]
-        room = (sentences, _FIRST_ROOM, 1, 2 * memory.states.size(2))
-        caches = [torch.empty(room, device=device) for _ in self._layers]
-        return FastState(mask[:, None, None], source, caches, mask.new_zeros(sentences, 1, 0), mask.new_empty(0))
+        states = memory.states  # (B, Ts, D)
+        # on a CPU, torch's attention computes 16 keys at once in the time of 8 single ones
+        if (more := -states.size(1) % 16) <= 8:
+            mask, states = F.pad(mask, (0, more), value=-math.inf), F.pad(states, (0, 0, 0, more))
+        source = [layer.read(states) for layer in self._layers]
+        caches = [torch.empty(sentences, _ROOM, 2 * states.size(2), device=device) for _ in self._layers]
+        seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
+        return FastState(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
     def step(self, state: FastState, pieces: Tensor) -> Tensor:
         """Feed the newest piece of every hypothesis, (B, K), and compute the next logits, in float32: (B, K, V).
 
         They are only valid until the next step.
         """
-        self._make_room(state)
-        places = state.caches[0].size(2)
-        own = torch.full((pieces.size(1), places), -math.inf, device=pieces.device).fill_diagonal_(0.0)  # (K, S)
-        state.seen = torch.cat((state.seen, own.expand(len(pieces), -1, -1)), 2)  # (B, K, length S)
+        state.append(pieces.size(1))
         x = self._embed(pieces.flatten(), state.length)  # (B K, D)
         for number, layer in enumerate(self._layers):
             x = layer.step(x, state, number)  # (B K, D)
@@ -134,11 +157,6 @@ class FastDecoder:
         x = F.embedding(pieces, self._table)  # (B K, D)
         return torch.add(positions[place], x, alpha=math.sqrt(x.size(1))).to(self._dtype)
 
-    def _make_room(self, state: FastState) -> None:
-        room = state.caches[0].size(1)
-        if state.length == room:
-            state.caches = [_grown(cache, 2 * room, cache.size(2), room) for cache in state.caches]
-
 
 class _FastLayer:
     def __init__(self, layer: DecoderLayer, precision: InferencePrecision) -> None:
@@ -146,10 +164,10 @@ class _FastLayer:
         self.heads = own.heads
         residuals = cast(list[Residual], layer.residuals)
         self.pre = residuals[0].pre
-        self.norms = [_normed(residual.norm) for residual in residuals]
         self.project, self.output = packed(own.project, precision), packed(own.output, precision)
         self.query, self.key_value = packed(cross.query, precision), packed(cross.key_value, precision)
         self.cross_output = packed(cross.output, precision)
+        self.norms = [deepcopy(residual.norm).to(self.project.dtype) for residual in residuals]
         self.inner = _inner(feed_forward, packed(feed_forward.inner, precision))
         self.outer = packed(feed_forward.output, precision)
 
@@ -174,21 +192,18 @@ class _FastLayer:
 
     def _attend(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the target so far: (B K, D) -> (B K, D)."""
-        cache, (sentences, beams, _) = state.caches[number], state.seen.shape
+        cache, (sentences, beams, filled) = state.caches[number], state.seen.shape
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = self._placed(new, state.length).split((x.size(1), 2 * x.size(1)), -1)
-        cache[:, state.length, :beams] = keys_values
-        # the other places are masked, but NaN times a weight of 0 is still NaN
-        cache[:, state.length, beams:] = 0
-        past = cache[:, : state.length + 1].flatten(1, 2)  # (B, length S, 2 D), a view
-        return self._attention(query.float(), past, self._seen(state)).to(x.dtype)
+        cache[:, filled - beams : filled] = keys_values
+        return self._attention(query.float(), cache[:, :filled], self._seen(state)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
         """Give queries and keys of (B, K, 3 D) their position; here they have none."""
         return query_keys_values
 
     def _seen(self, state: FastState) -> Tensor:
-        """Make what is added to the scores: broadcasts to (B, H, K, length S)."""
+        """Make what is added to the scores: broadcasts to (B, H, K, P)."""
         return state.seen[:, None]
 
     def _read(self, x: Tensor, state: FastState, number: int) -> Tensor:
@@ -222,22 +237,11 @@ class _AlibiLayer(_FastLayer):
         self.slopes = cast(AlibiAttention, layer.self_attention).slopes
 
     def _seen(self, state: FastState) -> Tensor:
-        length, places = state.length + 1, state.caches[0].size(2)
-        penalty = alibi(1, length, self.slopes).repeat_interleave(places, 2)  # (H, 1, length S)
-        return state.seen[:, None] + penalty  # (B, H, K, length S)
+        distance = (state.length - state.steps)[:, None, None]  # (B, 1, 1, P)
+        return state.seen[:, None] - self.slopes[:, None, None] * distance  # (B, H, K, P)
 
 
 _LAYERS = {SelfAttention: _FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
-
-
-def _normed(norm: nn.Module) -> _Function:
-    """Compute a norm in the type of its input."""
-    if isinstance(norm, nn.LayerNorm):
-        shape, eps = norm.normalized_shape, norm.eps
-        return lambda x: F.layer_norm(x, shape, norm.weight.to(x.dtype), norm.bias.to(x.dtype), eps)
-    if isinstance(norm, nn.RMSNorm):
-        return lambda x: F.rms_norm(x, norm.normalized_shape, norm.weight.to(x.dtype), norm.eps)
-    return norm
 
 
 def _inner(feed_forward: nn.Module, projection: PackedLinear) -> _Function:

@@ -152,7 +152,7 @@ class DecodingRecipe(StrictModel):
     """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
     max_length_extra: int = Field(default=20, ge=0)
     """Maximum length of a translation in pieces: max_length_ratio × source length + max_length_extra."""
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int = Field(default=128, ge=1)
     """Sentences per batch."""
 
 
