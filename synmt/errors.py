@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -129,3 +129,33 @@ def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str)
         where=where,
         do=next(do for start, do in advice.items() if line.startswith(start)),
     )
+
+
+_MUST_BE = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list such as [a, b]",
+    "list_type": "a list such as [a, b]",
+    "dict_type": "a section with keys",
+    "model_type": "a section with keys",
+    "model_attributes_type": "a section with keys",
+    "greater_than": "more than {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "less than {lt}",
+    "less_than_equal": "{le} or less",
+    "literal_error": "{expected}",
+}
+"""What a value must be, for pydantic's types of errors."""
+
+
+def plain_message(problem: Mapping[str, Any]) -> str:
+    """Say what is wrong with a value: `problem` is an item of `ValidationError.errors()`."""
+    if words := _MUST_BE.get(problem["type"]):
+        limits = {name: f"{one:g}" if isinstance(one, float) else one for name, one in problem.get("ctx", {}).items()}
+        return f"must be {words.format(**limits)}"
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return message[0].lower() + message[1:]

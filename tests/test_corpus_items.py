@@ -372,7 +372,7 @@ FILES = {"source": "a.en", "target": "a.de"}
         ({"train": [FILES, {"source": "a.en"}], "valid": "wmt17"}, r"corpus\.train\.1: `source` and `target` belong"),
         ({"train": {"weight": 2}, "valid": "wmt17"}, r"corpus\.train: give either `id`, or `source` and `target`"),
         ({"train": {**FILES, "fraction": 0.5, "lines": 3}, "valid": "wmt17"}, "give `lines` or `fraction`, not both"),
-        ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: .*greater than 0"),
+        ({"train": {**FILES, "fraction": 0}, "valid": "wmt17"}, r"corpus\.train\.fraction: must be more than 0"),
         *(
             ({"train": {**FILES, "tag": tag}, "valid": "wmt17"}, r"`tag` must be plain letters in angle brackets")
             for tag in ("BT", "<B T>", "<>", "< BT>", "<BT> ", "<ＢＴ>", "<s>", "</s>", "<unk>")
@@ -391,7 +391,7 @@ FILES = {"source": "a.en", "target": "a.de"}
             r"corpus\.train\.0 has no key 'wieght'.*'weight'\?",
         ),
         ({"train": {"id": "nc11", "wieght": 2}, "valid": "wmt17"}, r"corpus\.train has no key 'wieght'.*'weight'\?"),
-        ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: input should be an object.*not 5"),
+        ({"train": ["nc11", 5], "valid": "wmt17"}, r"corpus\.train\.1: must be a section with keys.*not 5"),
         *(
             ({"train": FILES, "valid": FILES, "test": {name: FILES}}, rf"'{re.escape(name)}' cannot be the name of")
             for name in ("train", "valid", "../x", "a/b", ".", "")

@@ -194,11 +194,11 @@ def test_papers_mix_in_one_model(place):
         ([{"name": "lisa", "layers": [1, 1]}], "`layers` of lisa names a layer twice"),
         ([{"name": "pascal", "layers": []}], "`layers` of pascal is empty"),
         ([{"name": "tag_embedding"}, {"name": "tag_embedding", "size": 5}], "is named twice"),
-        ([{"name": "pascal", "layers": "some"}], "0.layers: input should be a valid array, or input should be"),
-        ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: input should be greater than or"),
+        ([{"name": "pascal", "layers": "some"}], "0.layers: must be a list such as [a, b], or must be"),
+        ([{"name": "pascal", "loss_weight": -1}], "syntax.variants.0.loss_weight: must be 0 or more"),
         ([{"name": "pascal", "loss_weight": 2}], "pascal has no auxiliary loss"),
         ([{"name": "lisa", "layers": [2]}, {"name": "dbsa", "side": "target"}], "there is no layer 4"),
-        ([{"name": "context", "kind": "deepest"}], "input should be 'global', 'deep' or 'deep_global', not 'deepest'"),
+        ([{"name": "context", "kind": "deepest"}], "must be 'global', 'deep' or 'deep_global', not 'deepest'"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(place, variants, said):

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean
+from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, plain_message
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
@@ -165,8 +165,7 @@ def _of_one_value(problems: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         end = len(problem["loc"]) - unknown
         keys = [part for i, part in enumerate(problem["loc"]) if i >= end or not _TYPE.search(str(part))]
         place = (*keys, unknown)
-        message = str(problem["msg"]).removeprefix("Value error, ")
-        message = message[0].lower() + message[1:]
+        message = plain_message(problem)
         if place in joined:
             message = f"{joined[place]['msg']}, or {message}"
         joined[place] = {**problem, "loc": keys, "msg": message}
