@@ -321,6 +321,16 @@ def test_a_test_set_of_unequal_sides_is_named_before_training_also_where_all_is_
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_test_set_without_lines_is_named_before_training(tmp_path):
+    text = write_corpus(tmp_path / "text")
+    for language in ("en", "de"):
+        (text / f"test.{language}").write_text("")
+    recipe = write_recipe(tmp_path / "tiny.yaml", text, syntax={})
+    errors = fail(1, "train", recipe, cwd=tmp_path)
+    assert f"{text / 'test.en'}: the test set has no lines. Fill both files, or remove the test set." in errors
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Train a plain system with one test set, given file by file."""

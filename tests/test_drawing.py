@@ -10,7 +10,7 @@ from synmt.data.pairs import read_chunks, read_pairs
 from synmt.errors import SynmtError
 from synmt.recipe.corpus import SplitFiles
 
-LINES = ["a", "", "b \u2028 c", "\x85", "\ufeffd", "e\r", "😀", "g"]
+LINES = ["a", "", "b \u2028 c", "\x85", "\ufeffd", "\re\r\rf\r", "😀", "g"]
 
 
 def files_of(folder, source, target):
@@ -21,14 +21,20 @@ def files_of(folder, source, target):
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 100])
-@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("start", ["", "\ufeff"])
-def test_chunks_have_the_lines_of_the_files(tmp_path, size, end, start):
-    text = start + "\n".join(LINES) + end
-    files = files_of(tmp_path, text.encode(), "\n".join(LINES[::-1]).encode())
+def test_chunks_have_the_lines_of_the_files(tmp_path, size, last, end, start):
+    texts = [start + end.join(lines) + end * last for lines in (LINES, LINES[::-1])]
+    files = files_of(tmp_path, *(text.encode() for text in texts))
     chunks = list(read_chunks(files, size))
     assert [chunk.first for chunk in chunks] == list(range(0, len(LINES), size))
-    assert [pair for chunk in chunks for pair in chunk.pairs()] == list(read_pairs(files))
+    pairs = [pair for chunk in chunks for pair in chunk.pairs()]
+    assert pairs == list(read_pairs(files))
+    expected = [line if end == "\r\n" else line.removesuffix("\r") for line in LINES]
+    assert pairs == list(zip(expected, expected[::-1], strict=True))
+    raw = [line for chunk in chunks for line in chunk.raw_lines(0)]
+    assert raw == [line.encode() for line in expected]
 
 
 def test_a_file_that_only_has_a_byte_order_mark_has_one_line(tmp_path):
@@ -73,6 +79,6 @@ def test_lines_are_drawn_with_equal_chance_alone_and_in_pairs(tmp_path, monkeypa
 
 
 def test_drawn_lines_have_no_byte_order_mark_and_all_odd_line_ends(tmp_path):
-    text = ("\ufeff" + "\n".join(LINES)).encode()
+    text = ("\ufeff" + "\r\n".join(LINES)).encode()
     sample = LineSample(read_chunks(files_of(tmp_path, text, text), 3), np.ones(len(LINES), dtype=bool), [0], 100)
     assert sample.lines() == LINES

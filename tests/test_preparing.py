@@ -237,6 +237,20 @@ def test_rows_are_the_pieces_of_the_kept_lines(tmp_path, small_shards, kind, joi
         assert row.trees == {}
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_text_with_the_line_ends_of_windows_is_prepared_as_any_other(tmp_path, kind):
+    corpus = corpus_of(tmp_path / "text")
+    settings = {"size": 330, "kind": kind, "normalization": "identity"}
+    prepared(tmp_path / "one", corpus, vocabulary=settings)
+    for path in (tmp_path / "text").iterdir():
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    prepared(tmp_path / "other", corpus, vocabulary=settings)
+    one, other = (snapshot(tmp_path / name / "prepared") for name in ("one", "other"))
+    # it has the hashes of the files
+    assert one.pop("corpus.json") != other.pop("corpus.json")
+    assert one == other
+
+
 def test_rows_come_in_the_order_asked_for_across_shards(tmp_path, small_shards):
     split = prepared(tmp_path).split("train")
     assert [row.line for row in split.rows(np.array([7, 0, 3, 3]))] == [9, 0, 4, 4]

@@ -41,12 +41,12 @@ class PairChunk:
             return list(decode_lines(io.BytesIO(self.sides[side]), where=self.paths[side], first=self.first))
 
     def raw_lines(self, side: int) -> list[bytes]:
-        r"""Return the lines of one side as they are in the file, without `\n` and byte order mark."""
+        """Return the lines of one side as they are in the file, without their ends and byte order mark."""
         return self._content(side).split(b"\n")
 
     def _content(self, side: int) -> bytes:
         content = self.sides[side] if self.first else self.sides[side].removeprefix(BOM_UTF8)
-        return content.removesuffix(b"\n")
+        return content.removesuffix(b"\n").replace(b"\r\n", b"\n").removesuffix(b"\r")
 
 
 def read_chunks(files: SplitFiles, size: int) -> Iterator[PairChunk]:

@@ -84,11 +84,15 @@ def prepare(
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; raises one error that lists all splits whose sides differ."""
+    """Count the lines of every split; one error lists splits whose sides differ, and empty test sets."""
     counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
     errors: list[SynmtError] = []
     for split, (source, target) in counts.items():
         if source == target:
+            # what is kept of train and valid is counted later
+            if not source and split not in ("train", "valid"):
+                do = "Fill both files, or remove the test set"
+                errors.append(SynmtError("the test set has no lines", where=str(splits[split].source), do=do))
             continue
         for path in (splits[split].source, splits[split].target):
             # text that is not UTF-8, such as UTF-16, has other lines: say that first

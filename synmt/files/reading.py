@@ -24,9 +24,10 @@ _LARGE = 32 << 20
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 text, without their `\n`; `-` is standard input, `.gz` is decompressed.
+    r"""Yield the lines of a UTF-8 text, without their ends; `-` is standard input, `.gz` is decompressed.
 
-    Lines end only at `\n`: U+2028 and `\x85` are ordinary characters. A byte order mark at the start is dropped.
+    Lines end at `\n`, or at `\r\n` as Windows writes it: U+2028, `\x85` and a `\r` elsewhere are ordinary characters.
+    A byte order mark at the start is dropped.
     """
     with open_binary(path) as stream:
         yield from decode_lines(stream, where=str(path) if str(path) != "-" else "standard input")
@@ -39,7 +40,7 @@ def decode_lines(stream: Iterable[bytes], *, where: str, first: int = 0) -> Iter
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise not_utf8(raw, number, error, where=where) from None
-        yield line[:-1] if line.endswith("\n") else line
+        yield line.removesuffix("\n").removesuffix("\r")
 
 
 def read_available_lines(stream: BinaryIO, size: int, *, where: str) -> Iterator[list[str]]:

@@ -26,7 +26,7 @@ _LISTED_VALUES = 20
 
 def read_labels(path: str | Path, sentences: int) -> dict[str, list[str]]:
     """Read tab-separated labels: a row of column names, then a row for each test sentence."""
-    rows = [line.rstrip("\r").split("\t") for line in read_lines(path)]
+    rows = [line.split("\t") for line in read_lines(path)]
     if not rows or rows == [[""]]:
         raise SynmtError("no labels in the file", where=str(path), allowed="The first row names the columns")
     header = rows.pop(0)

@@ -183,7 +183,7 @@ def _find_text(folder: Path, kind: str) -> Path:
 
 def _read_table(path: Path) -> ContrastSet:
     lines = read_lines(path)
-    names = next(lines, "").rstrip("\r").split("\t")
+    names = next(lines, "").split("\t")
     missing = [name for name in _REQUIRED if name not in names]
     if missing or len(set(names)) < len(names):
         raise SynmtError(
@@ -196,7 +196,7 @@ def _read_table(path: Path) -> ContrastSet:
 
 def _read_rows(path: Path, names: list[str], lines: Iterator[str]) -> Iterator[Entry]:
     for number, line in enumerate(lines, start=2):
-        cells = line.rstrip("\r").split("\t")
+        cells = line.split("\t")
         if len(cells) != len(names):
             raise SynmtError(f"{counted(len(cells), 'cell')}, but {len(names)} columns", where=f"{path}: line {number}")
         row = dict(zip(names, cells, strict=True))
