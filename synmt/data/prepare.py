@@ -84,10 +84,15 @@ def prepare(
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; raises one error that lists all splits whose sides differ."""
+    """Count the lines of every split; raises one error that lists those whose sides differ, and empty test sets."""
     counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
     errors: list[SynmtError] = []
     for split, (source, target) in counts.items():
+        if not source + target and split not in ("train", "valid"):
+            what = "this test set has no lines"
+            errors.append(
+                SynmtError(what, where=str(splits[split].source), do="Fill both of its files, or remove both")
+            )
         if source == target:
             continue
         for path in (splits[split].source, splits[split].target):
