@@ -1,6 +1,18 @@
-"""`python -m synmt` is the command `synmt`."""
+"""The command `synmt`, also as `python -m synmt`."""
 
-from synmt.cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line; Ctrl-C ends it quietly even while it is still being loaded."""
+    try:
+        from synmt.cli import main as command
+
+        command()
+    except KeyboardInterrupt:
+        print("synmt: interrupted", file=sys.stderr)
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

@@ -124,7 +124,7 @@ def test_a_package_says_in_one_sentence_what_lives_there(path):
     if path == Path("evaluation/__init__.py"):
         # `__getattr__`, which imports compare_systems when it is used, and the type that it gives
         body = body[:-2]
-    # the command itself is `synmt.cli:main`
+    # the command itself is `synmt.cli.main`
     assert path.parts[0] == "cli" or len(body) == 1, "a package's __init__ holds its sentence and nothing else"
 
 

@@ -178,7 +178,7 @@ def test_conditions_read_the_labels_of_a_file(runs):
     files = FILES + SOURCE_FILE
     assert report(path, "--by-length", *files, "--where", "kind=b")["tables"][0]["all"]["sentences"] == 2
     assert report("--by-label", path, *files, "--where", "kind!=b")["tables"][0]["all"]["sentences"] == 1
-    assert "there are no labels with hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
+    assert "there are no labels of hypothesis.txt" in str(run("--by-length", *files, "--where", "kind=b").exception)
 
 
 def test_files_need_no_run(runs):
@@ -220,8 +220,8 @@ def test_a_plot_is_written_and_replaced_with_a_remark(runs, caplog):
         (["--by-length", "--where", "atractors=1"], "Did you mean 'attractors'?"),
         (["--by-length", "--where", "attractors=3"], "label 'attractors' has no value '3'. Its values: 0, 1."),
         (["--by-label", "--where", "id=x", "--where", "id=y"], "no test sentence has id=x and id=y"),
-        (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels with challenge"),
-        (["--by-label", "--test", "challenge"], "there are no labels with challenge"),
+        (["--by-length", "--test", "challenge", "--where", "id=x"], "there are no labels of the test set challenge"),
+        (["--by-label", "--test", "challenge"], "there are no labels of the test set challenge"),
         (["--by-length", "--plot", "x.bmp"], "unsupported picture format"),
         (["--by-depth", "--unit", "pieces"], "no chosen analysis uses --unit. Add `--by-length`"),
         (["--by-length", "--top", "5"], "--top belongs to --compare or --words or --ngrams. Add one of them."),

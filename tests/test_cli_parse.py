@@ -149,7 +149,8 @@ def test_with_arcs_the_trees_are_the_same_and_each_word_has_its_probabilities(tm
             "nowhere: there is no such folder of models. A folder of models has resources.json",
         ),
         (["--lang", "fr", "--model", "official"], 1, "stanza.download('fr')"),
-        (["--device", "nosuch"], 1, "cannot load the Stanza model"),
+        (["--device", "nosuch"], 2, "there is no device 'nosuch'"),
+        (["--device", "cuda:99"], 2, "device cuda:99: PyTorch sees "),
     ],
 )
 def test_a_mistake_is_one_message_and_an_exit_code(tmp_path, monkeypatch, arguments, code, message):

@@ -159,6 +159,7 @@ def test_different_numbers_of_trees_and_lines_are_an_error(runs, tmp_path, trees
         (["--checkpoint", "last"], "x\n", 1, "has no checkpoints"),
         (["--beam-size", "2", "--n-best", "3"], "x\n", 2, "a beam of 2 cannot give 3 translations"),
         (["--beam-size", "0"], "x\n", 2, "beam-size"),
+        (["--precision", "fp16"], "x\n", 2, "Invalid value for '--precision': 'fp16' is not one of"),
         (["--length-penalty", "nan"], "x\n", 2, "--length-penalty"),
         (["--length-penalty", "inf"], "x\n", 2, "--length-penalty cannot be inf"),
         (["--device", "toaster"], "x\n", 2, "there is no device 'toaster'"),

@@ -196,6 +196,21 @@ def test_ctrl_c_and_sigterm_end_every_command_with_130(name, tmp_path, monkeypat
     assert (process.wait(60), log.read_bytes()) == (130, b"ready\nsynmt: interrupted\n")
 
 
+def test_ctrl_c_while_the_command_is_loaded_shows_no_traceback():
+    script = """
+import signal, sys
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Slow())
+from synmt.__main__ import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=environment(), check=False)
+    assert (done.returncode, done.stderr) == (130, b"synmt: interrupted\n")
+
+
 def test_a_table_in_a_closed_pipe_is_no_error(tmp_path):
     (tmp_path / "text").write_text("A dog.\n" * 40)
     command, pipe = [sys.executable, "-m", "synmt", "score", "-r", "text", "text"], subprocess.PIPE

@@ -287,6 +287,12 @@ def test_changed_files_make_another_text(own, tmp_path, monkeypatch):
     assert set(read(after.train)[0]) == {"changed"}
 
 
+def test_text_in_utf8_that_has_the_replacement_character_is_not_called_something_else(own, caplog):
+    Path(own["source"]).write_text("cut \ufffd\n" * 10, encoding="utf-8")
+    resolve_corpus(recipe(train=[{**own, "lines": 5}], valid=own), "en", "de")
+    assert "5 pairs have the character \ufffd, which stands for bytes that are not UTF-8" in caplog.text
+
+
 def test_one_part_is_not_copied_and_its_weight_is_kept(own):
     corpus = resolve_corpus(recipe(train=own, valid=own, test={"mine": own}), "en", "de")
     assert (corpus.name, str(corpus.train.source), corpus.parts) == ("files", own["source"], ())

@@ -34,6 +34,7 @@ def test_a_spoilt_gzip_file_is_named(tmp_path, spoil):
     with pytest.raises(SynmtError, match="not a complete gzip file") as caught:
         list(read_lines(path))
     assert caught.value.where == str(path)
+    assert "if it isn't compressed, take .gz off its name" in caught.value.do
 
 
 @pytest.mark.parametrize(

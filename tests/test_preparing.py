@@ -18,7 +18,7 @@ from synmt.data import encoding, filtering
 from synmt.data.annotate import annotate, annotation_name, describe_files
 from synmt.data.corpus import FORMAT, Example, PreparedCorpus, Split, is_complete
 from synmt.data.filtering import REASONS, judge_pairs
-from synmt.data.prepare import prepare, prepared_folder
+from synmt.data.prepare import check_lengths, prepare, prepared_folder
 from synmt.data.summary import corpus_table
 from synmt.data.vocabulary import SentencePieces
 from synmt.errors import SynmtError, UsageError
@@ -489,6 +489,13 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
         list(prepare(recipe_of(), corpus, tmp_path / "prepared"))
     assert re.search(r"train\.en has 10 lines, .*train\.de has 1\b", str(caught.value))
     assert re.search(r"valid\.en has 2 lines, .*valid\.de has 3\b", str(caught.value))
+
+
+def test_an_empty_test_set_is_told_before_training(corpus):
+    for path in (corpus.valid.source, corpus.valid.target):
+        path.write_text("")
+    with pytest.raises(SynmtError, match=r"valid\.en: this test set has no lines\. Fill both"):
+        check_lengths({"train": corpus.train, "challenge": corpus.valid})
 
 
 @pytest.mark.parametrize(

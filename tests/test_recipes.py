@@ -260,6 +260,12 @@ def test_an_override_that_reaches_nothing_is_refused(override, tmp_path):
         load_recipe(path, [override])
 
 
+def test_an_item_that_a_list_does_not_have(tmp_path):
+    path = write(tmp_path, "r.yaml", dump_yaml({**LEAST, "syntax": {"variants": [{"name": "pascal", "layers": [1]}]}}))
+    with pytest.raises(UsageError, match=r"list with 1 item\. The first item is 0, the last 0"):
+        load_recipe(path, ["syntax.variants.3.heads=2"])
+
+
 def test_every_key_has_a_meaning():
     sections = [Recipe] + [field.annotation for field in Recipe.model_fields.values()]
     for section in sections:

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 
@@ -113,6 +113,27 @@ def test_a_killed_process_is_a_message_with_the_remedy_of_the_command(tmp_path):
 
 def worker_and_sum(state, item):
     return os.getpid(), len(state) + item
+
+
+def deaf(state, item):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_ctrl_c_while_processes_start_leaves_none_and_they_do_not_hear_it(tmp_path, monkeypatch):
+    assert list(in_processes(deaf, None, iter(range(2)), 2, where=tmp_path)) == [True, True]
+    submit = ProcessPoolExecutor.submit
+
+    def submit_and_interrupt(*arguments):
+        future = submit(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return future
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit_and_interrupt)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), started_processes(2):
+        pass
+    assert not multiprocessing.active_children()
+    assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())) == (before, set())
 
 
 def test_started_processes_do_one_work_after_the_other(tmp_path):

@@ -188,7 +188,8 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 
 def _explain_place(error: Any) -> None:
-    """Say where to write an option of `synmt` that came after the command."""
+    """Say where to write an option of `synmt` that came after the command; leave out words that are pydantic's."""
+    error.message = error.message.removeprefix("Value error, ")
     name = getattr(error, "option_name", "")
     if name in _SHARED:
         command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"

@@ -97,7 +97,7 @@ def parse(
 
     output = None if str(output) == "-" else output
     file = None if output is None or is_stream(output) else output
-    _check_output(file, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
+    _check(file, device, cluster, {"--workers": workers, "--shard-lines": shard_lines, "--overwrite": overwrite})
     from synmt.parallel.work import using_cluster
     from synmt.parsing.bulk import parse_file
     from synmt.parsing.parser import StanzaParser
@@ -122,8 +122,8 @@ def parse(
             _to_file(source, file, steps)
 
 
-def _check_output(output: Path | None, cluster: str | None, values: Mapping[str, object]) -> None:
-    """Raise UsageError for options that do not fit together, and name a cluster that is not used.
+def _check(output: Path | None, device: str, cluster: str | None, values: Mapping[str, object]) -> None:
+    """Raise UsageError for options that do not fit together and an unknown device; name a cluster that is not used.
 
     values: of the options that need a file; False or None for those that were not given.
     """
@@ -131,6 +131,10 @@ def _check_output(output: Path | None, cluster: str | None, values: Mapping[str,
         raise UsageError(
             "--workers counts processes of this machine; a cluster has its own", do="Leave out one of them"
         )
+    if device not in ("auto", "cpu") and not cluster:
+        from synmt.model.device import choose_device
+
+        choose_device(device)
     if output is not None:
         return
     if given := [name for name, value in values.items() if value]:

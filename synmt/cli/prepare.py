@@ -73,6 +73,10 @@ def show_recipes(words: Sequence[str]) -> None:
     if not entries:
         raise SynmtError(f"no shipped recipe contains {' and '.join(words)}", do="`synmt train --list` shows all")
     console.table("", COLUMNS, [entry.row() for entry in entries], to_stdout=True)
+    console.remark(
+        "reported BLEU: on the paper's test sets; valid: on its validation text; −: below what the recipe names"
+        "\ntext: there, if it is on this machine; otherwise `synmt train` downloads or makes it"
+    )
 
 
 def show_keys(words: Sequence[str]) -> None:

@@ -133,7 +133,7 @@ def _write(pairs: Iterable[tuple[str, str]], paths: list[Path], what: str) -> Ge
         raise SynmtError("the corpus has no sentence", where=what.removeprefix("build "))
     if replaced:
         affected = counted(replaced, "pair has", "pairs have")
-        _logger.warning("%s: %s characters that are not UTF-8; they are � now", what, affected)
+        _logger.warning("%s: %s the character �, which stands for bytes that are not UTF-8", what, affected)
     return number
 
 

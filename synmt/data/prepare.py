@@ -84,7 +84,7 @@ def prepare(
 
 
 def check_lengths(splits: Mapping[str, SplitFiles]) -> dict[str, int]:
-    """Count the lines of every split; one error lists splits whose sides differ, and empty test sets."""
+    """Count the lines of every split; raises one error that lists those whose sides differ, and empty test sets."""
     counts = {split: (count_lines(files.source), count_lines(files.target)) for split, files in splits.items()}
     errors: list[SynmtError] = []
     for split, (source, target) in counts.items():

@@ -74,7 +74,8 @@ def open_binary(path: str | Path) -> Iterator[BinaryIO]:
         try:
             yield io.BufferedReader(stream) if isinstance(stream, gzip.GzipFile) else stream  # type: ignore[misc]
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise SynmtError(f"not a complete gzip file ({error})", where=str(path)) from None
+            do = "Copy it or compress it again; if it isn't compressed, take .gz off its name"
+            raise SynmtError(f"not a complete gzip file ({error})", where=str(path), do=do) from None
 
 
 def count_lines(path: str | Path) -> int:

@@ -86,13 +86,31 @@ def started_processes(workers: int) -> Iterator[None]:
         pool.end()
 
 
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Delay Ctrl-C until the end of the block; processes that start in it are deaf to it from their first moment on."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is None:
+        yield
+        return
+    seen: list[int] = []
+    # the mask is for the processes, which inherit it; here, another thread may get the signal
+    before = signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, before)
+        if seen:
+            signal.raise_signal(signal.SIGINT)
+
+
 class _Pool:
     """Processes that do one work after the other, as long as none fails."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._works = 0
-        self._busy = False
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
         context = multiprocessing.get_context("spawn")
@@ -100,10 +118,16 @@ class _Pool:
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
         self._executor = ProcessPoolExecutor(workers, context, _prepare, (self._states, context.Lock()))
-        # those that cannot start are told of when they are needed
-        with suppress(BrokenProcessPool):
-            for _ in range(workers):
-                self._submit(_nothing)
+        self._busy = True
+        try:
+            # those that cannot start are told of when they are needed
+            with suppress(BrokenProcessPool):
+                for _ in range(workers):
+                    self._submit(_nothing)
+        except KeyboardInterrupt:
+            self.end()
+            raise
+        self._busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
@@ -116,8 +140,9 @@ class _Pool:
         self._busy = False
 
     def _submit(self, what: Callable[..., R], *arguments: Any) -> Future[R]:
-        future = self._executor.submit(what, *arguments)
-        self._processes.update(set(multiprocessing.active_children()) - self._others)
+        with _ctrl_c_later():
+            future = self._executor.submit(what, *arguments)
+            self._processes.update(set(multiprocessing.active_children()) - self._others)
         return future
 
     def _hand_out(self, message: bytes) -> None:

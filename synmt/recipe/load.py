@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, did_you_mean, plain_message
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean, plain_message
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
@@ -137,8 +137,8 @@ def _step_into(place: Any, section: str, so_far: str) -> Any:
 def _index(items: list[Any], text: str, key: str) -> int:
     if text.isdecimal() and int(text) < len(items):
         return int(text)
-    allowed = f"0 to {len(items) - 1}" if items else ""
-    raise UsageError(f"'{key}' is not an index of a list with {len(items)} items", allowed=allowed)
+    allowed = f"The first item is 0, the last {len(items) - 1}" if items else ""
+    raise UsageError(f"'{key}' is not an index of a list with {counted(len(items), 'item')}", allowed=allowed)
 
 
 def _as_written(location: Iterable[Any], given: Any) -> tuple[Any, ...]:

@@ -113,9 +113,8 @@ def _find_paths(options: GroupOptions | WordOptions) -> list[Path]:
 def _read_labels(options: GroupOptions, outputs: Outputs) -> dict[str, list[str]]:
     path = options.labels or outputs.labels
     if path is None:
-        raise UsageError(
-            f"there are no labels with {outputs.test or outputs.system}", do="Give a file: `synmt analyze LABELS.tsv …`"
-        )
+        of = f"the test set {outputs.test}" if outputs.test else outputs.system
+        raise UsageError(f"there are no labels of {of}", do="Give a file: `synmt analyze LABELS.tsv …`")
     return read_labels(path, len(outputs.reference))
 
 
