@@ -494,7 +494,7 @@ def test_sides_of_different_length_are_told_with_both_counts(tmp_path, corpus):
 def test_an_empty_test_set_is_told_before_training(corpus):
     for path in (corpus.valid.source, corpus.valid.target):
         path.write_text("")
-    with pytest.raises(SynmtError, match=r"valid\.en: this test set has no lines\. Fill both"):
+    with pytest.raises(SynmtError, match=r"valid\.en: the test set has no lines\. Fill both"):
         check_lengths({"train": corpus.train, "challenge": corpus.valid})
 
 
