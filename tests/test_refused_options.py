@@ -138,6 +138,7 @@ REFUSED = {
         ({"splitt": True}, "Did you mean 'split'?"),
     ],
     "latent_tree": [
+        ({"sets": 10**30}, "sets: must be a smaller number, not 1000"),
         ({"sets": 1, "attention": "separate"}, "one set"),
         # a second layer would undo the first
         ({"layers": [1, 2]}, "once"),
