@@ -45,8 +45,8 @@ def needs_lines(settings: VocabularyRecipe) -> bool:
 def count_words(block: bytes, settings: VocabularyRecipe) -> pa.Table:
     r"""Count the words from which a BPE or word vocabulary learns: a table of `word` and `count`.
 
-    For BPE, a tab is a blank, and `\r` at the end of a line belongs to its last word. SentencePiece, given whole lines,
-    keeps that tab (unless it normalizes as nmt_nfkc) and drops that `\r`; otherwise it learns the same pieces.
+    For BPE, a tab is a blank. SentencePiece, given whole lines, keeps it (unless it normalizes as nmt_nfkc); otherwise
+    it learns the same pieces.
 
     block: lines in UTF-8 with `\n` between them.
     """
