@@ -17,7 +17,7 @@ pytestmark = [
 TRANSLATE = """
 import sys
 from synmt.decode.translator import Translator
-translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5)
+translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5, batch_size=64)
 lines = sys.stdin.read().splitlines()
 list(translator.translate(lines))
 print("again", flush=True)
