@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# here all settings of synmt share one process, and a user's process has one
+# here two precisions of synmt and CTranslate2 share one process, and a user's process has one
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
 
 import measuring

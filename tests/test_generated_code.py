@@ -16,8 +16,13 @@ pytestmark = [
 
 TRANSLATE = """
 import sys
+import torch
 from synmt.decode.translator import Translator
-translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5, batch_size=64)
+from synmt.recipe.schema import DecodingRecipe
+# a batch for each thread would be smaller
+torch.set_num_threads(1)
+batch_size = DecodingRecipe().batch_size
+translator = Translator.load(sys.argv[1], device="cpu", max_length_ratio=1.5, batch_size=batch_size)
 lines = sys.stdin.read().splitlines()
 list(translator.translate(lines))
 print("again", flush=True)
@@ -29,7 +34,7 @@ def test_the_code_of_a_search_is_kept_for_the_next_batches(tmp_path):
     run = make_run(tmp_path / "run")
     draw = random.Random(1)
     words = " ".join(TEXT).split()
-    lines = "\n".join(" ".join(draw.choices(words, k=draw.randint(1, 25))) for _ in range(160))
+    lines = "\n".join(" ".join(draw.choices(words, k=draw.randint(1, 64))) for _ in range(500))
     done = subprocess.run(
         [sys.executable, "-c", TRANSLATE, str(run.folder)],
         input=lines,

@@ -199,5 +199,6 @@ def looks(device: torch.device) -> Look:
 
 
 def _rounded(sentences: int) -> int:
-    """Round up: products of many different sizes would each be planned by oneDNN when they are first needed."""
-    return -(-sentences // 4) * 4 if sentences > 4 else sentences
+    """Round up, by at most 8 up to 128: oneDNN plans products for each size, and keeps some 20 sizes of them."""
+    unit = 4 if sentences <= 32 else max(8, 1 << (sentences - 1).bit_length() - 4)
+    return -(-sentences // unit) * unit if sentences > 4 else sentences
