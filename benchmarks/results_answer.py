@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from results_found import Results
 from results_plan import first_part
-from results_statistics import Line, Results, seeds_of
+from results_statistics import Line, seeds_of
 from results_tables import anchor, control_title, signed
 
 from synmt.errors import counted
@@ -80,16 +81,23 @@ def _mixture(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _controls(results: Results, lines: Sequence[Line]) -> Iterator[str]:
-    """Tell whether the parser's trees do more than random ones in the same model: only then does syntax help."""
-    found = results.of_random_trees(results.plan.test) if any(line.difference for line in lines) else []
-    if not found or not all(line.difference and line.difference.seeded for line in found):
+    """Tell whether the parser's trees do more than others in the same models: only then does syntax help."""
+    averages = results.of_other_trees(results.plan.test) if results.other_trees else {}
+    if not averages or not all(average.seeded for average in averages.values()):
         return
-    real = [line for line in found if line.difference and line.difference.is_real]
-    which = f"more than chance for {', '.join(line.system for line in real)}" if real else "no more than by chance"
-    yield (
-        f"Is it the syntax? With the parser's trees in place of random ones, BLEU of the same model changes: "
-        f"{_named(found)}; {which} ([table](#{anchor(control_title(results))}))."
+    gains = ", ".join(
+        f"{signed(average.value)} over `{trees}` ({counted(len(results.other_trees[trees]), 'system')})"
+        for trees, average in averages.items()
     )
+    real = [f"`{trees}`" for trees, average in averages.items() if average.is_real]
+    more = f"more than chance over {' and '.join(real)}" if real else "none is more than chance may explain"
+    alone = [line for line in results.of_random_trees(results.plan.test) if line.difference and line.difference.is_real]
+    yield (
+        f"Is it the syntax? In the same models, the parser's trees give on average {gains}; {more} "
+        f"([tables](#{anchor(control_title(results))}))."
+    )
+    if alone:
+        yield f"Alone, these do better with the parser's trees than with random ones: {_named(alone)}."
 
 
 def _where(results: Results, lines: Sequence[Line]) -> Iterator[str]:
@@ -130,18 +138,18 @@ def _gain(line: Line) -> float:
 
 
 def _verdict(systems: Sequence[Line]) -> str:
-    """Write `3 of 20 systems are better than the plain model (a +2.00, …) and 1 is worse than the plain model (…)`."""
+    """Write `3 of 20 systems are better than the plain model (a +2.00, …) and 1 is worse (…)`."""
     if len(systems) == 1:
         return _verdict_on_one(systems[0])
     better, worse = _better(systems), _better(systems, sign=-1)
     number = f"{len(systems)} systems{_with_one_seed(systems)}"
     if not better and not worse:
         return f"none of {number} differs from the plain model by more than chance"
-    parts: list[str] = []
-    for lines, word in ((better, "better"), (worse, "worse")):
+    parts = [] if better else [f"none of {number} is better than the plain model"]
+    for lines, word in ((better, "better than the plain model"), (worse, "worse")):
         if lines:
             subject = f"{len(lines)}" if parts else f"{len(lines)} of {number}"
-            parts.append(f"{subject} {'are' if len(lines) > 1 else 'is'} {word} than the plain model ({_named(lines)})")
+            parts.append(f"{subject} {'are' if len(lines) > 1 else 'is'} {word} ({_named(lines)})")
     return " and ".join(parts)
 
 

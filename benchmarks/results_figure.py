@@ -8,7 +8,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from results_statistics import Difference, Line, Results, seeds_of
+from results_found import Results
+from results_statistics import Difference, Line, seeds_of
 from results_tables import signed
 
 _COLOURS = {"right": "#2166ac", "none": "#4d9221", "wrong": "#b35806", "mixture": "#762a83"}

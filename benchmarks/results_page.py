@@ -14,9 +14,10 @@ from pathlib import Path
 
 from results_answer import answer
 from results_figure import draw
-from results_statistics import Line, Results, plans
+from results_found import Results, plans
+from results_statistics import Line
 from results_tables import (
-    control_table,
+    control_tables,
     control_title,
     difference_cells,
     group_tables,
@@ -49,8 +50,8 @@ def _comparison(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     yield from answer(found)
     for results, lines in found:
         yield from ("", f"## {results.plan.title}: all systems", "", *main_table(results, lines))
-        if results.of_random_trees(results.plan.test):
-            yield from ("", f"### {control_title(results)}", "", *control_table(results))
+        if results.other_trees:
+            yield from ("", f"### {control_title(results)}", "", *control_tables(results))
         if results.plan.tried():
             yield from ("", f"### {results.plan.title}: the search for a mixture", "", *search_table(results.plan))
         if results.plan.groups:
@@ -81,7 +82,9 @@ def _pages(root: Path, found: Sequence[tuple[Results, list[Line]]]) -> dict[Path
 
 
 def _short_table(lines: Iterable[Line]) -> tuple[list[str], list[list[str]]]:
-    rows = [[line.system, str(len(line.scores)), f"{line.mean:.2f}", *difference_cells(line)] for line in lines]
+    rows = [
+        [line.system, str(len(line.scores)), f"{line.mean:.2f}", *difference_cells(line.difference)] for line in lines
+    ]
     return ["system", "seeds", "BLEU", "difference", "95 % interval", "p (Holm)"], rows
 
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from results_found import Results
 from results_plan import Plan
-from results_statistics import RANDOM, REAL, Line, Results
+from results_statistics import REAL, Difference, Line
 
 from synmt.evaluation.cost import first_step
 from synmt.evaluation.report import format_p_value
@@ -20,9 +21,8 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-def difference_cells(line: Line) -> list[str]:
+def difference_cells(found: Difference | None) -> list[str]:
     """Write difference, interval and p; a real difference is bold, a baseline has none."""
-    found = line.difference
     if found is None:
         return ["", "", ""]
     value = signed(found.value)
@@ -52,11 +52,11 @@ def main_table(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     for line in lines:
         deviation = "" if line.deviation is None else f"{line.deviation:.2f}"
         row = [line.system, results.trees[line.system], str(len(line.scores)), f"{line.mean:.2f}", deviation]
-        row += difference_cells(line)
+        row += difference_cells(line.difference)
         row.append(f"{exact[line.system].mean:.1f} %")
         for test in tests:
             other = others[test][line.system]
-            row += [f"{other.mean:.2f}", difference_cells(other)[0]]
+            row += [f"{other.mean:.2f}", difference_cells(other.difference)[0]]
         if contrast:
             row.append(f"{_contrast(results.runs[line.system]):.1f} %")
         rows.append([*row, *_costs(results, line.system)])
@@ -100,8 +100,8 @@ def _legend(results: Results, lines: Sequence[Line]) -> Iterator[str]:
 
 
 def control_title(results: Results) -> str:
-    """Write the heading of `control_table`."""
-    return f"{results.plan.title}: the parser's trees against random ones"
+    """Write the heading of `control_tables`."""
+    return f"{results.plan.title}: the parser's trees against others"
 
 
 def anchor(heading: str) -> str:
@@ -109,20 +109,33 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def control_table(results: Results) -> Iterator[str]:
-    """Write what each system gains with the parser's trees over the same model under random trees."""
+_COMPARED = ("difference", "95 % interval", "p (Holm)")
+
+
+def control_tables(results: Results) -> Iterator[str]:
+    """Write what the same models gain with the parser's trees over others: on average, and each over random ones."""
     first, *others = sorted(results.bleu, key=lambda test: test != results.plan.test)
-    means = {line.system: line for line in results.bleu[first]}
-    beside = {test: {line.system: line for line in results.of_random_trees(test)} for test in others}
+    columns = [*_COMPARED, *(cell for test in others for cell in (f"difference, {test}", *_COMPARED[1:]))]
+    yield "How much BLEU the parser's trees give over [others](systems/controls.md) in the same models, on average over the systems:"
+    yield ""
+    averages = {test: results.of_other_trees(test) for test in (first, *others)}
+    rows = [
+        [trees, ", ".join(pairs), *(cell for test in averages for cell in difference_cells(averages[test][trees]))]
+        for trees, pairs in results.other_trees.items()
+    ]
+    yield from markdown(["other trees", "systems", *columns], rows)
+    if "random" not in results.other_trees:
+        return
+    yield from ("", "Each system with the parser's trees, over random ones:", "")
+    means = {line.system: line.mean for line in results.bleu[first]}
+    compared = [results.of_random_trees(test) for test in (first, *others)]
     rows = []
-    for line in results.of_random_trees(first):
-        wrong = means[f"{line.system}{RANDOM}"]
-        seeds = f"{len(line.scores)}, {len(wrong.scores)}"
-        row = [line.system, seeds, f"{line.mean:.2f}", f"{wrong.mean:.2f}", *difference_cells(line)]
-        rows.append(row + [cell for test in others for cell in difference_cells(beside[test][line.system])])
-    columns = ["system", "seeds", "parser's trees", "random trees", "difference", "95 % interval", "p (Holm)"]
-    columns += [cell for test in others for cell in (f"difference, {test}", "95 % interval", "p (Holm)")]
-    yield from markdown(columns, rows)
+    for lines in zip(*compared, strict=True):
+        own, wrong = lines[0], results.other_trees["random"][lines[0].system]
+        seeds = f"{len(own.scores)}, {len(results.runs[wrong])}"
+        row = [own.system, seeds, f"{own.mean:.2f}", f"{means[wrong]:.2f}"]
+        rows.append([*row, *(cell for line in lines for cell in difference_cells(line.difference))])
+    yield from markdown(["system", "seeds", "parser's trees", "random trees", *columns], rows)
 
 
 def search_table(plan: Plan) -> Iterator[str]:
@@ -156,4 +169,4 @@ def group_tables(results: Results) -> Iterator[str]:
 
 def _group_cell(line: Line) -> str:
     real = line.difference is not None and line.difference.is_real
-    return f"{line.mean:.1f}" + (f" ({difference_cells(line)[0]})" if real else "")
+    return f"{line.mean:.1f}" + (f" ({difference_cells(line.difference)[0]})" if real else "")

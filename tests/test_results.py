@@ -11,16 +11,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 from tiny import TRAINING, write_corpus, write_recipe
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from results_answer import _unfinished, _verdict  # noqa: E402
+from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
 from results_plan import Plan, file_name, trees_of  # noqa: E402
-from results_statistics import Difference, Line, Results, compare, pooled_variance  # noqa: E402
+from results_statistics import Difference, Line, average_differences, compare, pooled_variance  # noqa: E402
 
 import results  # noqa: E402
 from synmt.evaluation.metrics import make_metric  # noqa: E402
@@ -124,15 +126,16 @@ def test_the_pooled_variance_is_that_of_all_deviations_from_the_means():
     assert pooled_variance([[1.0], [2.0]]) == (0.0, 0)
 
 
+def mean(totals):
+    return float(totals[0] / totals[1])
+
+
 def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     """The metric is a mean, for which the variance over resamples of sentences is known."""
     random = np.random.default_rng(2)
     plain = [np.stack([random.normal(50, 9, 400), np.ones(400)], 1) for _ in range(3)]
     noise = [np.stack([random.normal(2, 5, 400), np.zeros(400)], 1) for _ in range(2)]
     better = [one + more for one, more in zip(plain, noise, strict=False)]
-
-    def mean(totals):
-        return float(totals[0] / totals[1])
 
     # another architecture, whose seeds vary far more, and have no say
     other = [np.stack([random.normal(at, 9, 400), np.ones(400)], 1) for at in (20, 80)]
@@ -151,6 +154,33 @@ def test_a_difference_has_the_variance_of_sentences_and_of_seeds():
     assert (found.high - found.low) / 2 == pytest.approx(3.182 * error, rel=0.07)
 
 
+def test_an_average_difference_has_the_variance_of_two_architectures():
+    """The metric is a mean, for which the variance over resamples of sentences is known."""
+    random = np.random.default_rng(3)
+    at = {"a": (50, 52), "a*": (49, 48, 50.5), "b": (30, 38), "b*": (29,)}
+    counts = {
+        name: [np.stack([random.normal(centre, 9, 400), np.ones(400)], 1) for centre in centres]
+        for name, centres in at.items()
+    }
+    architectures = {"a": "x", "a*": "x", "b": "y", "b*": "y"}
+    pairs = {"both": {"a": "a*", "b": "b*"}, "first": {"a": "a*"}}
+    found = average_differences(counts, mean, pairs, architectures)
+    means = {name: [one[:, 0].mean() for one in seeds] for name, seeds in counts.items()}
+    by_sentence = {name: np.mean([one[:, 0] for one in seeds], 0) for name, seeds in counts.items()}
+    average = (by_sentence["a"] - by_sentence["a*"] + by_sentence["b"] - by_sentence["b*"]) / 2
+    x = sum(np.var(means[name]) * len(means[name]) for name in ("a", "a*")) / 3 * (1 / 2 + 1 / 3) / 4
+    y = np.var(means["b"]) * 2 / 1 * (1 / 2 + 1 / 1) / 4
+    error = math.sqrt(average.var() / 400 + x + y)
+    freedom = (x + y) ** 2 / (x**2 / 3 + y**2 / 1)
+    assert found["both"].value == pytest.approx(average.mean())
+    assert found["both"].high - found["both"].low == pytest.approx(2 * stats.t(freedom).ppf(0.975) * error, rel=0.05)
+    alone = compare(counts, mean, {**dict.fromkeys(at, ""), "a": "a*"}, architectures)[0].difference
+    assert found["first"].low == pytest.approx(alone.low)
+    # Holm's correction doubles the smaller of two p
+    assert found["first"].p == pytest.approx(2 * alone.p)
+    assert found["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(average.mean()) / error), rel=0.1)
+
+
 def test_the_answer_counts_the_systems_that_have_one_seed():
     def line(system, value, *scores):
         real = Difference(value, value - 1, value + 1, 0.001 if value > 2 else 0.9, seeded=True)
@@ -161,6 +191,11 @@ def test_the_answer_counts_the_systems_that_have_one_seed():
     assert _verdict(several) == f"none {systems} differs from the plain model by more than chance"
     several[1] = line("b", 3.0, 93.0, 93.5)
     assert _verdict(several) == f"1 {systems} is better than the plain model (b +3.00)"
+    worse = line("d", -3.0, 87.0)
+    worse = replace(worse, difference=replace(worse.difference, p=0.001))
+    assert _verdict([several[0], worse]) == (
+        "none of 2 systems (2 of them with one seed so far) is better than the plain model and 1 is worse (d −3.00)"
+    )
     assert _verdict(several[1:2] * 2) == "2 of 2 systems are better than the plain model (b +3.00, b +3.00)"
 
 
@@ -234,9 +269,13 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     assert results.rstrip().endswith("Fast.")
     assert "**Captions**, 2 seeds: with trees, pascal is better than the plain model (+" in results
     assert "Without trees, relative is better than the plain model (+" in results
-    assert "With the parser's trees in place of random ones, BLEU of the same model changes: pascal +" in results
-    assert "; more than chance for pascal ([table](#captions-the-parsers-trees-against-random-ones))" in results
-    assert "### Captions: the parser's trees against random ones\n\n| system | seeds | parser's trees |" in results
+    assert "In the same models, the parser's trees give on average +" in results
+    assert (
+        " over `random` (1 system); more than chance over `random` ([tables](#captions-the-parsers-trees-ag" in results
+    )
+    assert "Alone, these do better with the parser's trees than with random ones: pascal +" in results
+    assert "\n\n### Captions: the parser's trees against others\n\nHow much" in results
+    assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
     assert (
