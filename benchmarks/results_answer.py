@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from results_found import Results
 from results_plan import first_part
@@ -24,6 +24,13 @@ def answer(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
     for results, lines in found:
         for sentence in chain.from_iterable(part(results, lines) for part in parts):
             yield f"- {sentence}"
+
+
+def in_short(found: Sequence[tuple[Results, list[Line]]]) -> Iterator[str]:
+    """Yield a line for each comparison whose systems have several seeds: which systems help."""
+    for results, lines in found:
+        if seeds_of(lines) != "1":
+            yield f"- {' '.join(islice(_which(results, lines), 2))}"
 
 
 def _which(results: Results, lines: Sequence[Line]) -> Iterator[str]:

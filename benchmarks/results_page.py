@@ -1,4 +1,4 @@
-"""Write what results/ says into the pages: docs/results.md, the pages of the systems, and the figure of the README.
+"""Write what results/ says into the pages: docs/results.md, the README with its figure, and the pages of the systems.
 
     python benchmarks/results_page.py
 
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from results_answer import answer
+from results_answer import answer, in_short
 from results_figure import draw
 from results_found import Results, plans
 from results_statistics import Line
@@ -41,6 +41,7 @@ def main() -> None:
     if not found:
         sys.exit("results/ has no results: run `make results`")
     _replace(root / "docs/results.md", _comparison(found))
+    _replace(root / "README.md", in_short(found))
     for page, rows in _pages(root, found).items():
         _replace(page, rows)
     draw(found, root / "docs/does-syntax-help.png")

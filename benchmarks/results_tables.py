@@ -116,7 +116,7 @@ def control_tables(results: Results) -> Iterator[str]:
     """Write what the same models gain with the parser's trees over others: on average, and each over random ones."""
     first, *others = sorted(results.bleu, key=lambda test: test != results.plan.test)
     columns = [*_COMPARED, *(cell for test in others for cell in (f"difference, {test}", *_COMPARED[1:]))]
-    yield "How much BLEU the parser's trees give over [others](systems/controls.md) in the same models, on average over the systems:"
+    yield "What the parser's trees give over [others](systems/controls.md) in the same models, on average, in BLEU:"
     yield ""
     averages = {test: results.of_other_trees(test) for test in (first, *others)}
     rows = [

@@ -234,6 +234,7 @@ def root(tmp_path):
     """Make a folder with pages and with the results of two systems, a control and a mixture."""
     (tmp_path / "results/multi30k").mkdir(parents=True)
     (tmp_path / "docs/systems").mkdir(parents=True)
+    (tmp_path / "README.md").write_text(f"Shown.\n\n{BEGIN}\n{END}\n\nMore.\n")
     (tmp_path / "docs/results.md").write_text(f"# Results\n\nBefore.\n\n{BEGIN}\n{END}\n\n## Speed\n\nFast.\n")
     (tmp_path / "docs/systems/pascal.md").write_text(
         "# PASCAL\n\n## What we measured\n\nMuch.\n\n## Look inside\n\nHere.\n"
@@ -256,7 +257,8 @@ def root(tmp_path):
 def write_pages(root):
     command = [sys.executable, str(ROOT / "benchmarks/results_page.py"), "--root", str(root)]
     subprocess.run(command, check=True, cwd=ROOT)
-    return {path.name: path.read_bytes() for path in (root / "docs").rglob("*") if path.is_file()}
+    pages = [root / "README.md", *(root / "docs").rglob("*")]
+    return {path.name: path.read_bytes() for path in pages if path.is_file()}
 
 
 @pytest.mark.journey
@@ -274,7 +276,7 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
         " over `random` (1 system); more than chance over `random` ([tables](#captions-the-parsers-trees-ag" in results
     )
     assert "Alone, these do better with the parser's trees than with random ones: pascal +" in results
-    assert "\n\n### Captions: the parser's trees against others\n\nHow much" in results
+    assert "\n\n### Captions: the parser's trees against others\n\nWhat the" in results
     assert "\n| random | pascal | **+" in results
     assert "\n| pascal | 2, 2 |" in results
     assert "The best of 1 mixtures is relative + pascal, +" in results
@@ -283,6 +285,11 @@ def test_pages_say_what_the_results_say_and_are_the_same_each_time(root):
     )
     assert "| pascal | parser | 2 |" in results
     assert "Exact match in percent by words, without the part `other`:\n\n| system | 10 | 8 |\n" in results
+    short = first["README.md"].decode().splitlines()
+    assert short[:5] == ["Shown.", "", BEGIN, "", short[4]]
+    assert short[4].startswith("- **Captions**, 2 seeds: with trees, pascal is better than the plain model (+")
+    assert ". Without trees, relative is better than the plain model (+" in short[4]
+    assert short[5:] == ["", END, "", "More."]
     page = first["pascal.md"].decode()
     assert page.startswith(f"# PASCAL\n\n## What we measured\n\nMuch.\n\n{BEGIN}\n")
     assert page.endswith(f"{END}\n\n## Look inside\n\nHere.\n")
