@@ -77,7 +77,7 @@ def _furthest(differences: Sequence[Difference]) -> float:
 
 
 def _write_beside(panel: Axes, row: int, found: Difference) -> None:
-    """Write a difference beside the edge of the panel, beyond which it is."""
+    """Write a difference at the edge of the panel, beyond which it is."""
     side = 1 if found.value > 0 else -1
     panel.annotate(
         f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})",

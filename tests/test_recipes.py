@@ -164,7 +164,7 @@ def test_all_errors_are_reported_at_once():
         ('"null": en\n~: de\n', r"line 2.*duplicate key 'null'"),
         ("{a: 1}: b\n", "a key must be a string"),
         ("!!binary aGk=: b\n", "line 1: .*a key must be a string"),
-        ("a: &a [*a]\n", r"r\.yaml: an alias stands for something that contains it"),
+        ("a: &a [*a]\n", r"r\.yaml: an alias names something that contains it"),
         ("a: [1,\nb: }\n", r"r\.yaml, line \d+: not valid YAML"),
         ("extends: r.yaml\n", "extends itself"),
         # PyYAML and libyaml refuse half of a surrogate pair at different places

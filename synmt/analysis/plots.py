@@ -61,7 +61,7 @@ _POINTS = 9.0
 
 
 def fit_text(text: str, inches: float, *, size: float = _POINTS) -> str:
-    """Break text into lines of a font size in points that are no longer than so many inches."""
+    """Break text into lines of a font size in points that are at most that many inches long."""
     return "\n".join(wrap(text, max(8, int(inches * _CHARACTERS * _POINTS / size))))
 
 

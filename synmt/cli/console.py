@@ -144,7 +144,7 @@ def print_parts(parts: Iterable[str | TextTable], kind: str = "text") -> None:
             table("", list(part.columns), rows, to_stdout=True)
         else:
             drawn = table_as(kind, part.columns, part.rows, shared=part.shared)
-            # an empty line ends each table of Markdown; in other formats it lies between two tables
+            # an empty line ends each table of Markdown; in other formats it is between two tables
             if kind == "markdown":
                 print(drawn)
             else:

@@ -177,8 +177,8 @@ Look = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 def looks(device: torch.device) -> Look:
     """Return a function for all steps of one search: which sentences are done (B,) -> who leaves and who remains.
 
-    Both are numbers of sentences, those that remain are None if no sentence leaves. Whoever can stay in its place does:
-    only places that become free are filled, by the last sentences.
+    Both are numbers of sentences, those that remain are None if no sentence leaves. A sentence stays in its place if it
+    can: only places that become free are filled, by the last sentences.
     """
     steps, period = count(1), 1 if device.type == "cpu" else _PERIOD
 

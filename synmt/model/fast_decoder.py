@@ -3,8 +3,8 @@
 - Weights are packed once (`synmt.model.packed`); bias, ReLU and residual sum are part of the products.
 - What the model has instead of sinusoids, ReLU and layer norm is chosen when the decoder is made, not in a step.
 - The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
-  hypothesis), is in the past of which hypothesis. When the cache is full, places that are in nobody's past are
-  forgotten.
+  hypothesis), is in the past of which hypothesis. When the cache is full, places that are in the past of
+  none are forgotten.
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 
 It returns logits. `Transformer.step` is its slow twin, and the test.

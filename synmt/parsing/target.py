@@ -1,4 +1,4 @@
-"""A file of trees, and what lies next to it: a summary, and the shards as long as it is not finished."""
+"""A file of trees, and what is next to it: a summary, and the shards as long as it is not finished."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def parts_folder(target: Path) -> Path:
 
 
 def check_target(target: Path, *, overwrite: bool) -> None:
-    """Refuse a target that is no file, and what is not of synmt where its summary and its shards would be."""
+    """Refuse a target that is not a file, or whose summary and shards would replace files that are not synmt's."""
     if target.is_dir():
         raise UsageError("the output is a folder, not a file", where=str(target), do="Name a file in it")
     if is_stream(target):
         raise UsageError(
-            "the output is not a file, and its summary would lie next to it",
+            "the output is not a file, and its summary would be next to it",
             where=str(target),
             do="Leave the output out, and redirect standard output",
         )

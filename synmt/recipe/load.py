@@ -100,7 +100,7 @@ def _plain(values: Any, path: Path) -> Any:
     try:
         return json.loads(json.dumps(values, default=str))
     except ValueError:
-        raise UsageError("an alias stands for something that contains it", where=str(path)) from None
+        raise UsageError("an alias names something that contains it", where=str(path)) from None
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ _OF_TRANSFORMERS = {
 _OF_LSTMS = {"embedding_dim", "initial_range"}
 
 WIDEST, DEEPEST = 1 << 20, 1000
-"""Larger sizes and more layers fit into no memory; PyTorch ends with errors of its own, if it ends at all."""
+"""Larger sizes and more layers fit into no memory; PyTorch's own errors come late, or never."""
 
 _Part = Annotated[str, Field(strict=True, min_length=1)]
 

@@ -94,14 +94,14 @@ def _parse_yaml(text: str, where: str, depth: int = 0) -> Any:
         line = f"{where}, line {mark.line + 1}" if mark else where
         raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
-        # PyYAML lets errors of its own conversions through, such as those of `!!int many` and `!!bool many`
+        # PyYAML does not catch errors of its conversions, such as those of `!!int many` and `!!bool many`
         raise UsageError(f"not valid YAML: {error}", where=where) from None
 
 
 def _check_depth(text: str, where: str, depth: int) -> None:
     """Raise UsageError for values so deep that libyaml would overflow the stack, which ends the process.
 
-    What stands for an alias counts, so that functions which call themselves can read the values.
+    An alias counts as what it names, so that functions which call themselves can read the values.
     """
     inside: list[tuple[str | None, int]] = []  # of each open collection, its anchor and its levels so far
     levels: dict[str | None, int] = {}

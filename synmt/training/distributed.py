@@ -138,7 +138,7 @@ def name_of_start(store: Any, rank: int, count: int) -> str:
             store.set(f"{mine}/{other}/{store.get(f'{mine}/{other}').decode()}", "")
         return mine
     while True:
-        # until the first process has started as well, the name is that of an earlier start, and nobody answers
+        # until the first process has started as well, the name is that of an earlier start, and there is no answer
         name = store.get("name").decode()
         store.set(f"{name}/{rank}", mine)
         with suppress(torch.distributed.DistError):
