@@ -76,6 +76,8 @@ def test_the_table_is_that_of_score_and_finished_runs_are_skipped(here):
     assert done.stdout == succeed("score", "--seeds", *runs).stdout
     assert re.search(rb"\npascal +BLEU +\d", done.stdout)
     assert b"run 3 of 4: runs/plain-seed2\n" in done.stderr
+    # one table of the data for plain, one for pascal, which has trees
+    assert done.stderr.count(b"text, en-de: data/prepared/") == 2
     before = snapshot(here / "runs")
     again = succeed("train", "plain.yaml", "pascal", "--seeds", "2,1")
     assert again.stderr.count(b" has finished already\n") == 4

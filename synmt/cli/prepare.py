@@ -92,8 +92,12 @@ def show_keys(words: Sequence[str]) -> None:
     print("\n".join(key.text() for key in found))
 
 
-def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepared | T]:
-    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records."""
+def draw_progress(records: Iterable[Progress | Prepared | T], shown: set[str] | None = None) -> Iterator[Prepared | T]:
+    """Draw a bar for each stage and the table of the prepared corpus; pass on all other records.
+
+    shown: the data whose table was drawn before; the function adds its own.
+    """
+    shown = set() if shown is None else shown
     from synmt.corpora.progress import Progress
     from synmt.training.stages import Prepared
 
@@ -103,7 +107,8 @@ def draw_progress(records: Iterable[Progress | Prepared | T]) -> Iterator[Prepar
             if not isinstance(record, Progress):
                 bar.close()
                 last = None
-                if isinstance(record, Prepared):
+                if isinstance(record, Prepared) and (data := f"{record.folder} {record.trees}") not in shown:
+                    shown.add(data)
                     _show_corpus(record)
                 yield record
                 continue

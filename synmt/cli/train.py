@@ -131,10 +131,11 @@ def _draw_grid(records: Iterable[Record | GridStep], stop: threading.Event, agai
     """Show the runs with their records, then the tables and what has failed; `again` names the command that goes on."""
     from synmt.training.grid import FailedRun, GridRecord, GridStep, NextRun, OnCluster
 
+    shown: set[str] = set()
     with ExitStack() as stack:
         for of_grid, group in groupby(records, lambda record: isinstance(record, GridStep)):
             if not of_grid:
-                _draw(cast("Iterator[Record]", group), stop, again)
+                _draw(cast("Iterator[Record]", group), stop, again, shown)
                 continue
             for record in group:
                 if isinstance(record, NextRun):
@@ -167,13 +168,15 @@ def _end_grid(record: GridRecord, again: Callable[[], str]) -> None:
         raise SynmtError("\n".join([f"{what}, and {again()} tries them again", *reasons]))
 
 
-def _draw(records: Iterator[Record], stop: threading.Event, again: Callable[[], str]) -> None:
+def _draw(
+    records: Iterator[Record], stop: threading.Event, again: Callable[[], str], shown: set[str] | None = None
+) -> None:
     """Show every record as it comes; a signal sets `stop`, and `again` names the command that goes on after it."""
     from synmt.training.records import EndRecord, LogRecord, RunRecord, ScoreRecord, StartRecord
 
     with ExitStack() as training:
         step, settings, advance = 0, None, None
-        for record in draw_progress(records):
+        for record in draw_progress(records, shown):
             if isinstance(record, StartRecord):
                 step, settings = record.step, record.settings
                 console.remark(_start_line(record))
