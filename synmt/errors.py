@@ -131,6 +131,13 @@ def not_utf8(line: bytes, number: int, error: UnicodeDecodeError, *, where: str)
     )
 
 
+def but_is(value: Any) -> str:
+    """End a sentence about a value of a recipe with what it is: `, not 'abc'`, `, not true`, `, but is empty`."""
+    if value is None:
+        return ", but is empty"
+    return f", not {str(value).lower() if isinstance(value, bool) else repr(value)}"
+
+
 _MUST_BE = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",

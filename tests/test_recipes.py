@@ -110,6 +110,8 @@ def test_a_value_that_yaml_cannot_read_is_a_message(tmp_path, override):
             r"`synmt train --keys training\.max_steps` shows its values",
         ),
         ({"training": {"max_steps": 0}}, r"training\.max_steps: must be 1 or more"),
+        ({"training": {"max_steps": None}}, r"training\.max_steps: must be a whole number, but is empty\. "),
+        ({"training": {"max_steps": True}}, r"training\.max_steps: must be a whole number, not true\. "),
         ({"model": {"init": 3}}, r"model\.init: must be text, not 3"),
         ({"model": {"freeze": [""]}}, r"model\.freeze\.0: must be text that is not empty, not ''"),
         ({"training": {"seed": 1 << 64}}, r"training\.seed: .*less than 18446744073709551616"),
