@@ -33,11 +33,11 @@ test: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(PYTEST) -m unit
 
-JOBS ?= 1
+JOBS ?=
 SET ?=
 
 results: $(VENV)/.plot
-	@for plan in results/*.yaml; do $(BIN)/python benchmarks/results.py $$plan --jobs $(JOBS) $(SET) || exit 1; done
+	@for plan in results/*.yaml; do $(BIN)/python benchmarks/results.py $$plan $(if $(JOBS),--jobs $(JOBS)) $(SET) || exit 1; done
 	@$(BIN)/python benchmarks/results_page.py
 
 $(VENV)/.torch:

@@ -1,7 +1,7 @@
 """Train and measure the systems of a comparison; what has been measured is not measured again.
 
     python benchmarks/results.py results/controlled.yaml
-    python benchmarks/results.py results/controlled.yaml --jobs 2 --seeds 1 target_parser.model=FOLDER
+    python benchmarks/results.py results/controlled.yaml --jobs 1 --seeds 1 target_parser.model=FOLDER
     python benchmarks/results_page.py
 
 Each run that has finished leaves a small file of JSON in the folder of the comparison, to be committed: scores, what is
@@ -25,6 +25,7 @@ from results_plan import Plan, Planned
 from synmt.errors import SynmtError
 from synmt.files.writing import write_json
 from synmt.parallel.processes import in_processes
+from synmt.parallel.threads import chosen_cores
 from synmt.recipe.yaml_text import parse_yaml_value
 from synmt.run import Run
 from synmt.training.grid import train_run
@@ -63,7 +64,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("changes", nargs="*", metavar="key=value", help="changes of every recipe")
     parser.add_argument("--seeds", type=int, nargs="+", help="only these")
     parser.add_argument("--systems", nargs="+", help="only these")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, each on one core; default: 1")
+    jobs = "runs at the same time, each on one core (a single one on all); default: one for each core"
+    parser.add_argument("--jobs", type=int, default=chosen_cores(), help=jobs)
     parser.add_argument("--runs", type=Path, default=Path("runs/results"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--list", action="store_true", help="name the runs that are missing, and stop")

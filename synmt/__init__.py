@@ -1,8 +1,16 @@
 """synmt: neural machine translation whose attention reads dependency trees."""
 
 import os
+from contextlib import suppress
+
+from synmt.errors import UsageError
+from synmt.parallel.threads import use_threads
 
 __version__ = "0.1.0"
+
+# for scripts, which have no option --threads; a wrong number is named when it is needed
+with suppress(UsageError):
+    use_threads()
 
 # Threads of OpenMP spin while they wait for each other. On a machine that others use, too, they wait for a thread that
 # has no core, and three quarters of the processor time do nothing. Threads that never spin train a fifth slower on a

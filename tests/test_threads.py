@@ -91,6 +91,18 @@ def test_every_command_sets_its_threads_before_torch_is_loaded():
     assert done.stdout == "1\n"
 
 
+@pytest.mark.parametrize(("chosen", "expected"), [("1", "1"), ("two", "UsageError")])
+def test_a_script_that_imports_synmt_has_the_threads_of_the_variable(chosen, expected):
+    script = (
+        "import synmt\nfrom synmt.parallel.threads import threads\n"
+        "try:\n    threads()\nexcept synmt.errors.UsageError as error:\n    print(type(error).__name__)\n"
+        "else:\n    import torch\n    print(torch.get_num_threads())"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "SYNMT_THREADS": chosen}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == f"{expected}\n"
+
+
 @pytest.mark.parametrize(
     ("own", "expected"),
     [
