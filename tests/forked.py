@@ -45,8 +45,9 @@ class Forked:
         return self.poll()
 
     def kill(self) -> None:
-        """End it at once."""
+        """End it at once; its end takes a moment to be seen."""
         self._process.kill()
+        self._process.join(_LONGEST)
 
     def signal(self, number: int) -> None:
         """Send it a signal."""
