@@ -149,6 +149,10 @@ class Run:
         """List the checkpoint folders, oldest first."""
         return sorted((self.folder / "checkpoints").glob("step-*"))
 
+    def reached(self) -> int:
+        """Read the step of the newest checkpoint; 0 without one."""
+        return max((int(folder.name.removeprefix("step-")) for folder in self.checkpoints()), default=0)
+
     def checkpoint(self, step: int) -> Path:
         """Name the checkpoint of a step."""
         return self.folder / "checkpoints" / f"step-{step:08d}"

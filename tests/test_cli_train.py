@@ -195,12 +195,15 @@ class StopAfter(threading.Event):
         return self.left < 0
 
 
-def test_a_run_that_is_longer_than_its_new_recipe_says_so(finished):
-    recipe = write_finished(finished, finished / "text", "test")
-    short, name = "training.max_steps=1", "name=short"
+def test_a_run_that_is_longer_than_its_new_recipe_is_left_alone(finished):
+    recipe, name = write_finished(finished, finished / "text", "test"), "name=short"
     succeed("train", recipe, name, cwd=finished)
-    done = succeed("train", recipe, name, short, cwd=finished)
-    assert b"has reached step 2 already, so it ends there and not at training.max_steps, 1" in done.stderr
+    before = (finished / "runs/short/recipe.yaml").read_bytes()
+    for more in ((), ("--dry-run",)):
+        message = fail(2, "train", recipe, name, "training.max_steps=1", *more, cwd=finished)
+        assert "has reached step 2 already: training.max_steps=2 ends it there, 1 cannot" in message
+    assert (finished / "runs/short/recipe.yaml").read_bytes() == before
+    assert b"finished already" in succeed("train", recipe, name, cwd=finished).stderr
 
 
 def test_a_kill_while_parsing_or_preparing_is_made_good(place):

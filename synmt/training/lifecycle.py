@@ -59,6 +59,10 @@ def check_run(run: Run, recipe: Recipe, *, overwrite: bool) -> None:
         raise _another(run, recipe, "this run was started with a different recipe: " + "; ".join(differences))
     if not overwrite and _has_lost_checkpoints(run) and not has_finished(run, recipe):
         raise _another(run, recipe, "the run has finished, and without its checkpoints it cannot go on or change")
+    steps, step = recipe.training.max_steps, run.reached()
+    if not overwrite and steps < step and steps != run.recipe().training.max_steps:
+        reached = f"the run has reached step {step:,} already: training.max_steps={step} ends it there, {steps} cannot"
+        raise _another(run, recipe, reached)
 
 
 def _has_lost_checkpoints(run: Run) -> bool:

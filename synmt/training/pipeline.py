@@ -161,12 +161,6 @@ def train_prepared(
     trainer = make_trainer(run, recipe, prepared, processes)
     trainer.stop = stop or trainer.stop
     step, settings = trainer.resume(), recipe.training
-    if step > settings.max_steps and processes.rank == 0:
-        _logger.warning(
-            "the run has reached step %s already, so it ends there and not at training.max_steps, %s",
-            f"{step:,}",
-            f"{settings.max_steps:,}",
-        )
     weights = sum(weight.numel() for weight in trainer.model.parameters())
     frozen = sum(weight.numel() for weight in trainer.model.parameters() if not weight.requires_grad)
     yield StartRecord(step, weights, frozen, str(choose_device(settings.device)), settings)

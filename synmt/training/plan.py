@@ -121,15 +121,15 @@ def _plan_once(recipe: Recipe, texts: dict[str, PlannedText]) -> PlannedText:
 
 def _training(run: Run, recipe: Recipe, vocabularies: Vocabularies | None, *, overwrite: bool) -> PlannedStep:
     last = recipe.training.max_steps
-    begun = [int(path.name.removeprefix("step-")) for path in run.checkpoints()[-1:] if not overwrite]
+    begun = 0 if overwrite else run.reached()
     if not begun:
         steps = f"{last:,} steps"
-    elif begun[0] + 1 < last:
-        steps = f"steps {begun[0] + 1:,} to {last:,}"
-    elif begun[0] < last:
+    elif begun + 1 < last:
+        steps = f"steps {begun + 1:,} to {last:,}"
+    elif begun < last:
         steps = f"step {last:,}"
     else:
-        steps = f"no further step: step {begun[0]:,} is done"
+        steps = f"no further step: step {begun:,} is done"
     return PlannedStep(f"train {run.folder}", "to do", f"{_weights(recipe, vocabularies)} weights, {steps}")
 
 
