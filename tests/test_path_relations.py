@@ -26,7 +26,7 @@ from synmt.model.path_encoder import PathEncoder
 from synmt.model.variant import Place
 from synmt.model.variants.path_relations import PathRelations
 from synmt.syntax.parse import Parse
-from synmt.syntax.paths import SYMBOLS, label_paths, path_signal, read_paths
+from synmt.syntax.paths import SYMBOLS, label_paths, path_levels, path_signal, read_paths
 from synmt.syntax.reading import Reading
 from synmt.syntax.relations import KNOWN
 
@@ -68,6 +68,18 @@ def paths_of(parse, word_of, longest=8):
     return [found[first : first + len(numbers)] for first in range(0, len(found), len(numbers))]
 
 
+def encoded(encoder, paths, longest=8):
+    """Compute the vectors of paths, lists of symbols, with all that they begin and end with."""
+    numbers = np.array([number_of(path) for path in paths])
+    rows, levels = path_levels(numbers, longest=longest)
+    return encoder([torch.from_numpy(level) for level in levels])[rows]
+
+
+def number_of(path):
+    """Write a list of symbols as one number of eight bytes with a sign."""
+    return int.from_bytes(bytes([*path, *[0] * (8 - len(path))]), "little", signed=True)
+
+
 def torch_gru(encoder):
     """Make torch's GRU with the weights of an encoder."""
     first, hidden = encoder.layers[0], encoder.layers[0].bias.size(-1)
@@ -103,8 +115,8 @@ def test_it_equals_loops_over_the_equation_gradients_too(longest, depth):
         parse, word_of = sentences[b]
         path = tuple(slow_path(parse, word_of[j], word_of[i], longest))
         if path not in known:
-            # one path at a time, so that nothing is padded
-            known[path] = variant.relation(encoder(torch.tensor([path])))[0].view(2, 2, 4)
+            # one path at a time, so that it shares nothing with others
+            known[path] = variant.relation(encoded(encoder, [path]))[0].view(2, 2, 4)
         return known[path][:, h]
 
     def score(b, h, i, j):
@@ -120,21 +132,39 @@ def test_it_equals_loops_over_the_equation_gradients_too(longest, depth):
 def test_paths_are_read_as_by_the_gru_of_torch(layers):
     torch.manual_seed(layers)
     encoder = PathEncoder(20, 4, 3, 5, layers=layers, dropout=0.0).double()
-    lengths = [3, 8, 1, 5]
-    paths = torch.randint(1, 20, (4, 8)) * (torch.arange(8) < torch.tensor(lengths)[:, None])
+    lengths = [3, 8, 1, 5, 5]
+    paths = torch.randint(1, 20, (5, 8)) * (torch.arange(8) < torch.tensor(lengths)[:, None])
+    paths[0, :3] = paths[1, :3]
+    paths[3, 1:5] = paths[4, 1:5]
     embedded = torch.nn.functional.embedding(paths, encoder.symbols)
     packed = torch.nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
-    _, final = torch_gru(encoder)(packed)
+    gru = torch_gru(encoder)
+    _, final = gru(packed)
     expected = encoder.output(torch.cat((final[-2], final[-1]), -1))
-    torch.testing.assert_close(encoder(paths), expected)
+    found = encoded(encoder, [path[:length] for path, length in zip(paths.tolist(), lengths, strict=True)])
+    assert_same_with_gradients(found, expected, (encoder.symbols, *encoder.output.parameters()))
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gradients_of_the_weights_of_paths_are_right(layers):
+    torch.manual_seed(layers)
+    encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=0.0).double()
+    _, levels = path_levels(np.array([number_of(path) for path in ([1, 2, 3, 4], [1, 2], [5], [2, 3, 7])]), longest=5)
+    levels = [torch.from_numpy(level) for level in levels]
+    names, weights = zip(*encoder.named_parameters(), strict=True)
+
+    def compute(*weights):
+        return torch.func.functional_call(encoder, dict(zip(names, weights, strict=True)), (levels,))
+
+    assert torch.autograd.gradcheck(compute, weights)
 
 
 def test_dropout_changes_paths_in_training_only():
     torch.manual_seed(2)
-    encoder, paths = PathEncoder(20, 16, 8, 5, layers=2, dropout=0.5), torch.randint(1, 20, (4, 8))
-    assert not torch.equal(encoder(paths), encoder(paths))
+    encoder, paths = PathEncoder(20, 16, 8, 5, layers=2, dropout=0.5), [[3, 4, 5, 6], [7, 8], [3]]
+    assert not torch.equal(encoded(encoder, paths), encoded(encoder, paths))
     encoder.eval()
-    assert torch.equal(encoder(paths), encoder(paths))
+    assert torch.equal(encoded(encoder, paths), encoded(encoder, paths))
 
 
 def test_the_layers_read_paths_that_the_first_of_them_computes():
@@ -181,21 +211,30 @@ def test_scores_of_pairs_equal_a_loop_gradients_too(room, monkeypatch):
     assert torch.autograd.gradcheck(lambda q, k, table: pair_scores(q, k, table, index), (q, k, table))
 
 
-def test_scores_of_pairs_never_hold_a_vector_for_each_pair(monkeypatch):
-    monkeypatch.setattr(pair_scores_module, "ROOM", 2 * 40 * 2 * 24)
-    queries = [query for _, query, _ in some_queries(length=40)]
-    assert [query.size(1) for query in queries] == [1] * 40
+def test_a_row_without_pairs_has_no_gradient():
+    q, k, table = (torch.randn(shape, requires_grad=True) for shape in ((1, 2, 3, 4), (1, 2, 3, 4), (9, 2, 2, 4)))
+    pair_scores(q, k, table, torch.tensor([[[2, 5, 5], [5, 2, 7], [7, 7, 2]]])).sum().backward()
+    assert [row for row, slope in enumerate(table.grad) if slope.any()] == [2, 5, 7]
+
+
+@pytest.mark.parametrize(
+    ("room", "expected"), [(1, (1, 1)), (4000, (1, 2)), (100_000, (1, 40)), (200_000, (2, 40)), (1 << 22, (5, 40))]
+)
+def test_scores_of_pairs_never_hold_a_vector_for_each_pair(room, expected, monkeypatch):
+    monkeypatch.setattr(pair_scores_module, "ROOM", room)
+    index = torch.zeros(5, 40, 40)
+    parts = list(pair_scores_module._parts(index, 2 * 24))
+    looked_up = torch.zeros(5, 40)
+    for part in parts:
+        looked_up[part] += 1
+    assert looked_up.eq(1).all()
+    assert tuple(max(sizes) for sizes in zip(*(looked_up[part].shape for part in parts), strict=True)) == expected
     kept: list[int] = []
     q, k = (torch.randn(2, 3, 40, 8, requires_grad=True) for _ in range(2))
     table = torch.randn(100, 2, 3, 8, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor.numel()), lambda tensor: tensor):
         pair_scores(q, k, table, torch.randint(100, (2, 40, 40)))
     assert max(kept) < 2 * 40 * 40 * 8
-
-
-def some_queries(length):
-    q, table = torch.randn(2, 3, length, 8), torch.randn(100, 2, 3, 8)
-    return pair_scores_module._some_queries(q, table, torch.randint(100, (2, length, length)))
 
 
 # label paths
@@ -253,13 +292,39 @@ def test_a_batch_has_each_path_once():
         Example(n, np.full(len(tree.word_of), 5), np.array([7]), {"source": tree}) for n, tree in enumerate(trees)
     ]
     signal = path_signal(8)
-    batch = collate(examples, Reading((signal,)))
-    index, table = (batch.source_signals[name].numpy() for name in (signal.name, signal.table_name))
+    signals = collate(examples, Reading((signal,))).source_signals
+    index, levels = signals[signal.name].numpy(), [signals[signal.table_name(n)].numpy() for n in range(9)]
     assert index.shape == (2, 8, 8)
-    assert len({tuple(row) for row in table.tolist()}) == len(table) == len(np.unique(index))
+    paths = spelt_out(levels)
+    assert len(set(paths)) == len(paths) == len(np.unique(index)) + 1  # the path without symbols is never looked up
     for sentence, tree in zip(index, trees, strict=True):
         word_of = np.append(tree.word_of, -1)
         expected = read_paths(label_paths(tree.parse, word_of, longest=8).flatten())
-        assert (table[sentence[: len(word_of), : len(word_of)].flatten()] == expected).all()
+        found = [paths[row] for row in sentence[: len(word_of), : len(word_of)].flatten()]
+        assert found == [tuple(symbol for symbol in row if symbol) for row in expected.tolist()]
     # padding has the path of specials
-    assert table[index[1, 5, 5], 0] == NONE
+    assert paths[index[1, 5, 5]] == (NONE,)
+
+
+def spelt_out(levels):
+    """Spell each path of some levels, once by the symbols that end it and once by those that begin it."""
+    rows = np.concatenate(levels).tolist()
+    by_last, by_first = [()], [()]
+    for last, first, without_last, without_first in rows[1:]:
+        by_last.append((*by_last[without_last], last))
+        by_first.append((first, *by_first[without_first]))
+    assert by_last == by_first
+    assert [len(path) for path in by_last] == [length for length, level in enumerate(levels) for _ in level]
+    return by_last
+
+
+def test_levels_have_all_that_paths_begin_and_end_with():
+    # some symbols need the sign bit of the number
+    paths = [(1, 2, 3), (255, 200, 130, 129, 128, 7, 9, 255), (4,), (3, 9), (200,) * 8]
+    expected = {path[i:j] for path in paths for i in range(9) for j in range(i, 9)}
+    rows, levels = path_levels(np.array([number_of(path) for path in paths]), longest=8)
+    found = spelt_out(levels)
+    assert len(levels) == 9
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    assert [found[row] for row in rows] == paths

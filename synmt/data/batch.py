@@ -99,16 +99,17 @@ def collate_signals(examples: Sequence[Example], side: Side, reading: Reading) -
     signals: dict[str, Tensor] = {}
     for signal in reading.signals:
         padded = _pad([signal.compute(parse, word_of) for parse, word_of in trees], signal.pad)
-        signals |= {signal.name: padded} if signal.rows is None else _with_table(signal, padded)
+        signals |= {signal.name: padded} if signal.tables is None else _with_tables(signal, padded)
     return signals
 
 
-def _with_table(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
-    assert signal.rows is not None
+def _with_tables(signal: Signal, padded: Tensor) -> dict[str, Tensor]:
+    assert signal.tables is not None
     # of 60,000 numbers, torch finds the different ones in twice the time
     values, index = np.unique(padded.numpy(), return_inverse=True)
-    table = torch.from_numpy(signal.rows(values))
-    return {signal.name: torch.from_numpy(index.reshape(padded.shape)), signal.table_name: table}
+    rows, tables = signal.tables(values)
+    named = {signal.table_name(number): torch.from_numpy(table) for number, table in enumerate(tables)}
+    return {signal.name: torch.from_numpy(rows[index].reshape(padded.shape)), **named}
 
 
 def _tree_of(example: Example, side: Side, reading: Reading) -> tuple[Parse, IntArray]:

@@ -26,6 +26,12 @@ _ITSELF, _FAR, _SPECIAL = (2 * _LABELS + 1 + number for number in range(3))
 SYMBOLS = _SPECIAL + 1
 """How many symbols there are, the zero after a path included."""
 
+_EMPTY, _BYTE = np.uint64(0), np.uint64(8)
+_SHORTEST = np.uint64(256) ** np.arange(
+    LONGEST, dtype=np.uint64
+)  # the number of a path of n symbols is [n - 1] or more
+_WITHOUT_LAST = np.append(_EMPTY, _SHORTEST - np.uint64(1))  # the bytes that a path of n symbols keeps
+
 
 def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
     """Write the path from the word of each key to the word of each query as one number: (T, T), queries first.
@@ -41,6 +47,29 @@ def label_paths(parse: Parse, word_of: IntArray, *, longest: int) -> IntArray:
 def read_paths(numbers: IntArray) -> IntArray:
     """Read the symbols of paths that are numbers: (N,) -> (N, 8)."""
     return numbers.astype("<i8").view(np.uint8).reshape(-1, LONGEST).astype(np.int64)
+
+
+def path_levels(numbers: IntArray, *, longest: int) -> tuple[IntArray, list[IntArray]]:
+    """Sort paths by their length, with all that they begin or end with: (N,) -> the row of each, (N,), and the levels.
+
+    Level n has the paths of n symbols, from none to `longest`: (N_n, 4), the last symbol and the first one, the row of
+    the path without its last and without its first symbol. Rows are counted through all levels.
+    """
+    paths = np.unique(np.append(numbers.view(np.uint64), _EMPTY))  # (P,) sorted by length, since the last symbol leads
+    while True:
+        lengths = np.searchsorted(_SHORTEST, paths, side="right")  # (P,)
+        shorter = np.stack((paths & _WITHOUT_LAST[lengths], paths >> _BYTE))  # (2, P)
+        rows = np.searchsorted(paths, shorter)  # (2, P)
+        missing = shorter[paths[rows] != shorter]
+        # whole trees have none: what a path begins or ends with is the path between two words on it
+        if not len(missing):
+            break
+        paths = np.union1d(paths, missing)
+    symbols = read_paths(paths.view(np.int64))  # (P, 8)
+    last = np.take_along_axis(symbols, lengths.clip(1)[:, None] - 1, 1)  # (P, 1)
+    table = np.concatenate((last, symbols[:, :1], rows.T), 1)  # (P, 4)
+    levels = np.split(table, np.searchsorted(lengths, np.arange(1, longest + 1)))
+    return np.searchsorted(paths, numbers.view(np.uint64)), levels
 
 
 def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
@@ -66,6 +95,6 @@ def _paths_of_words(parse: Parse, longest: int) -> npt.NDArray[np.uint8]:
 
 @cache
 def path_signal(longest: int) -> Signal:
-    """Make the signal of label paths; a batch has a table with each different path once."""
-    compute = partial(label_paths, longest=longest)
-    return Signal(f"paths.{longest}", needs="relations", compute=compute, pad=_SPECIAL, rows=read_paths)
+    """Make the signal of label paths; a batch has each different path once, in tables by length."""
+    compute, tables = partial(label_paths, longest=longest), partial(path_levels, longest=longest)
+    return Signal(f"paths.{longest}", needs="relations", compute=compute, pad=_SPECIAL, tables=tables)

@@ -6,7 +6,7 @@ every word has a piece, thanks to `merge_unowned`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from typing import Literal
@@ -46,20 +46,19 @@ class Signal:
     needs: what it is computed from: the tree, or what the annotation has to say of words besides it.
     compute: (parse, word_of) -> (T,), (T, T) or (G, T, T), numpy only; an axis of any other length is padded, too.
     pad: its value after the end of a sentence.
-    rows: for values that stand for rows of a table, N different values -> (N, …). A batch has the table under
-        `table_name`, and in place of each value the index of its row.
+    tables: for values that stand for rows of tables, N different values -> the row of each, (N,), counted through all
+        tables, and the tables. A batch has the row in place of each value, and each table by `table_name`.
     """
 
     name: str
     needs: Needed
     compute: Callable[[Parse, IntArray], Array]
     pad: float
-    rows: Callable[[IntArray], Array] | None = None
+    tables: Callable[[IntArray], tuple[IntArray, Sequence[Array]]] | None = None
 
-    @property
-    def table_name(self) -> str:
-        """Name the table of its rows in a batch."""
-        return f"{self.name}.table"
+    def table_name(self, number: int) -> str:
+        """Name one of its tables in a batch."""
+        return f"{self.name}.table{number}"
 
 
 def word_middles(word_of: IntArray, words: int) -> FloatArray:

@@ -53,7 +53,7 @@ class PathRelations(Variant):
         dropout: Rate = 0.2,
     ) -> None:
         super().__init__(place)
-        self.signal = path_signal(longest)
+        self.signal, self.longest = path_signal(longest), longest
         self.paths = None
         if place.leads:
             sizes = SYMBOLS, label_dim, hidden_dim, place.model_dim
@@ -75,7 +75,8 @@ class PathRelations(Variant):
     def _vectors(self, syntax: Syntax) -> Tensor:
         """Return ρ of all paths, which the first of the layers computes: (N, D)."""
         if self.paths is not None:
-            syntax.shared[self.place.entry] = self.paths(syntax.signals[self.signal.table_name])
+            levels = [syntax.signals[self.signal.table_name(length)] for length in range(self.longest + 1)]
+            syntax.shared[self.place.entry] = self.paths(levels)
         return syntax.shared[self.place.entry]
 
     @classmethod
