@@ -167,6 +167,23 @@ def test_dropout_changes_paths_in_training_only():
     assert torch.equal(encoded(encoder, paths), encoded(encoder, paths))
 
 
+def test_a_compiled_model_is_not_compiled_again_for_each_batch():
+    torch.compiler.reset()
+    torch.manual_seed(4)
+    encoder, compiled = PathEncoder(20, 3, 2, 5, layers=2, dropout=0.0).requires_grad_(False), []
+
+    def count(module, _):
+        compiled.append(module)
+        return module.forward
+
+    scaled = torch.compile(lambda levels: encoder(levels).mul(2).tanh(), backend=count, dynamic=True)
+    for paths in ([[1, 2], [3]], [[4], [5, 6, 7], [1, 2]], [[1] * 8, [2]], [[3, 4, 5]]):
+        levels = path_levels(np.array([number_of(path) for path in paths]), longest=8)[1]
+        levels = [torch.from_numpy(level) for level in levels]
+        torch.testing.assert_close(scaled(levels), encoder(levels).mul(2).tanh())
+    assert len(compiled) <= 2
+
+
 def test_the_layers_read_paths_that_the_first_of_them_computes():
     model = small_model({"name": "path_relations", "heads": 2}, {"name": "path_relations", "layers": [2], "heads": 1})
     found = [(v.place.layer, v.place.entry, v.paths is not None) for v in model.variants["source"]]

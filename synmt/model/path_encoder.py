@@ -39,6 +39,8 @@ class PathEncoder(nn.Module):
         self.layers = nn.ModuleList(BothDirections(width, hidden_dim) for width in widths)
         self.output = xavier(nn.Linear(2 * hidden_dim, output_dim))
 
+    # each batch has levels of other sizes: torch.compile would write out all steps, and again for nearly every batch
+    @torch.compiler.disable
     def forward(self, levels: Sequence[Tensor]) -> Tensor:
         """Compute a vector for each path: (N_0, 4), (N_1, 4), … as `path_levels` gives them -> (N, D)."""
         first, *upper = (layer for layer in self.layers if isinstance(layer, BothDirections))
