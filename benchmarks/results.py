@@ -38,6 +38,7 @@ def main() -> int:
     options = _options()
     plan = Plan.load(options.plan)
     failed = 0
+    _check_systems(plan, options)
     settings, missing = (plan, options.runs, options.data), list(_missing(plan, options))
     if options.list:
         # all at once: `head` may read no more than it shows
@@ -70,6 +71,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--list", action="store_true", help="name the runs that are missing, and stop")
     return parser.parse_intermixed_args()
+
+
+def _check_systems(plan: Plan, options: argparse.Namespace) -> None:
+    for name in options.systems or ():
+        if name not in {*plan.systems, *plan.search}:
+            hint = "; write changes before --systems" if "=" in name else ""
+            raise SystemExit(f"{options.plan} has no system `{name}`{hint}")
 
 
 def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:

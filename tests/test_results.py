@@ -394,6 +394,15 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
         run("training.max_steps=4")
 
 
+def test_a_system_that_a_plan_lacks_is_an_error(tiny_plan, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plain", "parser.control=gold"])
+    with pytest.raises(SystemExit, match=r"no system `parser\.control=gold`; write changes before --systems"):
+        results.main()
+    monkeypatch.setattr(sys, "argv", ["results.py", "tiny.yaml", "--systems", "plan"])
+    with pytest.raises(SystemExit, match=r"tiny\.yaml has no system `plan`$"):
+        results.main()
+
+
 def test_the_figure_tells_kinds_of_trees_and_chance_apart_without_colours(root, tmp_path, monkeypatch):
     import results_figure
 
