@@ -141,7 +141,9 @@ def but_is(value: Any) -> str:
 _MUST_BE = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "bool_type": "true or false",
     "int_parsing_size": "a smaller number",

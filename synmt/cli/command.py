@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError
+from synmt.errors import SynmtError, UsageError, but_is, plain_message
 
 INTERRUPTED = 130
 
@@ -162,7 +162,7 @@ def run(app: typer.Typer) -> None:
     except MemoryError:
         _leave(1, "error: out of memory. Lower the batch size.")
     except _ClickException as error:
-        _explain_place(error)
+        _explain(error)
         error.show()  # type: ignore[attr-defined]
         sys.exit(error.exit_code)  # type: ignore[attr-defined]
     finally:
@@ -187,9 +187,14 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 """The options of `synmt` itself, with the place of their value."""
 
 
-def _explain_place(error: Any) -> None:
-    """Say where to write an option of `synmt` that came after the command; leave out words that are pydantic's."""
-    error.message = error.message.removeprefix("Value error, ")
+def _explain(error: Any) -> None:
+    """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
+    problems = getattr(error.__cause__, "errors", list)()  # pydantic's, with newer versions of typer
+    own = error.message.removeprefix("Value error, ")
+    if problems and own == error.message:
+        error.message = plain_message(problems[0]) + but_is(problems[0]["input"])
+    else:
+        error.message = own
     name = getattr(error, "option_name", "")
     if name in _SHARED:
         command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"

@@ -41,7 +41,7 @@ class PathEncoder(nn.Module):
 
     # each batch has levels of other sizes: torch.compile would write out all steps, and again for nearly every batch
     @torch.compiler.disable
-    def forward(self, levels: Sequence[Tensor]) -> Tensor:
+    def forward(self, levels: Sequence[Tensor]) -> Tensor:  # type: ignore[override]
         """Compute a vector for each path: (N_0, 4), (N_1, 4), … as `path_levels` gives them -> (N, D)."""
         first, *upper = (layer for layer in self.layers if isinstance(layer, BothDirections))
         ends, shorter = torch.cat(tuple(levels)).T.unflatten(0, (2, 2)).unbind(0)  # (2, N), (2, N)
