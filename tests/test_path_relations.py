@@ -129,9 +129,11 @@ def test_it_equals_loops_over_the_equation_gradients_too(longest, depth):
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_paths_are_read_as_by_the_gru_of_torch(layers):
+@pytest.mark.parametrize("dropout", [0.0, 1e-9], ids=["shared", "each by itself"])
+def test_paths_are_read_as_by_the_gru_of_torch(layers, dropout):
     torch.manual_seed(layers)
-    encoder = PathEncoder(20, 4, 3, 5, layers=layers, dropout=0.0).double()
+    # with any dropout, paths share nothing; this one is too small to drop something
+    encoder = PathEncoder(20, 4, 3, 5, layers=layers, dropout=dropout).double()
     lengths = [3, 8, 1, 5, 5]
     paths = torch.randint(1, 20, (5, 8)) * (torch.arange(8) < torch.tensor(lengths)[:, None])
     paths[0, :3] = paths[1, :3]
@@ -148,7 +150,7 @@ def test_paths_are_read_as_by_the_gru_of_torch(layers):
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_gradients_of_the_weights_of_paths_are_right(layers):
     torch.manual_seed(layers)
-    encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=0.0).double()
+    encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=1e-9).double().train(layers < 3)
     _, levels = path_levels(np.array([number_of(path) for path in ([1, 2, 3, 4], [1, 2], [5], [2, 3, 7])]), longest=5)
     levels = [torch.from_numpy(level) for level in levels]
     names, weights = zip(*encoder.named_parameters(), strict=True)
@@ -165,6 +167,19 @@ def test_dropout_changes_paths_in_training_only():
     assert not torch.equal(encoded(encoder, paths), encoded(encoder, paths))
     encoder.eval()
     assert torch.equal(encoded(encoder, paths), encoded(encoder, paths))
+
+
+def test_paths_that_begin_alike_draw_dropout_of_their_own():
+    torch.manual_seed(5)
+    encoder = PathEncoder(9, 40, 8, 5, layers=1, dropout=0.5)
+    with torch.no_grad():
+        # only symbol 1 and the direction that reads it first count
+        encoder.symbols[2:] = 0
+        encoder.output.weight[:, 8:] = 0
+    found = encoded(encoder, [[1, 2], [1, 3]])
+    assert not torch.allclose(found[0], found[1])
+    found = encoded(encoder.eval(), [[1, 2], [1, 3]])
+    torch.testing.assert_close(found[0], found[1])
 
 
 def test_a_compiled_model_is_not_compiled_again_for_each_batch():

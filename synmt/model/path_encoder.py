@@ -2,13 +2,14 @@
 
 The paths of a batch begin and end alike. A state of the first layer depends only on what has been read, so it is
 computed once for all paths that begin, or end, with that, and so is its part of the input of the second layer: a batch
-of 6,000 paths of 26,000 symbols has 6,000 such states in each direction.
+of 6,000 paths of 26,000 symbols has 6,000 such states in each direction. With dropout, each path draws its own, as in
+the released code, so it shares nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 
 import torch
@@ -26,7 +27,7 @@ class PathEncoder(nn.Module):
     symbols: how many there are.
     symbol_dim, hidden_dim, output_dim: width of the symbols, of the states of one direction, and of the result.
     layers: how many; each reads the states of both directions below it.
-    dropout: on the input of each layer; paths that share a state of the first layer lose the same elements of it.
+    dropout: on the input of each layer.
     """
 
     def __init__(
@@ -46,15 +47,17 @@ class PathEncoder(nn.Module):
         first, *upper = (layer for layer in self.layers if isinstance(layer, BothDirections))
         ends, shorter = torch.cat(tuple(levels)).T.unflatten(0, (2, 2)).unbind(0)  # (2, N), (2, N)
         sizes = [len(level) for level in levels]
-        x = self._drop(F.embedding(ends, self.symbols))  # (2, N, E)
-        states = torch.cat(list(_grow(first, first.project_ends(x), shorter, sizes)), 1)  # (2, N, h)
-        # the path without symbols has no step, and its state is zero
-        none, places = states[:, : sizes[0]], _places(shorter, sizes)
-        final = states
+        places = _places(shorter, sizes)
+        if self.training and self.dropout:
+            symbols = torch.cat([ends[0][_own(places, step)[0]] for step in range(1, len(sizes))])  # (R,)
+            projected, places = first.project(self._drop(F.embedding(symbols, self.symbols))), _places_of_steps(levels)
+            states, final = _run(first, projected, _single_inputs, places, sizes)
+        else:
+            inputs = first.project_ends(F.embedding(ends, self.symbols))  # (2, N, 3h)
+            states = final = torch.cat(list(_grow(first, inputs, shorter, sizes)), 1)  # (2, N, h)
         for layer in upper:
-            steps = list(_read(layer, layer.project_pairs(self._drop(states)), places, sizes))
-            final = torch.cat((none, *(step[:, :size] for step, size in zip(steps, sizes[1:], strict=True))), 1)
-            states, places = torch.cat(steps, 1), _places_of_steps(steps, sizes)
+            states, final = _run(layer, layer.project_pairs(self._drop(states)), _paired_inputs, places, sizes)
+            places = _places_of_steps(levels)
         return self.output(torch.cat(final.unbind(0), -1))
 
     def _drop(self, x: Tensor) -> Tensor:
@@ -81,14 +84,19 @@ class BothDirections(nn.Module):
     def forward(self, step: Tensor, state: Tensor) -> Tensor:
         """Compute the next states from W x + b and the states: (2, N, 3h), (2, N, h) -> (2, N, h)."""
         recurrent = torch.bmm(state, self.recurrent).to(state.dtype)  # (2, N, 3h)
-        size = state.size(-1)
-        reset, update = (step + recurrent)[..., : 2 * size].sigmoid().chunk(2, -1)  # (2, N, h), (2, N, h)
-        new = torch.tanh(step[..., 2 * size :] + reset * (recurrent[..., 2 * size :] + self.bias))  # (2, N, h)
-        return new + update * (state - new)
+        parts = 2 * state.size(-1), state.size(-1)
+        (gates, new), (from_gates, from_new) = step.split(parts, -1), recurrent.split(parts, -1)
+        reset, update = (gates + from_gates).sigmoid().chunk(2, -1)  # (2, N, h), (2, N, h)
+        new = torch.addcmul(new, reset, from_new + self.bias).tanh()  # (2, N, h)
+        return torch.lerp(new, state, update)
 
     def start(self, paths: int) -> Tensor:
         """Make states of zeros: (2, N, h)."""
         return self.bias.new_zeros(2, paths, self.bias.size(-1))
+
+    def project(self, x: Tensor) -> Tensor:
+        """Compute W x + b: (M, E) -> (2M, 3h); row 2m + d has that of x_m for the direction d."""
+        return linear(x, self.input.weight, self.input.bias).to(self.bias.dtype).view(-1, 3 * self.bias.size(-1))
 
     def project_ends(self, x: Tensor) -> Tensor:
         """Compute W x + b where each direction has inputs of its own: (2, N, E) -> (2, N, 3h)."""
@@ -127,37 +135,63 @@ def _places(shorter: Tensor, sizes: Sequence[int]) -> list[Tensor]:
     return [level[..., :length].flip(2) for length, level in enumerate(levels, 1)]
 
 
-def _places_of_steps(steps: Sequence[Tensor], sizes: Sequence[int]) -> list[Tensor]:
-    """Find the same among the states of all steps."""
-    starts, places = [0, *accumulate(step.size(1) for step in steps)], []
+def _places_of_steps(levels: Sequence[Tensor]) -> list[Tensor]:
+    """Find the same among the states that `_run` gives."""
+    sizes = [len(level) for level in levels]
+    starts, places = [0, *accumulate(sum(sizes[step:]) for step in range(1, len(sizes)))], []
     for length, size in enumerate(sizes[1:], 1):
         first = [starts[count] + sum(sizes[count + 1 : length]) for count in range(length)]
-        rows = [torch.arange(row, row + size, device=steps[0].device) for row in first]
+        rows = [torch.arange(row, row + size, device=levels[0].device) for row in first]
         places.append(torch.stack(rows, 1).expand(2, size, length))
     return places
 
 
-def _read(layer: BothDirections, projected: Tensor, places: Sequence[Tensor], sizes: Sequence[int]) -> Iterator[Tensor]:
-    """Yield the states after each step, of the paths that are as long: (2, N_t + N_{t+1} + …, h)."""
-    rows = [_inputs(places, step, len(projected) // 4) for step in range(1, len(sizes))]  # (2, N_t + …, 2) each
-    x = F.embedding_bag(torch.cat([step.flatten(0, 1) for step in rows]), projected, mode="sum")
-    state, done = layer.start(sum(sizes[1:])), 0
-    for step, ended in zip(x.split([2 * step.size(1) for step in rows]), sizes[1:], strict=True):
-        state = layer(step.unflatten(0, (2, -1)), state[:, done:])
-        yield state
-        done = ended
+def _run(
+    layer: BothDirections,
+    projected: Tensor,
+    inputs: Callable[[Sequence[Tensor], int, int], Tensor],
+    places: Sequence[Tensor],
+    sizes: Sequence[int],
+) -> tuple[Tensor, Tensor]:
+    """Compute the states after each step, of all paths that are as long, and the last state of each path.
 
-
-def _inputs(places: Sequence[Tensor], step: int, states: int) -> Tensor:
-    """Find both parts of the input at a step, as `project_pairs` numbers them, of the paths that are as long.
-
-    A direction reads its own state after that many symbols, and the state of the other one that has read as far as the
-    same symbol from its end.
+    inputs: finds the rows of `projected` whose sum is the input of a path at a step.
+    Returns (2, R, h), step by step, and (2, N, h); the path without symbols has a state of zeros.
     """
-    own = torch.cat([level[:, :, step - 1] for level in places[step - 1 :]], 1)  # (2, N)
-    other = torch.cat([level[:, :, -step].flip(0) for level in places[step - 1 :]], 1)  # (2, N)
+    rows = [inputs(places, step, len(projected)) for step in range(1, len(sizes))]  # (2, N_t + …, 1 or 2) each
+    x = F.embedding_bag(torch.cat([step.flatten(0, 1) for step in rows]), projected, mode="sum")
+    state, states, final = layer.start(sum(sizes[1:])), [], [layer.start(sizes[0])]
+    for step, ending in zip(x.split([2 * step.size(1) for step in rows]), sizes[1:], strict=True):
+        state = layer(step.unflatten(0, (2, -1)), state)  # (2, N_t + …, h)
+        states.append(state)
+        ended, state = state.split((ending, state.size(1) - ending), 1)
+        final.append(ended)
+    return torch.cat(states, 1), torch.cat(final, 1)
+
+
+def _single_inputs(places: Sequence[Tensor], step: int, rows: int) -> Tensor:
+    """Find the symbol that a direction reads at a step, as `project` numbers them: (2, N, 1)."""
+    return torch.stack((2 * _own(places, step)[0], 2 * _other(places, step)[1] + 1))[..., None]
+
+
+def _paired_inputs(places: Sequence[Tensor], step: int, rows: int) -> Tensor:
+    """Find both parts of what a direction reads at a step, as `project_pairs` numbers them: (2, N, 2).
+
+    They are its own state after that many symbols, and the state of the other direction that ends with the same symbol.
+    """
+    own, other = _own(places, step), _other(places, step)
     way = _directions(own)
-    return torch.stack((2 * (way * states + own) + way, 2 * ((1 - way) * states + other) + way), -1)
+    return torch.stack((way * (rows // 2) + 2 * own + way, (1 - way) * (rows // 2) + 2 * other + way), -1)
+
+
+def _own(places: Sequence[Tensor], step: int) -> Tensor:
+    """Find the state of each path after some symbols from each end: (2, N), for the paths that are as long."""
+    return torch.cat([level[:, :, step - 1] for level in places[step - 1 :]], 1)
+
+
+def _other(places: Sequence[Tensor], step: int) -> Tensor:
+    """Find the state of the other direction that ends with the symbol that `_own` ends with: (2, N)."""
+    return torch.cat([level[:, :, -step].flip(0) for level in places[step - 1 :]], 1)
 
 
 def _directions(like: Tensor) -> Tensor:
