@@ -128,9 +128,14 @@ def _cost(results: Results, lines: Sequence[Line]) -> Iterator[str]:
     parts = []
     for line in better[:_NAMED]:
         own, base = (results.runs[name][0]["weights"] for name in (line.system, results.baseline(line.system)))
-        parts.append(f"{line.system} adds {100 * (own - base) / base:.1f} % to the weights")
+        parts.append(f"{line.system} {_more_weights(own, base)}")
     if parts:
         yield f"Cost: {', '.join(parts)}; [below](#what-a-variant-costs-in-training) is what a step of training costs."
+
+
+def _more_weights(own: int, base: int) -> str:
+    share = f"{100 * abs(own - base) / base:.1f} %"
+    return f"has {share} fewer weights" if own < base else f"adds {share} to the weights"
 
 
 def _better(lines: Sequence[Line], sign: int = 1) -> list[Line]:

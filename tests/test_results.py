@@ -17,7 +17,7 @@ from tiny import TRAINING, write_corpus, write_recipe
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-from results_answer import _unfinished, _verdict  # noqa: E402
+from results_answer import _more_weights, _unfinished, _verdict  # noqa: E402
 from results_found import Results  # noqa: E402
 from results_measure import packed, unpacked  # noqa: E402
 from results_page import BEGIN, END  # noqa: E402
@@ -179,6 +179,12 @@ def test_an_average_difference_has_the_variance_of_two_architectures():
     # Holm's correction doubles the smaller of two p
     assert found["first"].p == pytest.approx(2 * alone.p)
     assert found["both"].p == pytest.approx(2 * stats.t(freedom).sf(abs(average.mean()) / error), rel=0.1)
+
+
+def test_the_answer_says_more_or_fewer_weights():
+    assert _more_weights(1012, 1000) == "adds 1.2 % to the weights"
+    assert _more_weights(1000, 1000) == "adds 0.0 % to the weights"
+    assert _more_weights(990, 1000) == "has 1.0 % fewer weights"
 
 
 def test_the_answer_counts_the_systems_that_have_one_seed():
