@@ -268,8 +268,12 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
-# an LSTM refuses to be compiled
-COMPILED = [case for case in DEFAULTS if case.values[0].get("architecture") != "lstm"]
+# an LSTM refuses to be compiled; the encoder of paths is left out of the graph, which its own tests cover
+COMPILED = [
+    case
+    for case in DEFAULTS
+    if case.values[0].get("architecture") != "lstm" and case.values[0]["name"] != "path_relations"
+]
 GROUPS = [COMPILED[first::4] for first in range(4)]
 
 

@@ -182,19 +182,16 @@ _ClickException: type[Exception] = next(
     kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"
 )
 
-
 _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "--log-file": " FILE"}
 """The options of `synmt` itself, with the place of their value."""
 
 
 def _explain(error: Any) -> None:
     """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
-    problems = getattr(error.__cause__, "errors", list)()  # pydantic's, with newer versions of typer
-    own = error.message.removeprefix("Value error, ")
-    if problems and own == error.message:
+    message, problems = error.message, getattr(error.__cause__, "errors", list)()  # pydantic's, if typer is new
+    error.message = message.removeprefix("Value error, ")
+    if problems and error.message == message:
         error.message = plain_message(problems[0]) + but_is(problems[0]["input"])
-    else:
-        error.message = own
     name = getattr(error, "option_name", "")
     if name in _SHARED:
         command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"

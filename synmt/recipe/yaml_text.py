@@ -92,6 +92,9 @@ def _parse_yaml(text: str, where: str, depth: int = 0) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = f"{where}, line {mark.line + 1}" if mark else where
+        # newer versions of libyaml count for themselves, and read ahead
+        if "nesting depth" in str(error.problem):
+            raise _too_deep(line) from None
         raise UsageError(f"not valid YAML: {error.problem or error.context}", where=line) from None
     except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         # PyYAML does not catch errors of its conversions, such as those of `!!int many` and `!!bool many`
@@ -116,5 +119,8 @@ def _check_depth(text: str, where: str, depth: int) -> None:
             anchor, so_far = inside[-1]
             inside[-1] = anchor, max(so_far, 1 + below)
         if depth + len(inside) + below > _DEEPEST:
-            line = f"{where}, line {event.start_mark.line + 1}"
-            raise UsageError("values are nested too deeply", where=line, allowed=f"At most {_DEEPEST} levels")
+            raise _too_deep(f"{where}, line {event.start_mark.line + 1}")
+
+
+def _too_deep(where: str) -> UsageError:
+    return UsageError("values are nested too deeply", where=where, allowed=f"At most {_DEEPEST} levels")
