@@ -171,3 +171,8 @@ def plain_message(problem: Mapping[str, Any]) -> str:
         return f"must be {words.format(**limits)}"
     message = str(problem["msg"]).removeprefix("Value error, ")
     return message[0].lower() + message[1:]
+
+
+def given_value(problem: Mapping[str, Any]) -> str:
+    """End the message of a problem with the value that was given; messages of synmt's own name it themselves."""
+    return "" if problem["type"] == "value_error" else but_is(problem["input"])

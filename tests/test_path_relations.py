@@ -147,10 +147,10 @@ def test_paths_are_read_as_by_the_gru_of_torch(layers, dropout):
     assert_same_with_gradients(found, expected, (encoder.symbols, *encoder.output.parameters()))
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-def test_gradients_of_the_weights_of_paths_are_right(layers):
+@pytest.mark.parametrize(("layers", "shared"), [(1, False), (2, False), (2, True), (3, True)])
+def test_gradients_of_the_weights_of_paths_are_right(layers, shared):
     torch.manual_seed(layers)
-    encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=1e-9).double().train(layers < 3)
+    encoder = PathEncoder(8, 2, 2, 3, layers=layers, dropout=1e-9).double().train(not shared)
     _, levels = path_levels(np.array([number_of(path) for path in ([1, 2, 3, 4], [1, 2], [5], [2, 3, 7])]), longest=5)
     levels = [torch.from_numpy(level) for level in levels]
     names, weights = zip(*encoder.named_parameters(), strict=True)

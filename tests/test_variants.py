@@ -268,7 +268,7 @@ def test_runs_without_what_it_only_learns_from(recipe):
     assert not bare.losses
 
 
-# an LSTM refuses to be compiled; the encoder of paths is left out of the graph, which its own tests cover
+# an LSTM refuses to be compiled; path relations are compiled as several graphs, around the encoder of paths
 COMPILED = [
     case
     for case in DEFAULTS
@@ -295,6 +295,18 @@ def test_it_compiles_with_others_as_one_graph(cases):
     torch.compiler.reset()
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.journey
+# torch looks at tensors between two graphs, and hides this warning of its own, unless warnings are errors
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_path_relations_compile_as_several_graphs():
+    model = made_together([case.values[0] for case in DEFAULTS if case.values[0]["name"] == "path_relations"])
+    torch.compiler.reset()
+    compiled = torch.compile(model, dynamic=True, backend="aot_eager")
+    for words in ([4, 2], [7, 3, 5]):
+        _, batch = random_batch(model, words)
+        torch.testing.assert_close(compiled(batch).states, model(batch).states, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.journey

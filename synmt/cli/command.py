@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from synmt.cli import console
-from synmt.errors import SynmtError, UsageError, but_is, plain_message
+from synmt.errors import SynmtError, UsageError, given_value, plain_message
 
 INTERRUPTED = 130
 
@@ -188,10 +188,9 @@ _SHARED = {"--quiet": "", "-q": "", "--verbose": "", "-v": "", "--debug": "", "-
 
 def _explain(error: Any) -> None:
     """Say where to write an option of `synmt` that came after the command; say in plain words what a value must be."""
-    message, problems = error.message, getattr(error.__cause__, "errors", list)()  # pydantic's, if typer is new
-    error.message = message.removeprefix("Value error, ")
-    if problems and error.message == message:
-        error.message = plain_message(problems[0]) + but_is(problems[0]["input"])
+    # newer versions of typer read values by pydantic
+    for problem in getattr(error.__cause__, "errors", list)()[:1]:
+        error.message = plain_message(problem) + given_value(problem)
     name = getattr(error, "option_name", "")
     if name in _SHARED:
         command = f"synmt {name}{_SHARED[name]} {error.ctx.info_name} …"

@@ -47,17 +47,17 @@ class PathEncoder(nn.Module):
         first, *upper = (layer for layer in self.layers if isinstance(layer, BothDirections))
         ends, shorter = torch.cat(tuple(levels)).T.unflatten(0, (2, 2)).unbind(0)  # (2, N), (2, N)
         sizes = [len(level) for level in levels]
-        places = _places(shorter, sizes)
+        places, of_steps = _places(shorter, sizes), _places_of_steps(levels)
         if self.training and self.dropout:
             symbols = torch.cat([ends[0][_own(places, step)[0]] for step in range(1, len(sizes))])  # (R,)
-            projected, places = first.project(self._drop(F.embedding(symbols, self.symbols))), _places_of_steps(levels)
+            projected, places = first.project(self._drop(F.embedding(symbols, self.symbols))), of_steps
             states, final = _run(first, projected, _single_inputs, places, sizes)
         else:
             inputs = first.project_ends(F.embedding(ends, self.symbols))  # (2, N, 3h)
             states = final = torch.cat(list(_grow(first, inputs, shorter, sizes)), 1)  # (2, N, h)
         for layer in upper:
             states, final = _run(layer, layer.project_pairs(self._drop(states)), _paired_inputs, places, sizes)
-            places = _places_of_steps(levels)
+            places = of_steps
         return self.output(torch.cat(final.unbind(0), -1))
 
     def _drop(self, x: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from synmt.errors import SynmtError, UsageError, all_in_one, but_is, counted, did_you_mean, plain_message
+from synmt.errors import SynmtError, UsageError, all_in_one, counted, did_you_mean, given_value, plain_message
 from synmt.recipe.catalogue import find_recipe, find_shipped, no_such_recipe
 from synmt.recipe.keys import list_keys
 from synmt.recipe.schema import Recipe
@@ -184,11 +184,10 @@ def _explain(problem: Mapping[str, Any], where: str) -> SynmtError:
         return UsageError(
             what, where=where, do="Use letters, digits and `_ . + -`, and begin with a letter, a digit or _"
         )
-    given = "" if problem["type"] == "value_error" else but_is(problem["input"])
     # one that holds others is listed with what comes between
     listed = any(known.path in (key, f"{key}[]", f"{key}.NAME") for known in list_keys())
     do = f"`synmt train --keys {key}` shows its values" if listed else ""
-    return UsageError(f"{key}: {problem['msg']}{given}", where=where, do=do)
+    return UsageError(f"{key}: {problem['msg']}{given_value(problem)}", where=where, do=do)
 
 
 def _unknown_key(location: list[str], where: str) -> SynmtError:
