@@ -168,8 +168,8 @@ class _Pool:
 
         where, fewer, keeps: as for `in_processes`.
         """
-        for process in self._processes:
-            process.join()
+        # its thread waits for the processes, too: before it ends, one that it has waited for may have no exit code here
+        self._executor.shutdown()
         # a process that was killed has a negative exit code, and one whose start failed has 0 or 1
         if any(process.exitcode in (0, 1) for process in self._processes):
             return SynmtError(
