@@ -5,7 +5,7 @@ second by the clock and by processor time, the ratio to CTranslate2 in float32 w
 first system) as the median over the rounds with the smallest and the largest, and the share of translations that are
 those of the first system. The two rank by different length penalties; with --length-penalty 0 they rank alike.
 
-With 8192 sentences and more, `synmt translate` uses processes; what they take to start counts.
+A file is translated by copies of the process, as `synmt translate` does; what they take to start counts.
 
 Without --run, a small Transformer is trained first on Multi30k (which `synmt train` downloads), for --steps steps.
 
@@ -103,9 +103,8 @@ def all_systems(run: Path, folder: Path, options: argparse.Namespace) -> Iterato
     for threads in (1, 2):
         yield f"synmt float32, {threads}", ours(first, threads)
         yield f"synmt bf16, {threads}", ours(reduced, threads)
-    if elsewhere(first, [run], how, lines=options.sentences):
-        yield "synmt float32, processes", in_processes(first, run, how)
-        yield "synmt bf16, processes", in_processes(reduced, run, {**how, "precision": "bf16"})
+    yield "synmt float32, processes", in_processes(first, run, how)
+    yield "synmt bf16, processes", in_processes(reduced, run, {**how, "precision": "bf16"})
     assert isinstance(first.model, Transformer)
     write_ctranslate2(first.model, first.models[0].recipe.model, folder)
     kinds = [kind for kind in ("float32", "bfloat16", "int8") if kind in ctranslate2.get_supported_compute_types("cpu")]
@@ -131,10 +130,11 @@ def in_processes(translator: Translator, run: Path, how: dict[str, Any]) -> Syst
     """Translate with synmt as its command translates a file of many lines."""
 
     def translate(lines: list[str]) -> Translations:
-        requests = ([Request(line) for line in window] for window in windows(lines, translator.window))
-        other = elsewhere(translator, [run], how, lines=len(lines))
-        found = (one for window in translate_windows(translator, requests, other=other) for one in window)
-        return [list(one.best.pieces) for one in found if isinstance(one, Translation)]
+        with elsewhere(translator, [run], how, lines=len(lines)) as other:
+            size = other.window if other else translator.window
+            requests = ([Request(line) for line in window] for window in windows(lines, size))
+            found = (one for window in translate_windows(translator, requests, other=other) for one in window)
+            return [list(one.best.pieces) for one in found if isinstance(one, Translation)]
 
     return translate
 

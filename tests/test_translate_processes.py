@@ -1,8 +1,12 @@
 """Files of many lines are translated and scored by processes of this machine: the same bytes, and nothing is left."""
 
+import logging
 import os
 import pickle
 import signal
+import sys
+import threading
+from contextlib import nullcontext
 from itertools import cycle, islice
 from multiprocessing import active_children
 
@@ -19,7 +23,7 @@ from synmt.parallel import processes
 pytestmark = pytest.mark.journey
 
 COUNT = 130
-"""A batch of one sentence makes windows of 16 lines, and two processes need four windows each."""
+"""A batch of one sentence makes windows of 16 lines, and two processes that load the models need four windows each."""
 LINES = [f"{line} {number}" for number, line in enumerate(islice(cycle([*TEXT[:3], ""]), COUNT))]
 
 
@@ -35,10 +39,21 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def works(monkeypatch):
-    """Record how many processes each work has."""
-    counts, made = [], processes._Pool
-    monkeypatch.setattr(processes, "_Pool", lambda count: counts.append(count) or made(count))
-    return counts
+    """Record how many processes each work has, and how they start."""
+    pools, made = [], processes._Pool
+    monkeypatch.setattr(processes, "_Pool", lambda *how: pools.append(how) or made(*how))
+    return pools
+
+
+@pytest.fixture(params=["fork", "spawn"])
+def start(request, monkeypatch):
+    """Let processes be copies, or load the models."""
+    if request.param == "fork" and sys.platform != "linux":
+        pytest.skip("processes are copied on Linux only")
+    # a worker of the tests has threads of its own, which hold no lock that a copy needs
+    monkeypatch.setattr(travelling, "can_fork", lambda: request.param == "fork")
+    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
+    return {"fork": (2, "fork"), "spawn": (2,)}[request.param]
 
 
 def run(place, command, *options, threads):
@@ -49,7 +64,7 @@ def run(place, command, *options, threads):
 @pytest.mark.parametrize(
     "options", [["--parses", "trees", "--alignments", "pairs"], ["--sample", "--seed", 1, "--n-best", 2, "--jsonl"]]
 )
-def test_processes_write_what_one_writes(place, works, options):
+def test_processes_write_what_one_writes(place, works, start, options):
     if "--jsonl" in options:
         write_lines(place / "lines", [f'{{"source": "{line}"}}' for line in LINES])
         options = ["lines", *options]
@@ -59,33 +74,64 @@ def test_processes_write_what_one_writes(place, works, options):
     alone = run(place, "translate", *options, threads=1)
     assert not works
     assert run(place, "translate", *options, threads=2) == alone
-    assert works == [2]
+    assert works == [start]
     assert alone[0].count(b"\n") >= COUNT
 
 
-def test_processes_score_what_one_scores(place, works):
+def test_processes_score_what_one_scores(place, works, start):
     options = ["--model", "run", "--source", "text", "--target", "text", "--parses", "trees", "--json"]
     alone = run(place, "score", *options, threads=1)
     assert not works
     assert run(place, "score", *options, threads=2) == alone
-    assert works == [2]
+    assert works == [start]
 
 
-def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch):
+@pytest.mark.parametrize(
+    ("forks", "enough"),
+    [
+        # all processes have as many windows, and windows differ by one line at most
+        (True, {256: (2, 16), 383: (2, 16), 384: (3, 16), 400: (3, 15), 10_000: (3, 16)}),
+        (False, {128: (2, 16), 191: (2, 16), 192: (3, 16), 10_000: (3, 16)}),
+    ],
+)
+def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, enough):
     monkeypatch.setenv("SYNMT_THREADS", "3")
+    monkeypatch.setattr(travelling, "can_fork", lambda: forks)
+    monkeypatch.setattr(travelling, "started_processes", lambda workers, forked: nullcontext())
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):
-        return elsewhere(translator, [place / "run"], {"batch_size": 2}, lines=lines)
+        with elsewhere(translator, [place / "run"], {"batch_size": 2}, lines=lines) as other:
+            return other and (other.processes, other.window)
 
     assert translator.window == 16
-    assert chosen(None) is chosen(127) is None
-    assert [chosen(lines).processes for lines in (128, 191, 192, 10_000)] == [2, 2, 3, 3]
+    assert chosen(None) is chosen(min(enough) - 1) is None
+    assert {lines: chosen(lines) for lines in enough} == enough
     translator.device = type("Device", (), {"type": "cuda"})()
     assert chosen(10_000) is None
 
 
-def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(place, monkeypatch):
+def test_a_process_with_another_thread_is_not_copied():
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    try:
+        assert not processes.can_fork()
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_what_processes_warn_of_is_logged_once(place, tmp_path, monkeypatch, start):
+    monkeypatch.setattr(travelling, "_translate", _warn)
+    # a copy of this process has the file open, too
+    log = tmp_path / "log"
+    options = ["--parses", "trees", "--batch-size", 1, "--threads", 2]
+    succeed("--log-file", log, "translate", "text", "--run", "run", *options, cwd=place)
+    assert log.read_text().count("odd") == 1
+
+
+def test_a_process_that_is_killed_is_reported_and_the_output_stays_as_it_was(place, monkeypatch, start):
     (place / "out").write_text("old\n")
     monkeypatch.setattr(travelling, "_translate", _die)
     error = fail(1, "translate", "text", "-o", "out", "--run", "run", "--batch-size", 1, "--threads", 2, cwd=place)
@@ -105,6 +151,11 @@ def exists(process):
     return True
 
 
+def _warn(translator, window):
+    logging.getLogger("synmt.decode").warning("odd")
+    return translator.translate_requests(window[1], window[0])
+
+
 def _die(translator, window):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -120,7 +171,7 @@ def test_control_c_ends_the_processes_too(place):
 
 
 def test_what_a_process_unpickles_is_a_translator(place):
-    copied = CopiedTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 2)
+    copied = CopiedTranslator((place / "run",), {"beam_size": 3, "device": "cpu"}, 16, 2)
     translator = pickle.loads(pickle.dumps(copied))
     assert isinstance(translator, Translator)
     assert translator.options.beam_size == 3

@@ -134,7 +134,7 @@ def _translate(
             cluster = None
         stack.enter_context(using_cluster(cluster))
         lines = known_lines(arguments.source)
-        other = elsewhere(translator, runs, how, lines=lines)
+        other = stack.enter_context(elsewhere(translator, runs, how, lines=lines))
         out = stack.enter_context(write_output(None if arguments.prints else arguments.output))
         alignments = None
         if arguments.alignment_file:
@@ -156,12 +156,16 @@ def _results(
     translator: Translator, arguments: options.TranslateArguments, other: Elsewhere | None
 ) -> Iterator[list[tuple[Record, Result]]]:
     """Translate the input, window by window."""
+    from synmt.decode.inputs import windows as windows_of
     from synmt.decode.records import joined_result
     from synmt.decode.travelling import translate_windows
-    from synmt.files.reading import open_binary, read_available_lines
+    from synmt.files.reading import decode_lines, open_binary, read_available_lines
 
     with open_binary(arguments.source) as stream:
-        lines = read_available_lines(stream, translator.window, where=arguments.where)
+        if other:
+            lines = windows_of(decode_lines(stream, where=arguments.where), other.window)
+        else:
+            lines = read_available_lines(stream, translator.window, where=arguments.where)
         windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
         translated = translate_windows(

@@ -70,7 +70,8 @@ def score_alternatives(
     other: the same translator elsewhere, which scores several windows at once.
     """
     translator.refuse_ensemble("a score of given translations")
-    numbered = _numbered(zip_trees(windows(alternatives, translator.window), parses))
+    size = other.window if other else translator.window
+    numbered = _numbered(zip_trees(windows(alternatives, size), parses))
     if other is not None:
         results = in_order(_score_numbered, other, numbered, other.processes, where=other.runs[0], keeps=False)
     else:

@@ -1,8 +1,11 @@
-"""Translators elsewhere: in processes of this machine, or in workers of a cluster, which load copies of the models."""
+"""Translators elsewhere: in processes of this machine, which copy it or load it again, or in workers of a cluster."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +15,39 @@ from synmt.decode.inputs import Request
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
-from synmt.parallel.processes import process_count
+from synmt.parallel.processes import can_fork, process_count, started_processes
 from synmt.parallel.work import cluster_in_use, in_order
 from synmt.run import find_run
 
 _PARSER = "parser"
 _WINDOWS = 4
-"""Windows of lines that a process must have: with fewer, it takes longer to load the models than it saves."""
+"""Windows of lines that a process must have if it loads the models: with fewer, loading takes longer than it saves."""
+_LINES = 128
+"""Lines that a forked process must have."""
+
+_of_parent: ContextVar[Translator] = ContextVar("translator")
+
+
+@dataclass(frozen=True)
+class ForkedTranslator:
+    """The translator of this process, which its copies have, too.
+
+    runs: run folders.
+    window: number of lines that are best translated at once.
+    processes: how many copies translate.
+    """
+
+    runs: tuple[Path, ...]
+    window: int
+    processes: int
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what a copy unpickles is its own translator
+        return _inherited, ()
+
+
+def _inherited() -> Translator:
+    return _of_parent.get()
 
 
 @dataclass(frozen=True)
@@ -27,11 +56,12 @@ class CopiedTranslator:
 
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
-    processes: how many of them translate.
+    window, processes: as for `ForkedTranslator`.
     """
 
     runs: tuple[Path, ...]
     loading: Mapping[str, Any]
+    window: int
     processes: int
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -46,11 +76,13 @@ class TravellingTranslator:
     runs: run folders.
     loading: keyword arguments of `Translator.load`.
     parser: the files of the parser, if it travels, by their paths in its folder.
+    window: as for `ForkedTranslator`.
     """
 
     runs: tuple[Path, ...]
     loading: Mapping[str, Any]
     parser: Mapping[str, Path]
+    window: int
     processes = 1
 
     @classmethod
@@ -60,7 +92,7 @@ class TravellingTranslator:
         The parser of a single run travels; those of an ensemble have to be where the runs recorded them.
         """
         parses = len(runs) == 1 and translator.reads_trees and translator.parser_identity is not None
-        return cls(tuple(runs), loading, translator.parser.files() if parses else {})
+        return cls(tuple(runs), loading, translator.parser.files() if parses else {}, translator.window)
 
     def files(self) -> dict[str, Path]:
         """Name the files by their paths in a folder of copies; the chosen weights become the final ones."""
@@ -79,12 +111,13 @@ class TravellingTranslator:
         return Translator.load(*runs, **{**self.loading, "checkpoint": "final", **parser})
 
 
-Elsewhere = CopiedTranslator | TravellingTranslator
+Elsewhere = ForkedTranslator | CopiedTranslator | TravellingTranslator
 
 
+@contextmanager
 def elsewhere(
     translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any], *, lines: int | None
-) -> Elsewhere | None:
+) -> Iterator[Elsewhere | None]:
     """Choose who works on lines: the cluster in use, else processes if the lines are many, else (None) the translator.
 
     Threads of one process wait for each other in Python, and they parse one after the other. A GPU has one process.
@@ -93,11 +126,32 @@ def elsewhere(
     lines: how many there are; None if they come one by one.
     """
     if cluster_in_use():
-        return TravellingTranslator.of(translator, runs, loading)
-    if lines is None or translator.device.type != "cpu":
-        return None
-    processes = process_count(lines // (_WINDOWS * translator.window))
-    return CopiedTranslator(tuple(runs), loading, processes) if processes > 1 else None
+        yield TravellingTranslator.of(translator, runs, loading)
+    elif lines is None or translator.device.type != "cpu":
+        yield None
+    elif can_fork():
+        with _forked(translator, runs, lines) as other:
+            yield other
+    else:
+        processes = process_count(lines // (_WINDOWS * translator.window))
+        copied = CopiedTranslator(tuple(runs), loading, translator.window, processes)
+        yield copied if processes > 1 else None
+
+
+@contextmanager
+def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterator[ForkedTranslator | None]:
+    processes = process_count(lines // _LINES)
+    if processes == 1:
+        yield None
+        return
+    # all processes have as many windows, of like size, so that all end at the same time
+    windows = processes * math.ceil(lines / (processes * translator.window))
+    before = _of_parent.set(translator)
+    try:
+        with started_processes(processes, forked=True):
+            yield ForkedTranslator(tuple(runs), math.ceil(lines / windows), processes)
+    finally:
+        _of_parent.reset(before)
 
 
 def translate_windows(

@@ -71,13 +71,13 @@ def score_files(options: PairOptions) -> Iterator[PairScore]:
         trees = read_parses(options.parses, map(translator.cutters["source"].cut, again), brackets=True)
     elif options.parses is not None:
         _logger.info("the model reads no trees: --parses makes no difference")
-    other = elsewhere(translator, [options.model], _loading(options), lines=count)
-    for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
-        for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
-            if dropped:
-                what = f"the {side} of line {score.line}"
-                _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
-        yield score
+    with elsewhere(translator, [options.model], _loading(options), lines=count) as other:
+        for score in score_pairs(translator, lines, read_lines(options.target), trees, other=other):
+            for side, dropped in (("source", score.source_dropped), ("target", score.target_dropped)):
+                if dropped:
+                    what = f"the {side} of line {score.line}"
+                    _logger.warning(too_long(what, translator.max_pieces, dropped, "not scored"))
+            yield score
 
 
 def _count_lines(source: Path, target: Path) -> int | None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
 from synmt.parallel.feeding import feed
-from synmt.parallel.relay import Relay, Told, tell
+from synmt.parallel.relay import Relay, Told, only_tell, tell
 from synmt.parallel.threads import chosen_cores, use_threads
 
 T = TypeVar("T")
@@ -71,13 +72,22 @@ def in_processes(
             pool.end()
 
 
+def can_fork() -> bool:
+    """Tell whether processes may be copies of this one: nobody would release there what other threads have locked."""
+    # the libraries of macOS have threads of their own
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
 @contextmanager
-def started_processes(workers: int) -> Iterator[None]:
-    """Start processes at once, for all works of this block that need more than one; one worker starts none."""
+def started_processes(workers: int, *, forked: bool = False) -> Iterator[None]:
+    """Start processes at once, for all works of this block that need more than one; one worker starts none.
+
+    forked: they are copies of this process, start in no time and share its memory; `can_fork` says when.
+    """
     if workers == 1:
         yield
         return
-    pool = _Pool(workers)
+    pool = _Pool(workers, "fork" if forked else "spawn")
     before = _started.set(pool)
     try:
         yield
@@ -108,16 +118,16 @@ def _ctrl_c_later() -> Iterator[None]:
 class _Pool:
     """Processes that do one work after the other, as long as none fails."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, start: str = "spawn") -> None:
         self._workers = workers
         self._works = 0
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context(start)
         # a large state among the arguments of a process would let the next one start only when this one has read it
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
-        self._executor = ProcessPoolExecutor(workers, context, _prepare, (self._states, context.Lock()))
+        self._executor = ProcessPoolExecutor(workers, context, _prepare, (self._states, context.Lock(), start))
         self._busy = True
         try:
             # those that cannot start are told of when they are needed
@@ -193,13 +203,25 @@ class _Worker:
     task: Told
 
 
-def _prepare(states: Connection, reading: Lock) -> None:
+def _prepare(states: Connection, reading: Lock, start: str) -> None:
     # Ctrl-C reaches every process of the terminal, but only the parent reacts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # each process has a core
     use_threads(1)
+    if start == "fork":
+        _forget_parent()
     _Worker.states, _Worker.reading = states, reading
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _forget_parent() -> None:
+    """Let go of what a copy has from its parent: handlers of signals and of the log, threads, processes."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    only_tell()
+    _started.set(None)
+    # torch has read the number of threads long ago
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
 
 
 def _end_with_parent() -> None:

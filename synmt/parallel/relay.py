@@ -34,6 +34,13 @@ def tell(work: Callable[[Any], Any], item: Any, before: Sequence[Remark] = ()) -
     return Told(result, (*before, *remarks))
 
 
+def only_tell() -> None:
+    """Let nothing else happen to what is logged: the handlers of a copied process are those of its parent."""
+    logger = logging.getLogger(_ROOT)
+    logger.handlers.clear()
+    logger.propagate = False
+
+
 class Relay:
     """Logs what workers tell: each remark once, however many of them say the same."""
 
