@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# here two precisions of synmt and CTranslate2 share one process, and a user's process has one
+# here three precisions of synmt and CTranslate2 share one process, and a user's process has one
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1024")
 
 import measuring
@@ -99,12 +99,11 @@ def all_systems(run: Path, folder: Path, options: argparse.Namespace) -> Iterato
     search = {"beam_size": options.beam, "length_penalty": options.length_penalty, "batch_size": options.batch_size}
     how = {"device": "cpu", **search}
     first = Translator.load(run, **how)
-    reduced = Translator.load(run, precision="bf16", **how)
-    for threads in (1, 2):
-        yield f"synmt float32, {threads}", ours(first, threads)
-        yield f"synmt bf16, {threads}", ours(reduced, threads)
-    yield "synmt float32, processes", in_processes(first, run, how)
-    yield "synmt bf16, processes", in_processes(reduced, run, {**how, "precision": "bf16"})
+    for precision in ("float32", "bf16", "int8"):
+        translator = first if precision == "float32" else Translator.load(run, precision=precision, **how)
+        for threads in (1, 2):
+            yield f"synmt {precision}, {threads}", ours(translator, threads)
+        yield f"synmt {precision}, processes", in_processes(translator, run, {**how, "precision": precision})
     assert isinstance(first.model, Transformer)
     write_ctranslate2(first.model, first.models[0].recipe.model, folder)
     kinds = [kind for kind in ("float32", "bfloat16", "int8") if kind in ctranslate2.get_supported_compute_types("cpu")]

@@ -24,8 +24,12 @@ from synmt.model import packed
 from synmt.model.fast_decoder import fast_decoder
 from synmt.model.linear import linear
 from synmt.model.packed import PackedLinear, reduce_layers, usable_precision
+from synmt.model.quantized import multiplies_int8
 
 LENGTHS = [3, 9, 1, 5, 7, 2]
+INT8 = pytest.param(
+    "int8", marks=pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
+)
 GPU_LIKE = torch.device("meta")
 
 
@@ -91,9 +95,10 @@ def test_places_that_nobody_sees_any_more_are_forgotten(positions):
     assert 60 <= state.seen.size(2) <= 128 < 1 + 4 * 59
 
 
-def test_bf16_is_near():
-    for slow, fast in both_steps(small_model().eval(), "bf16"):
-        assert (slow - fast).abs().max() < 0.05 * slow.abs().max()
+@pytest.mark.parametrize("precision", ["bf16", INT8])
+def test_lower_precisions_are_near(precision):
+    for slow, fast in both_steps(small_model().eval(), precision):
+        assert 0 < (slow - fast).abs().max() < 0.05 * slow.abs().max()
 
 
 def test_only_a_plain_decoder_of_a_transformer_has_a_fast_step():
@@ -198,10 +203,11 @@ def test_results_of_workers_have_the_order_of_their_items_and_threads_stay():
         torch.set_num_threads(before)
 
 
-def test_reduced_layers_are_near_and_leave_variants_alone():
+@pytest.mark.parametrize("precision", ["bf16", INT8])
+def test_reduced_layers_are_near_and_leave_variants_alone(precision):
     model, exact = (small_model({"name": "lisa"}).eval() for _ in range(2))
     kept = [type(layer) for variant in model.variants["source"] for layer in variant.modules()]
-    reduce_layers(model, "bf16")
+    reduce_layers(model, precision)
     assert [type(layer) for variant in model.variants["source"] for layer in variant.modules()] == kept
     _, batch = random_batch(model, LENGTHS)
     with torch.inference_mode():
@@ -210,17 +216,25 @@ def test_reduced_layers_are_near_and_leave_variants_alone():
     assert 0 < (states - other).abs().max() < 0.05 * other.abs().max()
 
 
-def test_a_processor_without_bf16_computes_in_float32_and_says_so(monkeypatch, caplog):
-    monkeypatch.setattr(packed, "multiplies_bf16", lambda: False)
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_a_processor_without_instructions_computes_in_float32_and_says_so(precision, monkeypatch, caplog):
+    monkeypatch.setattr(packed, f"multiplies_{precision}", lambda: False)
     with caplog.at_level(logging.WARNING, "synmt"):
-        assert usable_precision("bf16", torch.device("cpu")) == "float32"
-    assert "no instructions for bf16" in caplog.text
+        assert usable_precision(precision, torch.device("cpu")) == "float32"
+    assert f"this processor has no instructions for {precision}, so" in caplog.text
+
+
+def test_on_a_gpu_bf16_is_computed_and_int8_is_not(caplog):
     assert usable_precision("bf16", torch.device("cuda")) == "bf16"
+    assert not caplog.records
+    with caplog.at_level(logging.WARNING, "synmt"):
+        assert usable_precision("int8", torch.device("cuda")) == "float32"
+    assert "int8 is for CPUs, so everything is computed in float32" in caplog.text
 
 
 def test_a_precision_that_does_not_exist_is_refused():
-    with pytest.raises(UsageError, match=r"unknown precision 'int8'\. Precisions: float32, bf16"):
-        usable_precision("int8", torch.device("cpu"))
+    with pytest.raises(UsageError, match=r"unknown precision 'int4'\. Precisions: float32, bf16, int8"):
+        usable_precision("int4", torch.device("cpu"))
 
 
 def test_a_packed_layer_adds_what_belongs_to_it():

@@ -196,8 +196,9 @@ def test_the_number_of_batches_at_once_changes_no_translation(plain):
     assert found[0] == found[1]
 
 
-def test_bf16_translates_every_line(plain):
-    translator = Translator.load(plain, precision="bf16")
+@pytest.mark.parametrize("precision", ["bf16", "int8"])
+def test_in_lower_precisions_every_line_is_translated(precision, plain):
+    translator = Translator.load(plain, precision=precision)
     assert len(texts(translator.translate(TEXT))) == len(TEXT)
 
 

@@ -37,11 +37,11 @@ Checkpoint = Annotated[
 ]
 Device = Annotated[str, option(None, "Device: auto, cpu, cuda, cuda:1 …")]
 Precision = Annotated[
-    Literal["float32", "bf16"],
+    Literal["float32", "bf16", "int8"],
     option(
         None,
-        "Precision of the linear layers. bf16 is faster on processors that have instructions for it, and changes a few "
-        "translations.",
+        "Precision of the linear layers. bf16 and int8 are faster on processors that have instructions for them, and "
+        "change a few translations.",
     ),
 ]
 

@@ -25,8 +25,9 @@ from torch import Tensor, nn
 from synmt.model.attention import Memory
 from synmt.model.feed_forward import Gelu
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
-from synmt.model.packed import InferencePrecision, PackedLinear, packed
+from synmt.model.packed import InferencePrecision, PackedLinear, packed, packed_weight
 from synmt.model.positions import turned
+from synmt.model.quantized import QuantizedLinear
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
 from synmt.model.transformer import DecoderLayer, Residual, Transformer
 
@@ -107,7 +108,7 @@ class FastDecoder:
         self._table = model.target_embedding.table.weight.detach()
         layers = cast(list[DecoderLayer], model.decoder)
         self._layers = [_LAYERS[type(layer.self_attention)](layer, precision) for layer in layers]
-        self._output = PackedLinear(model.output_weight, None, precision)
+        self._output = packed_weight(model.output_weight, None, precision)
         embedding, self._embed = model.target_embedding, self._embed_alone
         if isinstance(embedding, Embedding):
             self._positions, self._embed = embedding.positions, self._embed_with_position
@@ -244,7 +245,7 @@ class _AlibiLayer(_FastLayer):
 _LAYERS = {SelfAttention: _FastLayer, RotaryAttention: _RotaryLayer, AlibiAttention: _AlibiLayer}
 
 
-def _inner(feed_forward: nn.Module, projection: PackedLinear) -> _Function:
+def _inner(feed_forward: nn.Module, projection: PackedLinear | QuantizedLinear) -> _Function:
     """Compute the inner layer: (B K, D) -> (B K, F)."""
     if isinstance(feed_forward, Gelu):
         return lambda x: feed_forward.activation(projection(x))

@@ -4,13 +4,13 @@
 
 In bf16, x and W are rounded to 8 bits of mantissa and products are summed in float32. On a CPU the operators are those
 that torch.compile uses, from oneDNN; where a build of torch lacks them, and on a GPU, the same is written out.
+Linear maps in int8 are in `synmt.model.quantized`.
 """
 
 from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable
 from functools import cache
 from typing import Literal, cast, get_args
 
@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from synmt.errors import UsageError
 from synmt.model.linear import Linear, filled_up, linear
+from synmt.model.quantized import QuantizedLinear, multiplies_int8
 from synmt.model.variant import Variant
 
-InferencePrecision = Literal["float32", "bf16"]
+InferencePrecision = Literal["float32", "bf16", "int8"]
 
 _logger = logging.getLogger(__name__)
 
@@ -61,25 +62,30 @@ class PackedLinear:
         return torch.ops.mkldnn._linear_pointwise.binary(x, residual, self.weight, self.bias, "add")
 
 
-def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear:
+def packed_weight(weight: Tensor, bias: Tensor | None, precision: InferencePrecision) -> PackedLinear | QuantizedLinear:
+    """Pack a weight (D', D) and its bias (D',)."""
+    return QuantizedLinear(weight, bias) if precision == "int8" else PackedLinear(weight, bias, precision)
+
+
+def packed(layer: nn.Linear, precision: InferencePrecision) -> PackedLinear | QuantizedLinear:
     """Pack the weight of a layer."""
-    return PackedLinear(layer.weight, layer.bias, precision)
+    return packed_weight(layer.weight, layer.bias, precision)
 
 
 class _ReducedLinear(Linear):
-    """A layer that rounds its input and weight to bf16, and gives back the type of its input."""
+    """A layer that rounds its input and weight to bf16 or int8, and gives back the type of its input."""
 
-    multiply: Callable[[Tensor], Tensor]
+    multiply: PackedLinear | QuantizedLinear
 
     def forward(self, input: Tensor) -> Tensor:
         """(…, D) -> (…, D')."""
-        rows = filled_up(input.flatten(0, -2), torch.bfloat16)  # (P, D)
+        rows = filled_up(input.flatten(0, -2), self.multiply.dtype)  # (P, D)
         output = self.multiply(rows)[: input.shape[:-1].numel()]  # (N, D')
         return output.to(input.dtype).unflatten(0, input.shape[:-1])
 
 
 def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
-    """Let the linear layers of a model, except those of variants, compute in bf16; it cannot be trained then."""
+    """Let linear layers compute in bf16 or int8, except those of variants; the model cannot be trained then."""
     kept = {part for variant in model.modules() if isinstance(variant, Variant) for part in variant.modules()}
     for module in model.modules():
         if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear) and module not in kept:
@@ -88,7 +94,7 @@ def reduce_layers(model: nn.Module, precision: InferencePrecision) -> None:
 
 
 def usable_precision(precision: InferencePrecision, device: torch.device) -> InferencePrecision:
-    """Return the precision to compute in: float32 on a CPU that would emulate bf16, which is logged.
+    """Return the precision to compute in: float32 where there are no instructions for a lower one, which is logged.
 
     Raises UsageError if there is no such precision.
     """
@@ -96,8 +102,13 @@ def usable_precision(precision: InferencePrecision, device: torch.device) -> Inf
         raise UsageError(
             f"unknown precision '{precision}'", allowed=f"Precisions: {', '.join(get_args(InferencePrecision))}"
         )
-    if precision == "bf16" and device.type == "cpu" and not multiplies_bf16():
-        _logger.warning("this processor has no instructions for bf16, so everything is computed in float32")
+    if device.type == "cpu":
+        lacks = (precision == "bf16" and not multiplies_bf16()) or (precision == "int8" and not multiplies_int8())
+        reason = f"this processor has no instructions for {precision}"
+    else:
+        lacks, reason = precision == "int8", "int8 is for CPUs"
+    if lacks:
+        _logger.warning("%s, so everything is computed in float32", reason)
         return "float32"
     return precision
 

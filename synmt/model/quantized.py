@@ -1,0 +1,77 @@
+"""Linear maps in int8 for inference (Jacob et al., 2018, equation 1, with symmetric scales, one for each row):
+
+    y_mn = s_m t_n Σ_k q_mk w_nk + b_n,    q_mk = round(x_mk / s_m),    w_nk = round(W_nk / t_n)
+
+s_m is the largest |x_mk| of a row divided by 127, t_n that of a row of W. The sum is one of integers, so it is exact,
+and a row does not depend on the other rows. Products are oneDNN's, as in PyTorch's quantized models.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+_LARGEST = 127
+_ZERO = 128
+"""What oneDNN subtracts from an unsigned input: products of signed ones are not fast on all processors."""
+_ROWS = 64
+_SMALLEST = torch.finfo(torch.float32).tiny
+
+
+class QuantizedLinear:
+    """y = x Wᵀ + b for one weight (D', D) and bias (D',), without gradients, with the interface of `PackedLinear`."""
+
+    dtype = torch.float32
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        weight = weight.detach().float()
+        quantized, scale = quantize_rows(weight)
+        self.bias = None if bias is None else bias.detach().float()
+        self._scale = scale.flatten()
+        self._zeros = torch.zeros(len(weight), dtype=torch.int32)
+        self._weight = torch.ops.onednn.qlinear_prepack(quantized, [_ROWS, weight.size(1)])
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Compute x Wᵀ + b: (N, D) -> (N, D')."""
+        sums, scale = self._sums(x)
+        return sums.mul_(scale) if self.bias is None else torch.addcmul(self.bias, sums, scale, out=sums)
+
+    def relu(self, x: Tensor) -> Tensor:
+        """Compute relu(x Wᵀ + b): (N, D) -> (N, D')."""
+        return self(x).relu_()
+
+    def added_to(self, residual: Tensor, x: Tensor) -> Tensor:
+        """Compute r + x Wᵀ + b: (N, D'), (N, D) -> (N, D')."""
+        return self(x).add_(residual)
+
+    def _sums(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute t_n Σ_k q_mk w_nk, (N, D'), and s_m, (N, 1)."""
+        quantized, scale = quantize_rows(x)
+        # two's complement with the other sign bit is the number plus 128
+        unsigned = quantized.view(torch.uint8).bitwise_xor_(_ZERO)
+        sums = torch.ops.onednn.qlinear_pointwise(
+            unsigned, 1.0, _ZERO, self._weight, self._scale, self._zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        return sums, scale
+
+
+def quantize_rows(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Round each row to 255 values: (N, D) -> int8 (N, D), scales (N, 1)."""
+    largest = x.abs().amax(1, keepdim=True).clamp_min_(_SMALLEST)  # (N, 1)
+    # a conversion to int8 cuts off
+    return (x * (_LARGEST / largest)).round_().to(torch.int8), largest / _LARGEST
+
+
+@cache
+def multiplies_int8() -> bool:
+    """Tell whether the processor has fast instructions for int8 (VNNI), and this build of torch uses them exactly."""
+    if not getattr(torch.cpu, "_is_vnni_supported", bool)():
+        return False
+    # without VNNI, sums of two products would saturate at 16 bits
+    weight = torch.full((1, 64), 1.0)
+    try:
+        return all(QuantizedLinear(sign * weight, None)(weight).item() == sign * 64.0 for sign in (1, -1))
+    except (AttributeError, RuntimeError, TypeError):
+        return False

@@ -1,0 +1,98 @@
+"""Linear maps in int8 compute their equation, one row at a time, and each row is rounded by at most half a step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from synmt.model import quantized
+from synmt.model.quantized import QuantizedLinear, multiplies_int8, quantize_rows
+
+needs_int8 = pytest.mark.skipif(not multiplies_int8(), reason="this processor has no instructions for int8")
+
+
+def draw(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def written_out(x, weight, bias):
+    """Compute y_mn = s_m t_n Σ_k q_mk w_nk + b_n number by number."""
+    output = np.zeros((len(x), len(weight)))
+    for m, row in enumerate(x.double().numpy()):
+        s = abs(row).max() / 127 or 1.0
+        for n, column in enumerate(weight.double().numpy()):
+            t = abs(column).max() / 127 or 1.0
+            total = sum(int(np.rint(a / s)) * int(np.rint(b / t)) for a, b in zip(row, column, strict=True))
+            output[m, n] = s * t * total + bias[n].item()
+    return torch.from_numpy(output)
+
+
+@needs_int8
+@pytest.mark.parametrize("rows", [1, 2, 5, 33])
+@pytest.mark.parametrize(("inner", "outer"), [(1, 1), (3, 7), (16, 5), (24, 130), (257, 3)])
+def test_it_computes_its_equation(rows, inner, outer):
+    x, weight, bias = draw(rows, inner), draw(outer, inner, seed=1), draw(outer, seed=2)
+    x[0] *= 1e4
+    x[-1] *= 1e-4
+    residual = draw(rows, outer, seed=3)
+    layer, expected = QuantizedLinear(weight, bias), written_out(x, weight, bias)
+    atol = 1e-4 * expected.abs().max().item() / 127
+
+    def equal(found, wanted):
+        torch.testing.assert_close(found.double(), wanted, atol=atol, rtol=1e-5)
+
+    equal(layer(x), expected)
+    equal(layer.relu(x), expected.relu())
+    equal(layer.added_to(residual, x), residual.double() + expected)
+    equal(QuantizedLinear(weight, None)(x), written_out(x, weight, torch.zeros(outer)))
+
+
+@needs_int8
+def test_the_largest_sums_are_exact():
+    weight = torch.ones(2, 4096)
+    weight[1] = -1
+    layer = QuantizedLinear(weight, None)
+    for sign in (1.0, -1.0):
+        torch.testing.assert_close(layer(sign * torch.ones(3, 4096)), sign * torch.tensor([[4096.0, -4096.0]] * 3))
+
+
+@needs_int8
+def test_a_row_does_not_depend_on_the_other_rows():
+    layer, x = QuantizedLinear(draw(40, 64, seed=1), draw(40, seed=2)), draw(50, 64)
+    x[7] *= 1000
+    together = layer(x)
+    for count in (1, 2, 3, 17):
+        assert torch.equal(torch.cat([layer(part) for part in x.split(count)]), together)
+
+
+def test_rounding_is_half_a_step_at_most():
+    x = torch.cat((draw(20, 33), torch.zeros(1, 33), 1e-30 * draw(1, 33), 1e30 * draw(1, 33)))
+    integers, scale = quantize_rows(x)
+    assert integers.dtype == torch.int8
+    assert integers.abs().amax(1).tolist() == [127] * 20 + [0] + [127] * 2
+    assert ((integers * scale - x).abs() <= 0.501 * scale).all()
+
+
+@needs_int8
+def test_the_input_is_not_changed():
+    x = draw(4, 8)
+    before = x.clone()
+    QuantizedLinear(draw(8, 8), None)(x)
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("saturated", [True, False])
+def test_a_processor_whose_sums_saturate_is_found_out(saturated, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: True)
+    sums = 2.0 if saturated else 64.0
+
+    class Layer:
+        def __init__(self, weight, bias):
+            self.sign = weight.sign()[0, 0]
+
+        def __call__(self, x):
+            return self.sign * x[:, :1].sign() * sums
+
+    monkeypatch.setattr(quantized, "QuantizedLinear", Layer)
+    assert multiplies_int8.__wrapped__() is not saturated
