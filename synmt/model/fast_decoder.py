@@ -2,9 +2,9 @@
 
 - Weights are packed once (`synmt.model.packed`); bias, ReLU and residual sum are part of the products.
 - What the model has instead of sinusoids, ReLU and layer norm is chosen when the decoder is made, not in a step.
-- The hypotheses of a sentence share one cache. Keys are not reordered: `seen` says which place of the cache, (step,
-  hypothesis), is in the past of which hypothesis. When the cache is full, places that are in the past of
-  none are forgotten.
+- The hypotheses of a sentence share one cache (`synmt.model.keys_values`). Keys are not reordered: `seen` says which
+  place of the cache, (step, hypothesis), is in the past of which hypothesis. When the cache is full, places that are in
+  the past of none are forgotten.
 - Rows (a hypothesis of a sentence) are 2-dimensional, (B K, D), wherever rows do not meet.
 
 It returns logits. `Transformer.step` is its slow twin, and the test.
@@ -24,8 +24,9 @@ from torch import Tensor, nn
 
 from synmt.model.attention import Memory
 from synmt.model.feed_forward import Gelu
+from synmt.model.keys_values import KeysValues, ReducedKeysValues
 from synmt.model.multihead import AlibiAttention, RotaryAttention, SelfAttention
-from synmt.model.packed import InferencePrecision, PackedLinear, packed, packed_weight
+from synmt.model.packed import InferencePrecision, PackedLinear, multiplies_bf16, packed, packed_weight
 from synmt.model.positions import turned
 from synmt.model.quantized import QuantizedLinear
 from synmt.model.seq2seq import Embedding, Seq2Seq, sinusoids
@@ -41,8 +42,8 @@ class FastState:
     """State of decoding between steps, for B sentences with K hypotheses each.
 
     mask: (B, 1, 1, Ts), 0 at real pieces of the source and -inf elsewhere.
-    source: keys and values of the source for each layer, (B, Ts, 2 D).
-    caches: keys and values of the target for each layer, (B, room, 2 D), of which P places are filled.
+    source: keys and values of the source for each layer, in Ts places.
+    caches: keys and values of the target for each layer, of which P places are filled.
     seen: (B, K, P), 0 at the places in the past of each hypothesis and -inf elsewhere.
     steps: (B, P), at which step each place was filled.
     logits: memory for those of a step, if they are computed in another precision: new memory takes three times as long.
@@ -50,8 +51,8 @@ class FastState:
     """
 
     mask: Tensor
-    source: list[Tensor]
-    caches: list[Tensor]
+    source: list[KeysValues]
+    caches: list[KeysValues]
     seen: Tensor
     steps: Tensor
     logits: Tensor
@@ -63,15 +64,13 @@ class FastState:
             self.mask, self.seen, self.steps = self.mask[sentences], self.seen[sentences], self.steps[sentences]
             moved = (sentences != torch.arange(len(sentences), device=sentences.device)).nonzero().squeeze(1)  # (M,)
             for stored in (*self.source, *self.caches):
-                stored[moved] = stored[sentences[moved]]
-            self.caches = [cache[: len(sentences)] for cache in self.caches]
-            self.source = [keys_values[: len(sentences)] for keys_values in self.source]
+                stored.select(sentences, moved)
         self.seen = self.seen.gather(1, beams[..., None].expand(-1, -1, self.seen.size(2)))  # (B', K', P)
 
     def append(self, beams: int) -> None:
         """Make room for one more place of each hypothesis, which only this one sees."""
         sentences, _, filled = self.seen.shape
-        if filled + beams > self.caches[0].size(1):
+        if filled + beams > self.caches[0].places:
             self._renew(beams)
         own = torch.full((beams, beams), -math.inf, device=self.seen.device).fill_diagonal_(0.0)  # (K, K)
         self.seen = torch.cat((self.seen, own.expand(sentences, -1, -1)), 2)  # (B, K, P)
@@ -89,16 +88,7 @@ class FastState:
             room *= 2
         self.seen = self.seen.gather(2, past[:, None].expand(-1, self.seen.size(1), -1))  # (B, K, P')
         self.steps = self.steps.gather(1, past)  # (B, P')
-        self.caches = [_copied(cache, past, room) for cache in self.caches]
-
-
-def _copied(cache: Tensor, places: Tensor, room: int) -> Tensor:
-    """Copy places (B, P') of a cache (B, room, 2 D) into a new one; places that are not filled stay as memory is."""
-    copy = cache.new_empty(len(cache), room, cache.size(2))
-    rows = places + cache.size(1) * torch.arange(len(cache), device=cache.device)[:, None]  # (B, P')
-    # on a CPU, gather takes twice the time
-    copy[:, : places.size(1)] = cache.flatten(0, 1).index_select(0, rows.flatten()).view(*places.shape, -1)
-    return copy
+        self.caches = [cache.copied(past, room) for cache in self.caches]
 
 
 class FastDecoder:
@@ -113,6 +103,8 @@ class FastDecoder:
         if isinstance(embedding, Embedding):
             self._positions, self._embed = embedding.positions, self._embed_with_position
         self._dtype = self._output.dtype
+        reduced = precision != "float32" and self._table.device.type == "cpu" and multiplies_bf16()
+        self._keys_values = ReducedKeysValues if reduced else KeysValues
         self._norm = deepcopy(model.decoder_norm).to(self._dtype)
 
     def start(self, memory: Memory) -> FastState:
@@ -123,8 +115,9 @@ class FastDecoder:
         # on a CPU, torch's attention computes 16 keys at once in the time of 8 single ones
         if (more := -states.size(1) % 16) <= 8:
             mask, states = F.pad(mask, (0, more), value=-math.inf), F.pad(states, (0, 0, 0, more))
-        source = [layer.read(states) for layer in self._layers]
-        caches = [torch.empty(sentences, _ROOM, 2 * states.size(2), device=device) for _ in self._layers]
+        kind = self._keys_values
+        source = [kind.of(layer.read(states), layer.heads) for layer in self._layers]
+        caches = [kind.empty(sentences, _ROOM, states.size(2), layer.heads, device) for layer in self._layers]
         seen, steps = mask.new_empty(sentences, 1, 0), mask.new_empty(sentences, 0)
         return FastState(mask[:, None, None], source, caches, seen, steps, mask.new_empty(0))
 
@@ -175,7 +168,7 @@ class _FastLayer:
     def read(self, states: Tensor) -> Tensor:
         """Compute keys and values of the source: (B, Ts, D) -> (B, Ts, 2 D)."""
         rows = self.key_value(states.flatten(0, 1).to(self.key_value.dtype))  # (B Ts, 2 D)
-        return rows.float().unflatten(0, states.shape[:2])
+        return rows.unflatten(0, states.shape[:2])
 
     def step(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """(B K, D) -> (B K, D)."""
@@ -196,8 +189,8 @@ class _FastLayer:
         cache, (sentences, beams, filled) = state.caches[number], state.seen.shape
         new = self.project(x).view(sentences, beams, -1)  # (B, K, 3 D)
         query, keys_values = self._placed(new, state.length).split((x.size(1), 2 * x.size(1)), -1)
-        cache[:, filled - beams : filled] = keys_values
-        return self._attention(query.float(), cache[:, :filled], self._seen(state)).to(x.dtype)
+        cache.fill(filled - beams, keys_values)
+        return cache.attend(query, self._seen(state)).to(x.dtype)
 
     def _placed(self, query_keys_values: Tensor, place: int) -> Tensor:
         """Give queries and keys of (B, K, 3 D) their position; here they have none."""
@@ -209,15 +202,8 @@ class _FastLayer:
 
     def _read(self, x: Tensor, state: FastState, number: int) -> Tensor:
         """Attend to the source: (B K, D) -> (B K, D)."""
-        query = self.query(x).view(len(state.mask), -1, x.size(1)).float()  # (B, K, D)
-        return self._attention(query, state.source[number], state.mask).to(x.dtype)
-
-    def _attention(self, query: Tensor, keys_values: Tensor, mask: Tensor) -> Tensor:
-        """Attend from (B, K, D) to keys and values (B, T, 2 D): (B K, D)."""
-        q = query.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, H, K, d)
-        k, v = keys_values.unflatten(2, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (B, H, T, d) each
-        output = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)  # (B, H, K, d)
-        return output.transpose(1, 2).reshape(-1, query.size(2))
+        query = self.query(x).view(len(state.mask), -1, x.size(1))  # (B, K, D)
+        return state.source[number].attend(query, state.mask).to(x.dtype)
 
 
 class _RotaryLayer(_FastLayer):
