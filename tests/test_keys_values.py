@@ -1,13 +1,15 @@
-"""Stored keys and values: filled, selected and copied as tensors of whole numbers are, and attended as the equation says."""
+"""Keys and values are stored, selected and copied like rows of a tensor, and attended as the equation says."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from small import small_model
 
+from synmt.data.batch import collate_source
 from synmt.model import fast_decoder as fast
 from synmt.model.keys_values import KeysValues, ReducedKeysValues
 
@@ -86,6 +88,6 @@ def test_bf16_is_stored_where_the_processor_multiplies_it(fast_bf16, monkeypatch
     model = small_model().eval()
     for precision in ("bf16", "float32"):
         decoder = fast.fast_decoder(model, precision)
-        memory, _ = model.remember(torch.tensor([[4, 5, 6, 2]]), {})
+        memory, _ = model.remember(collate_source([np.arange(4, 8)]), {})
         reduced = fast_bf16 and precision == "bf16"
         assert type(decoder.start(memory).source[0]) is (ReducedKeysValues if reduced else KeysValues)
