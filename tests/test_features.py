@@ -25,11 +25,11 @@ from synmt.syntax.feature_signals import (
     UNIVERSAL_TAGS,
     case_of,
     feature_signal,
-    needed_features,
     with_values,
 )
 from synmt.syntax.merging import merge_unowned
 from synmt.syntax.parse import FEATURES, Parse
+from synmt.syntax.reading import needed_features
 
 TEXT = "The monkey eats a banana"
 FEATURED = replace(

@@ -11,7 +11,8 @@ from small import small_model
 
 from synmt.data.batch import collate_source
 from synmt.model import fast_decoder as fast
-from synmt.model.keys_values import KeysValues, ReducedKeysValues
+from synmt.model.fast_layers import KeysValues
+from synmt.model.reduced_keys_values import ReducedKeysValues
 
 HEADS, WIDTH = 3, 12
 KINDS = [(KeysValues, 1e-5), (ReducedKeysValues, 0.03)]

@@ -1,4 +1,4 @@
-"""Feed-forward sub-layers with other functions than ReLU, and the norms."""
+"""Feed-forward sub-layers with other functions than ReLU."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from torch import Tensor, nn
 
 from synmt.model.attention import xavier
 from synmt.model.fused import dropout
-from synmt.recipe.schema import ModelRecipe
-
-_EPSILON = 1e-6
-"""Of RMSNorm, whose paper has none: the usual number."""
 
 
 class Gelu(nn.Module):
@@ -44,8 +40,3 @@ class Swiglu(Gelu):
 
     activation = staticmethod(gated)
     parts, bias = 2, False
-
-
-def norm_of(recipe: ModelRecipe) -> nn.LayerNorm | nn.RMSNorm:
-    """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich, 2019)."""
-    return nn.RMSNorm(recipe.model_dim, _EPSILON) if recipe.norm_kind == "rms" else nn.LayerNorm(recipe.model_dim)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -41,6 +42,7 @@ class Seq2Seq(nn.Module):
         super().__init__()
         self.variants = {"source": tuple(source_variants), "target": tuple(target_variants)}
         self._observers = {side: tuple(v for v in own if v.observes()) for side, own in self.variants.items()}
+        self._annotators = tuple(v for v in self.variants["source"] if v.annotates_memory())
 
     @property
     def output_weight(self) -> Tensor:
@@ -80,7 +82,7 @@ class Seq2Seq(nn.Module):
         syntax = self.syntax("source", signals, source.ids)
         memory = self.encode(source.ids, source.mask, syntax)
         if syntax is not None:
-            for variant in self.variants["source"]:
+            for variant in self._annotators:
                 memory = variant.annotate(memory, syntax)
         return memory, syntax
 
@@ -110,7 +112,7 @@ class PieceEmbedding(nn.Module):
         super().__init__()
         self.table = table
         # a tuple, because the model or its layers register the variants as their modules
-        self._variants = tuple(variants)
+        self._variants = tuple(variant for variant in variants if variant.edits_embeddings())
 
     def forward(self, ids: Tensor, syntax: Syntax | None = None) -> Tensor:
         """Embed ids (B, T): (B, T, E)."""
@@ -169,6 +171,5 @@ def sinusoids(length: int, model_dim: int) -> Tensor:
     """Compute position vectors, with sines in the first half and cosines in the second: (T, D)."""
     half = model_dim // 2
     step = math.log(10_000) / max(1, half - 1)
-    rates = torch.exp(-step * torch.arange(half, dtype=torch.float64))  # (D/2,)
-    angles = torch.arange(length, dtype=torch.float64)[:, None] * rates  # (T, D/2)
-    return torch.cat((angles.sin(), angles.cos()), 1).float()
+    angles = np.arange(length)[:, None] * np.exp(-step * np.arange(half))  # (T, D/2)
+    return torch.from_numpy(np.concatenate((np.sin(angles), np.cos(angles)), 1, dtype=np.float32))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from synmt.arrays import SIDES
 from synmt.model.attention import Memory, causal_mask, xavier
-from synmt.model.feed_forward import Gelu, Swiglu, norm_of
+from synmt.model.feed_forward import Gelu, Swiglu
 from synmt.model.fused import Dropout, dropped_relu
 from synmt.model.multihead import AlibiAttention, Cache, CrossAttention, RotaryAttention, SelfAttention
 from synmt.model.seq2seq import Embedding, ScaledEmbedding, Seq2Seq, piece_table
@@ -41,13 +41,21 @@ FEED_FORWARDS = {"relu": FeedForward, "gelu": Gelu, "swiglu": Swiglu}
 SELF_ATTENTIONS = {"rotary": RotaryAttention, "alibi": AlibiAttention}
 """By the recipe's positions; others know none."""
 
+_EPSILON = 1e-6
+"""Of RMSNorm, whose paper has none: the usual number."""
+
+
+def _norm_of(recipe: ModelRecipe) -> nn.LayerNorm | nn.RMSNorm:
+    """Make a norm: (x - mean) / √variance · g + b, or (rms) x / √mean(x²) · g (Zhang & Sennrich, 2019)."""
+    return nn.RMSNorm(recipe.model_dim, _EPSILON) if recipe.norm_kind == "rms" else nn.LayerNorm(recipe.model_dim)
+
 
 class Residual(nn.Module):
     """x + f(x), with a norm after the sum (post) or before f (pre)."""
 
     def __init__(self, recipe: ModelRecipe) -> None:
         super().__init__()
-        self.norm = norm_of(recipe)
+        self.norm = _norm_of(recipe)
         self.pre = recipe.norm == "pre"
         self.dropout = Dropout(recipe.dropout)
 
@@ -161,7 +169,7 @@ class Transformer(Seq2Seq):
         layers = zip(recipe.heads_of("source"), source, strict=True)
         self.encoder = nn.ModuleList(EncoderLayer(recipe, heads, variants) for heads, variants in layers)
         self.decoder = nn.ModuleList(DecoderLayer(recipe, variants) for variants in target)
-        norms = (norm_of(recipe) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
+        norms = (_norm_of(recipe) if recipe.norm == "pre" else nn.Identity() for _ in SIDES)
         self.encoder_norm, self.decoder_norm = norms
         separate = recipe.embeddings == "separate"
         self.output = piece_table(target_pieces, recipe.model_dim) if separate else target_table

@@ -187,6 +187,11 @@ class Variant(nn.Module):
         return cls.__module__.rpartition(".")[2]
 
     @classmethod
+    def edits_embeddings(cls) -> bool:
+        """Tell whether it edits the embeddings of pieces."""
+        return cls.embed is not Variant.embed
+
+    @classmethod
     def edits_attention(cls) -> bool:
         """Tell whether it edits attention, and so owns heads of a Transformer."""
         return cls.edit is not Variant.edit

@@ -122,9 +122,3 @@ def with_values(signal: Signal, values: FeatureValues) -> Signal:
     options = signal.compute.keywords
     known = _numbered(values[signal.needs][: options["most"]])
     return replace(signal, compute=partial(_learned, **{**options, "numbers": known}))
-
-
-def needed_features(signals: Sequence[Signal]) -> tuple[str, ...]:
-    """List what an annotation has to store for signals: those of STORED that they need."""
-    needed = {signal.needs for signal in signals}
-    return tuple(name for name in STORED if name in needed)

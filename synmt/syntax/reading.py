@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from synmt.recipe.data import ParserRecipe
 from synmt.syntax.controls import UNCHANGED, Control
-from synmt.syntax.feature_signals import needed_features
+from synmt.syntax.feature_signals import STORED
 from synmt.syntax.parse import FEATURES, SCENES
 from synmt.syntax.signals import Signal
 
@@ -49,3 +49,9 @@ def reading_of(signals: Sequence[Signal], parser: ParserRecipe) -> Reading:
         control = Control(kind, rewire=parser.rewire, seed=parser.seed)
     given = parser.constituents == "given"
     return Reading(signals, control, certain=parser.control != "none", constituents=given)
+
+
+def needed_features(signals: Sequence[Signal]) -> tuple[str, ...]:
+    """List what an annotation has to store for signals: those of STORED that they need."""
+    needed = {signal.needs for signal in signals}
+    return tuple(name for name in STORED if name in needed)

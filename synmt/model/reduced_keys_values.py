@@ -1,0 +1,59 @@
+"""Keys and values that the fast decoder attends to in bf16.
+
+O = softmax(q kᵀ / √d + M) v            M: 0 or the variant's bias where attention is allowed, -inf elsewhere
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from synmt.model.fast_layers import KeysValues, rows_at
+
+
+class ReducedKeysValues(KeysValues):
+    """In bf16, head by head, for batched products: these take a third of the time where the processor multiplies bf16.
+
+    stored: (2, B, H, T, d).
+    """
+
+    @classmethod
+    def of(cls, keys_values: Tensor, heads: int) -> KeysValues:
+        by_head = keys_values.unflatten(2, (2, heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, T, d)
+        return cls(by_head.to(torch.bfloat16).contiguous(), heads)
+
+    @classmethod
+    def empty(cls, sentences: int, places: int, width: int, heads: int, device: torch.device) -> KeysValues:
+        # all places are multiplied, and 0 · NaN is NaN
+        shape = (2, sentences, heads, places, width // heads)
+        return cls(torch.zeros(shape, dtype=torch.bfloat16, device=device), heads)
+
+    @property
+    def places(self) -> int:
+        return self._stored.size(3)
+
+    def select(self, sentences: Tensor, moved: Tensor) -> None:
+        self._stored[:, moved] = self._stored[:, sentences[moved]]
+        self._stored = self._stored[:, : len(sentences)]
+
+    def fill(self, start: int, keys_values: Tensor) -> None:
+        by_head = keys_values.unflatten(2, (2, self._heads, -1)).permute(2, 0, 3, 1, 4)  # (2, B, H, K, d)
+        self._stored[:, :, :, start : start + by_head.size(3)] = by_head
+
+    def copied(self, places: Tensor, room: int) -> KeysValues:
+        stored = self._stored
+        copy = stored.new_zeros(*stored.shape[:3], room, stored.size(4))
+        for_heads = places.repeat_interleave(self._heads, 0)  # (B H, P)
+        for old, new in zip(stored, copy, strict=True):
+            new.flatten(0, 1)[:, : places.size(1)] = rows_at(old.flatten(0, 1), for_heads)
+        return type(self)(copy, self._heads)
+
+    def attend(self, query: Tensor, mask: Tensor) -> Tensor:
+        k, v = self._stored  # (B, H, T, d) each
+        q = self._by_head(query / math.sqrt(k.size(3))).to(k.dtype)  # (B, H, K, d)
+        mask = F.pad(mask, (0, self.places - mask.size(-1)), value=-math.inf).to(k.dtype)
+        weights = (q @ k.transpose(2, 3)).add_(mask).softmax(3)  # (B, H, K, T)
+        return (weights @ v).transpose(1, 2).reshape(-1, query.size(2))
