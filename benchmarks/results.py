@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from results_measure import labels, measure
 from results_plan import Plan, Planned
 
@@ -97,10 +98,14 @@ def _missing(plan: Plan, options: argparse.Namespace) -> Iterator[Planned]:
 
 
 def _prepared(missing: Sequence[Planned], data: Path) -> Iterator[Planned]:
-    """Prepare the data of each run before it is handed on, so that two processes never prepare the same."""
+    """Prepare the data of each run before it is handed on, so that two processes never prepare the same.
+
+    A second comparison that starts at the same time waits.
+    """
+    data.mkdir(parents=True, exist_ok=True)
     for planned in missing:
         # an error comes again when the run is trained, and is reported there
-        with suppress(SynmtError):
+        with suppress(SynmtError), FileLock(data / ".results.lock"):
             for _ in prepare(planned.recipe, data=data):
                 pass
         yield planned

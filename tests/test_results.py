@@ -6,6 +6,9 @@ import json
 import math
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -398,6 +401,25 @@ def test_what_is_missing_is_trained_and_measured_once(tiny_plan, monkeypatch, ca
     assert run() == (0, "")
     with pytest.raises(SystemExit, match="belongs to another recipe"):
         run("training.max_steps=4")
+
+
+def test_comparisons_that_start_together_prepare_one_after_the_other(tiny_plan, monkeypatch):
+    inside, met = threading.Lock(), []
+
+    def prepare(recipe, *, data):
+        met.append(not inside.acquire(blocking=False))
+        yield
+        # the other one would come now
+        time.sleep(0.05)
+        if not met[-1]:
+            inside.release()
+
+    monkeypatch.setattr(results, "prepare", prepare)
+    missing = list(Plan.load(tiny_plan / "tiny.yaml").runs({}))
+    with ThreadPoolExecutor() as pool:
+        for prepared in pool.map(lambda data: list(results._prepared(missing, data)), [tiny_plan / "data"] * 2):
+            assert prepared == missing
+    assert met == [False] * 4
 
 
 def test_a_system_that_a_plan_lacks_is_an_error(tiny_plan, monkeypatch):
