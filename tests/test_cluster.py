@@ -1,11 +1,14 @@
 """A cluster gives the files of one process, byte for byte, whichever of its processes die."""
 
+import errno
 import json
+import os
 import sys
 import threading
 from _thread import interrupt_main
 from dataclasses import replace
 from functools import partial
+from unittest.mock import Mock
 
 import pytest
 from clusters import FiledParser, LocalCluster, wait_for, worker_of
@@ -201,6 +204,17 @@ def test_a_worker_that_cannot_work_is_named_with_the_remedy(cluster, text):
     assert "synmt 0.0.1 (here " in str(caught.value)
     assert caught.value.where.startswith("worker tcp://127.0.0.1:")
     assert "Install the same versions there" in caught.value.do
+
+
+def test_a_scheduler_that_no_longer_answers_is_lost_and_a_full_disk_is_not(tmp_path):
+    # nobody says so if a machine or its network is gone
+    client = Mock(status="running")
+    client.nthreads.side_effect = OSError("Timed out trying to connect to tcp://head:8786 after 10 s")
+    with pytest.raises(SynmtError, match="connection to the scheduler is lost"):
+        list(clusters.Cluster(client).run(pow, 2, iter(range(2)), where=tmp_path))
+    client.nthreads.side_effect = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(OSError, match="No space left"):
+        list(clusters.Cluster(client).run(pow, 2, iter(range(2)), where=tmp_path))
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch, tmp_path):

@@ -49,6 +49,19 @@ def test_it_computes_its_equation(rows, inner, outer):
 
 
 @needs_int8
+def test_it_computes_where_gradients_are_recorded_without_one_of_its_own():
+    x, weight, bias, residual = draw(3, 8), draw(4, 8, seed=1), draw(4, seed=2), draw(3, 4, seed=3)
+    layer = QuantizedLinear(weight, bias)
+    with torch.no_grad():
+        wanted = layer.added_to(residual, x)
+    found = layer.added_to(residual.requires_grad_(), x.requires_grad_())
+    assert torch.equal(found, wanted)
+    found.sum().backward()
+    assert x.grad is None
+    assert torch.equal(residual.grad, torch.ones(3, 4))
+
+
+@needs_int8
 def test_the_largest_sums_are_exact():
     weight = torch.ones(2, 4096)
     weight[1] = -1

@@ -136,6 +136,20 @@ def test_ctrl_c_while_processes_start_leaves_none_and_they_do_not_hear_it(tmp_pa
     assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())) == (before, set())
 
 
+def test_a_work_that_waits_for_its_caller_keeps_its_processes(tmp_path):
+    with started_processes(2):
+        waiting = in_processes(worker_and_sum, "", iter(range(40)), 2, where=tmp_path)
+        first = next(waiting)
+        meanwhile = list(in_processes(worker_and_sum, "xyz", iter(range(40)), 2, where=tmp_path))
+        rest = [first, *waiting]
+        after = list(in_processes(worker_and_sum, "x", iter(range(4)), 2, where=tmp_path))
+    assert sorted(number for _, number in rest) == list(range(40))
+    assert sorted(number for _, number in meanwhile) == list(range(3, 43))
+    assert sorted(number for _, number in after) == [1, 2, 3, 4]
+    assert not {worker for worker, _ in rest} & {worker for worker, _ in meanwhile}
+    assert {worker for worker, _ in after} <= {worker for worker, _ in rest}
+
+
 def test_started_processes_do_one_work_after_the_other(tmp_path):
     with started_processes(2):
         first = list(in_processes(worker_and_sum, "x" * 10**6, iter(range(4)), 2, where=tmp_path))

@@ -1,5 +1,6 @@
 """Files of many lines are translated and scored by processes of this machine: the same bytes, and nothing is left."""
 
+import errno
 import logging
 import os
 import pickle
@@ -9,7 +10,10 @@ import threading
 from contextlib import nullcontext
 from itertools import cycle, islice
 from multiprocessing import active_children
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from forked import Piped
 from small_run import PASCAL, TEXT, flat_conllu, make_run
@@ -18,6 +22,7 @@ from tiny import fail, succeed, write_lines
 from synmt.decode import travelling
 from synmt.decode.translator import Translator
 from synmt.decode.travelling import CopiedTranslator, elsewhere
+from synmt.evaluation.model_scores import PairOptions, score_files
 from synmt.parallel import processes
 
 pytestmark = pytest.mark.journey
@@ -40,8 +45,15 @@ def place(tmp_path_factory):
 @pytest.fixture
 def works(monkeypatch):
     """Record how many processes each work has, and how they start."""
-    pools, made = [], processes._Pool
-    monkeypatch.setattr(processes, "_Pool", lambda *how: pools.append(how) or made(*how))
+    pools = []
+
+    class Recorded(processes.Pool):
+        def __init__(self, workers, *, inherited=None):
+            pools.append((workers, "spawn" if inherited is None else "fork"))
+            super().__init__(workers, inherited=inherited)
+
+    for module in (processes, travelling):
+        monkeypatch.setattr(module, "Pool", Recorded)
     return pools
 
 
@@ -53,7 +65,7 @@ def start(request, monkeypatch):
     # a worker of the tests has threads of its own, which hold no lock that a copy needs
     monkeypatch.setattr(travelling, "can_fork", lambda: request.param == "fork")
     monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
-    return {"fork": (2, "fork"), "spawn": (2,)}[request.param]
+    return 2, request.param
 
 
 def run(place, command, *options, threads):
@@ -86,6 +98,68 @@ def test_processes_score_what_one_scores(place, works, start):
     assert works == [start]
 
 
+def test_two_models_score_by_turns(place, monkeypatch):
+    make_run(place / "other", max_pieces=40)
+    files = {"source": place / "text", "target": place / "text", "parses": place / "trees"}
+    pairs = [PairOptions(model=place / name, **files, batch_size=1) for name in ("run", "other")]
+
+    def scores(threads):
+        monkeypatch.setenv("SYNMT_THREADS", threads)
+        by_turns = [
+            (one.log_probability, two.log_probability) for one, two in zip(*map(score_files, pairs), strict=True)
+        ]
+        return np.array(by_turns, dtype=float)  # (N, 2)
+
+    alone = scores("1")
+    assert len(np.unique(alone[~np.isnan(alone)].round(3))) > COUNT
+    np.testing.assert_allclose(scores("2"), alone, atol=1e-4)
+    assert not active_children()
+
+
+def test_lines_of_a_pipe_do_not_wait_until_a_cluster_has_enough(tmp_path, monkeypatch):
+    make_run(tmp_path / "run", parser=False)
+    os.mkfifo(tmp_path / "pipe")
+    translate_here, first, sizes, came = travelling.translate_windows, threading.Event(), [], []
+
+    def translate(translator, windows, *, counterfactually, other):
+        for window in windows:
+            sizes.append(len(window))
+            first.set()
+            yield from translate_here(translator, [window])
+
+    def write():
+        with open(tmp_path / "pipe", "w") as out:
+            print(TEXT[0], TEXT[1], sep="\n", file=out, flush=True)
+            came.append(first.wait(30))
+            print(TEXT[2], file=out)
+
+    monkeypatch.setattr(travelling, "translate_windows", translate)
+    monkeypatch.setattr(travelling, "elsewhere", lambda *how, lines: nullcontext(SimpleNamespace(window=16)))
+    writer = threading.Thread(target=write)
+    writer.start()
+    done = succeed("translate", "pipe", "--run", "run", cwd=tmp_path)
+    writer.join()
+    assert (came, sizes, done.stdout.count(b"\n")) == ([True], [2, 1], 3)
+
+
+def test_where_no_process_can_start_this_one_translates(place, monkeypatch, works):
+    monkeypatch.setattr(travelling, "can_fork", lambda: True)
+    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
+    alone = run(place, "translate", "text", "--run", "run", "--parses", "trees", threads=1)
+
+    def refuse():
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    done = succeed(
+        "translate", "text", "--run", "run", "--parses", "trees", "--batch-size", 1, "--threads", 2, cwd=place
+    )
+    assert works == [(2, "fork")]
+    assert done.stdout == alone[0]
+    assert b"warning: no other process can start (Cannot allocate memory), so this one does all" in done.stderr
+    assert not active_children()
+
+
 @pytest.mark.parametrize(
     ("forks", "enough"),
     [
@@ -97,7 +171,7 @@ def test_processes_score_what_one_scores(place, works, start):
 def test_few_lines_a_pipe_or_a_gpu_need_no_processes(place, monkeypatch, forks, enough):
     monkeypatch.setenv("SYNMT_THREADS", "3")
     monkeypatch.setattr(travelling, "can_fork", lambda: forks)
-    monkeypatch.setattr(travelling, "started_processes", lambda workers, forked: nullcontext())
+    monkeypatch.setattr(travelling, "Pool", lambda workers, inherited: Mock())
     translator = Translator.load(place / "run", batch_size=2)
 
     def chosen(lines):

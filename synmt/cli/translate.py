@@ -140,7 +140,7 @@ def _translate(
         if arguments.alignment_file:
             alignments = stack.enter_context(write_output(arguments.alignment_file))
         advance = stack.enter_context(_progress(arguments, lines))
-        for window in _results(translator, arguments, other):
+        for window in _results(translator, arguments, other, known=lines is not None):
             for record, result in window:
                 out.write(_format(record, result, arguments))
                 if alignments is not None:
@@ -153,19 +153,22 @@ def _translate(
 
 
 def _results(
-    translator: Translator, arguments: options.TranslateArguments, other: Elsewhere | None
+    translator: Translator, arguments: options.TranslateArguments, other: Elsewhere | None, *, known: bool
 ) -> Iterator[list[tuple[Record, Result]]]:
-    """Translate the input, window by window."""
+    """Translate the input, window by window.
+
+    known: whether all lines are there; those of a pipe are not waited for.
+    """
     from synmt.decode.inputs import windows as windows_of
     from synmt.decode.records import joined_result
     from synmt.decode.travelling import translate_windows
     from synmt.files.reading import decode_lines, open_binary, read_available_lines
 
     with open_binary(arguments.source) as stream:
-        if other:
+        if other and known:
             lines = windows_of(decode_lines(stream, where=arguments.where), other.window)
         else:
-            lines = read_available_lines(stream, translator.window, where=arguments.where)
+            lines = read_available_lines(stream, (other or translator).window, where=arguments.where)
         windows, again = tee(_records(lines, arguments, translator))
         requests = ([record.request for record in window] for window in again)
         translated = translate_windows(

@@ -24,9 +24,8 @@ from synmt.decode.forced import force_targets
 from synmt.decode.inputs import Source, Trees, batches, windows, zip_trees
 from synmt.decode.pair_scores import PairScore
 from synmt.decode.translator import Translator
-from synmt.decode.travelling import Elsewhere
+from synmt.decode.travelling import Elsewhere, in_order_elsewhere
 from synmt.errors import SynmtError
-from synmt.parallel.work import in_order
 from synmt.syntax.parse import Parse
 
 _PIECES = 50
@@ -73,7 +72,7 @@ def score_alternatives(
     size = other.window if other else translator.window
     numbered = _numbered(zip_trees(windows(alternatives, size), parses))
     if other is not None:
-        results = in_order(_score_numbered, other, numbered, other.processes, where=other.runs[0], keeps=False)
+        results = in_order_elsewhere(_score_numbered, other, numbered)
     else:
         results = (_score_numbered(translator, window) for window in numbered)
     for scores in results:

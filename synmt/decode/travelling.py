@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from synmt.decode.inputs import Request
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
-from synmt.parallel.processes import can_fork, process_count, started_processes
+from synmt.parallel.processes import Pool, can_fork, process_count
 from synmt.parallel.work import cluster_in_use, in_order
+from synmt.parallel.worker import inherited
 from synmt.run import find_run
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _PARSER = "parser"
 _WINDOWS = 4
@@ -25,7 +29,7 @@ _WINDOWS = 4
 _LINES = 128
 """Lines that a forked process must have."""
 
-_of_parent: ContextVar[Translator] = ContextVar("translator")
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -35,19 +39,17 @@ class ForkedTranslator:
     runs: run folders.
     window: number of lines that are best translated at once.
     processes: how many copies translate.
+    pool: the copies.
     """
 
     runs: tuple[Path, ...]
     window: int
     processes: int
+    pool: Pool
 
     def __reduce__(self) -> tuple[Any, ...]:
         # what a copy unpickles is its own translator
-        return _inherited, ()
-
-
-def _inherited() -> Translator:
-    return _of_parent.get()
+        return inherited, ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class CopiedTranslator:
     loading: Mapping[str, Any]
     window: int
     processes: int
+    pool = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # what a process unpickles is the translator
@@ -84,6 +87,7 @@ class TravellingTranslator:
     parser: Mapping[str, Path]
     window: int
     processes = 1
+    pool = None
 
     @classmethod
     def of(cls, translator: Translator, runs: Sequence[Path], loading: Mapping[str, Any]) -> TravellingTranslator:
@@ -144,14 +148,23 @@ def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterato
     if processes == 1:
         yield None
         return
+    try:
+        pool = Pool(processes, inherited=translator)
+    except OSError as error:
+        _logger.warning("no other process can start (%s), so this one does all the work", error.strerror)
+        yield None
+        return
     # all processes have as many windows, of like size, so that all end at the same time
     windows = processes * math.ceil(lines / (processes * translator.window))
-    before = _of_parent.set(translator)
     try:
-        with started_processes(processes, forked=True):
-            yield ForkedTranslator(tuple(runs), math.ceil(lines / windows), processes)
+        yield ForkedTranslator(tuple(runs), math.ceil(lines / windows), processes, pool)
     finally:
-        _of_parent.reset(before)
+        pool.end()
+
+
+def in_order_elsewhere(work: Callable[[Any, T], R], other: Elsewhere, items: Iterator[T]) -> Iterator[R]:
+    """Yield `work(translator, item)` of each item in their order."""
+    return in_order(work, other, items, other.processes, where=other.runs[0], keeps=False, pool=other.pool)
 
 
 def translate_windows(
@@ -168,7 +181,7 @@ def translate_windows(
     """
     work = _translate_both if counterfactually else _translate
     if other is not None:
-        yield from in_order(work, other, _numbered(windows), other.processes, where=other.runs[0], keeps=False)
+        yield from in_order_elsewhere(work, other, _numbered(windows))
     else:
         yield from (work(translator, window) for window in _numbered(windows))
 

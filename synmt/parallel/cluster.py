@@ -116,8 +116,10 @@ class Cluster:
             with self._stopping(long.stop, kit, sent) if long else nullcontext():
                 told = feed(submit, items, partial(self._room, long, demand), is_undone)
                 yield from filter(lambda result: result is not _NOT_BEGUN, map(Relay().result_of, told))
-        except (CancelledError, OSError) as error:
-            if not isinstance(error, CancelledError | closed) and self._client.status == "running":
+        except (CancelledError, OSError, asyncio.TimeoutError) as error:
+            # Dask's errors have no number of the system
+            of_system = isinstance(error, OSError) and not isinstance(error, closed) and error.errno is not None
+            if of_system and self._client.status == "running":
                 raise
             raise SynmtError(
                 "the connection to the scheduler is lost", where=str(where), do=f"Start the scheduler, and {AGAIN}"

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
-from multiprocessing.connection import Connection
-from multiprocessing.connection import wait as wait_for_end
 from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Lock
 from pathlib import Path
 from typing import Any, TypeVar
 
 from synmt.errors import SynmtError
 from synmt.parallel.feeding import feed
-from synmt.parallel.relay import Relay, Told, only_tell, tell
-from synmt.parallel.threads import chosen_cores, use_threads
+from synmt.parallel.relay import Relay
+from synmt.parallel.threads import chosen_cores
+from synmt.parallel.worker import do, do_nothing, prepare
 
 T = TypeVar("T")
 R = TypeVar("R")
 S = TypeVar("S")
 
-_started: ContextVar[_Pool | None] = ContextVar("pool", default=None)
+_started: ContextVar[Pool | None] = ContextVar("pool", default=None)
 
 
 def process_count(items: int) -> int:
@@ -46,6 +42,7 @@ def in_processes(
     workers: int,
     *,
     where: Path,
+    pool: Pool | None = None,
     fewer: str = "`--threads 1`",
     keeps: bool = True,
 ) -> Iterator[R]:
@@ -55,6 +52,7 @@ def in_processes(
 
     state: is sent to each worker once.
     workers: in a block of `started_processes`, all of its processes work instead.
+    pool: processes that have started already, which work instead.
     where: the folder that errors name.
     fewer: how the user asks for one worker.
     keeps: whether the same command goes on from what is finished, and does not start from the beginning.
@@ -62,13 +60,16 @@ def in_processes(
     if workers == 1:
         yield from (work(state, item) for item in items)
         return
-    pool = _started.get() or _Pool(workers)
+    assert pool is None or not pool.busy
+    given = pool or _started.get()
+    # one whose work waits for its caller, a generator, cannot do another one
+    pool = Pool(workers) if given is None or given.busy else given
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
         raise pool.why_broken(where, fewer, keeps=keeps) from None
     finally:
-        if pool is not _started.get():
+        if pool is not given:
             pool.end()
 
 
@@ -79,15 +80,12 @@ def can_fork() -> bool:
 
 
 @contextmanager
-def started_processes(workers: int, *, forked: bool = False) -> Iterator[None]:
-    """Start processes at once, for all works of this block that need more than one; one worker starts none.
-
-    forked: they are copies of this process, start in no time and share its memory; `can_fork` says when.
-    """
+def started_processes(workers: int) -> Iterator[None]:
+    """Start processes at once, for all works of this block that need more than one; one worker starts none."""
     if workers == 1:
         yield
         return
-    pool = _Pool(workers, "fork" if forked else "spawn")
+    pool = Pool(workers)
     before = _started.set(pool)
     try:
         yield
@@ -115,39 +113,44 @@ def _ctrl_c_later() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-class _Pool:
-    """Processes that do one work after the other, as long as none fails."""
+class Pool:
+    """Processes that do one work after the other, as long as none fails.
 
-    def __init__(self, workers: int, start: str = "spawn") -> None:
+    busy: whether a work has not ended, or failed.
+    inherited: if it is given, they are copies of this process that have it, too (`synmt.parallel.worker.inherited`):
+        they start in no time and share memory. `can_fork` says when; raises OSError if Linux gives none.
+    """
+
+    def __init__(self, workers: int, *, inherited: Any = None) -> None:
         self._workers = workers
         self._works = 0
         self._processes = set[BaseProcess]()
         self._others = set(multiprocessing.active_children())
-        context = multiprocessing.get_context(start)
+        context = multiprocessing.get_context("spawn" if inherited is None else "fork")
         # a large state among the arguments of a process would let the next one start only when this one has read it
         self._states, self._writer = context.Pipe(duplex=False)
         self._writing = threading.Lock()
-        self._executor = ProcessPoolExecutor(workers, context, _prepare, (self._states, context.Lock(), start))
-        self._busy = True
+        self._executor = ProcessPoolExecutor(workers, context, prepare, (self._states, context.Lock(), inherited))
+        self.busy = True
         try:
             # those that cannot start are told of when they are needed
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
-                    self._submit(_nothing)
-        except KeyboardInterrupt:
+                    self._submit(do_nothing)
+        except (KeyboardInterrupt, OSError):
             self.end()
             raise
-        self._busy = False
+        self.busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
         """Yield `work(state, item)` of each item in the order in which they finish."""
         self._works += 1
         message = pickle.dumps((self._works, work, state))
         threading.Thread(target=self._hand_out, args=(message,), daemon=True).start()
-        submit = partial(self._submit, _work, self._works)
-        self._busy = True
+        submit = partial(self._submit, do, self._works)
+        self.busy = True
         yield from map(Relay().result_of, feed(submit, items, lambda: 2 * self._workers))
-        self._busy = False
+        self.busy = False
 
     def _submit(self, what: Callable[..., R], *arguments: Any) -> Future[R]:
         with _ctrl_c_later():
@@ -163,7 +166,7 @@ class _Pool:
 
     def end(self) -> None:
         """End the processes; after Ctrl-C or an error, the items that are still in work are not needed."""
-        if not self._busy:
+        if not self.busy:
             self._executor.shutdown()
         for child in self._processes:
             child.terminate()
@@ -192,63 +195,3 @@ class _Pool:
             where=str(where),
             do=f"Run the same command again with fewer processes ({fewer})" + ": what is finished is kept" * keeps,
         )
-
-
-class _Worker:
-    """What a process knows: the work that it does now, and where it reads the next one."""
-
-    states: Connection
-    reading: Lock
-    number = 0
-    task: Told
-
-
-def _prepare(states: Connection, reading: Lock, start: str) -> None:
-    # Ctrl-C reaches every process of the terminal, but only the parent reacts
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # each process has a core
-    use_threads(1)
-    if start == "fork":
-        _forget_parent()
-    _Worker.states, _Worker.reading = states, reading
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _forget_parent() -> None:
-    """Let go of what a copy has from its parent: handlers of signals and of the log, threads, processes."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    only_tell()
-    _started.set(None)
-    # torch has read the number of threads long ago
-    if torch := sys.modules.get("torch"):
-        torch.set_num_threads(1)
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait_for_end([parent.sentinel])
-        os._exit(1)
-
-
-def _nothing() -> None:
-    pass
-
-
-def _work(number: int, item: Any) -> Told:
-    while _Worker.number < number:
-        _read_work()
-    return tell(_Worker.task.result, item, _Worker.task.remarks)
-
-
-def _read_work() -> None:
-    with _Worker.reading:
-        message = _Worker.states.recv_bytes()
-    try:
-        read = tell(pickle.loads, message)
-    except Exception:
-        # what cannot be read here cannot be read by the others
-        traceback.print_exc()
-        os._exit(1)
-    _Worker.number, work, state = read.result
-    _Worker.task = Told(partial(work, state), read.remarks)
