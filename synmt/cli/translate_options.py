@@ -40,8 +40,8 @@ Precision = Annotated[
     Literal["float32", "bf16", "int8"],
     option(
         None,
-        "Precision of the linear layers. bf16 and int8 are faster on processors that have instructions for them, and "
-        "change a few translations.",
+        "Precision of the linear layers. bf16 and int8 are faster for files, on processors that have instructions for "
+        "them, and change a few translations.",
     ),
 ]
 

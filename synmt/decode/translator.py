@@ -91,7 +91,7 @@ class Translator:
         parser: `compact`, `official` or the folder of the parser, if it is no longer where the run recorded it.
         alignment: whether each translation has its word alignment.
         parse_cache: whether trees are read from the cache, and stored there.
-        precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate faster.
+        precision: of the linear layers, `float32`, or `bf16` or `int8`, which translate many lines faster.
         search: values for fields of `SearchOptions`; by default those of the first run's recipe.
         """
         opened = [one if isinstance(one, Run) else find_run(Path(one)) for one in (run, *others)]
