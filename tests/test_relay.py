@@ -1,7 +1,8 @@
 """What processes of this machine log reaches the user, and what is said when one of them is killed."""
 
+import errno
 import logging
-import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import socket
@@ -134,6 +135,18 @@ def test_ctrl_c_while_processes_start_leaves_none_and_they_do_not_hear_it(tmp_pa
         pass
     assert not multiprocessing.active_children()
     assert (signal.getsignal(signal.SIGINT), signal.pthread_sigmask(signal.SIG_BLOCK, ())) == (before, set())
+
+
+def test_where_no_process_can_start_the_message_says_so(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", refuse)
+    with pytest.raises(
+        SynmtError, match=r"no other process can start \(Resource temporarily unavailable\).*--threads 1"
+    ):
+        list(in_processes(work, "odd", iter(range(4)), 2, where=tmp_path))
+    assert not multiprocessing.active_children()
 
 
 def test_a_work_that_waits_for_its_caller_keeps_its_processes(tmp_path):

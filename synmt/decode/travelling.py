@@ -15,6 +15,7 @@ from synmt.decode.inputs import Request
 from synmt.decode.override import translate_counterfactually
 from synmt.decode.records import Result
 from synmt.decode.translator import Translator
+from synmt.errors import SynmtError
 from synmt.parallel.processes import Pool, can_fork, process_count
 from synmt.parallel.work import cluster_in_use, in_order
 from synmt.parallel.worker import inherited
@@ -150,8 +151,8 @@ def _forked(translator: Translator, runs: Sequence[Path], lines: int) -> Iterato
         return
     try:
         pool = Pool(processes, inherited=translator)
-    except OSError as error:
-        _logger.warning("no other process can start (%s), so this one does all the work", error.strerror)
+    except SynmtError as error:
+        _logger.warning("%s, so this one does all the work", error.what)
         yield None
         return
     # all processes have as many windows, of like size, so that all end at the same time

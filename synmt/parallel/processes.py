@@ -118,7 +118,9 @@ class Pool:
 
     busy: whether a work has not ended, or failed.
     inherited: if it is given, they are copies of this process that have it, too (`synmt.parallel.worker.inherited`):
-        they start in no time and share memory. `can_fork` says when; raises OSError if Linux gives none.
+        they start in no time and share memory. `can_fork` says when.
+
+    Raises SynmtError if the system starts none.
     """
 
     def __init__(self, workers: int, *, inherited: Any = None) -> None:
@@ -137,9 +139,14 @@ class Pool:
             with suppress(BrokenProcessPool):
                 for _ in range(workers):
                     self._submit(do_nothing)
-        except (KeyboardInterrupt, OSError):
+        except KeyboardInterrupt:
             self.end()
             raise
+        except OSError as error:
+            self.end()
+            raise SynmtError(
+                f"no other process can start ({error.strerror})", do="Work in a single process (`--threads 1`)"
+            ) from None
         self.busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
