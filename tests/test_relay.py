@@ -142,10 +142,11 @@ def test_where_no_process_can_start_the_message_says_so(tmp_path, monkeypatch):
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
     monkeypatch.setattr(multiprocessing.util, "spawnv_passfds", refuse)
-    with pytest.raises(
-        SynmtError, match=r"no other process can start \(Resource temporarily unavailable\).*--threads 1"
-    ):
+    message = r"no other process can start \(Resource temporarily unavailable\).*"
+    with pytest.raises(SynmtError, match=f"{message}--threads 1"):
         list(in_processes(work, "odd", iter(range(4)), 2, where=tmp_path))
+    with pytest.raises(SynmtError, match=f"{message}--workers 1"):
+        list(in_processes(work, "odd", iter(range(4)), 2, where=tmp_path, fewer="`--workers 1`"))
     assert not multiprocessing.active_children()
 
 

@@ -98,7 +98,11 @@ def test_processes_score_what_one_scores(place, works, start):
     assert works == [start]
 
 
-def test_two_models_score_by_turns(place, monkeypatch):
+def test_two_models_score_by_turns(place, works, monkeypatch):
+    # there are copies for the first model; the second one finds threads
+    forks = iter([True, False])
+    monkeypatch.setattr(travelling, "can_fork", lambda: next(forks))
+    monkeypatch.setattr(travelling, "_LINES", COUNT // 2)
     make_run(place / "other", max_pieces=40)
     files = {"source": place / "text", "target": place / "text", "parses": place / "trees"}
     pairs = [PairOptions(model=place / name, **files, batch_size=1) for name in ("run", "other")]
@@ -110,9 +114,12 @@ def test_two_models_score_by_turns(place, monkeypatch):
         ]
         return np.array(by_turns, dtype=float)  # (N, 2)
 
+    there = scores("2")
+    assert works == [(2, "fork"), (2, "spawn")]
+    monkeypatch.setattr(travelling, "can_fork", lambda: False)
     alone = scores("1")
     assert len(np.unique(alone[~np.isnan(alone)].round(3))) > COUNT
-    np.testing.assert_allclose(scores("2"), alone, atol=1e-4)
+    np.testing.assert_allclose(there, alone, atol=1e-4)
     assert not active_children()
 
 

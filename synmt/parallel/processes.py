@@ -63,7 +63,10 @@ def in_processes(
     assert pool is None or not pool.busy
     given = pool or _started.get()
     # one whose work waits for its caller, a generator, cannot do another one
-    pool = Pool(workers) if given is None or given.busy else given
+    try:
+        pool = Pool(workers) if given is None or given.busy else given
+    except SynmtError as error:
+        raise error.with_(where=str(where), do=f"Run the same command again with fewer processes ({fewer})") from None
     try:
         yield from pool.run(work, state, items)
     except BrokenProcessPool:
@@ -144,9 +147,7 @@ class Pool:
             raise
         except OSError as error:
             self.end()
-            raise SynmtError(
-                f"no other process can start ({error.strerror})", do="Work in a single process (`--threads 1`)"
-            ) from None
+            raise SynmtError(f"no other process can start ({error.strerror})", do="Use fewer processes") from None
         self.busy = False
 
     def run(self, work: Callable[[S, T], R], state: S, items: Iterator[T]) -> Iterator[R]:
