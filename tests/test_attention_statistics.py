@@ -11,7 +11,7 @@ from small import MONKEY, MONKEY_WORD_OF, random_tree, small_model
 from small_run import LSTM, PASCAL, SIZE, TEXT, make_run
 
 from synmt.analysis.attention.agreement_plot import COLOURS
-from synmt.analysis.attention.heads import LSTM_ATTENTION, Head, heads_of
+from synmt.analysis.attention.heads import Head, heads_of
 from synmt.analysis.attention.map_plot import LEAST_BIAS, check_legible, draw_maps, limits, spell
 from synmt.analysis.attention.maps import AttentionMap, AttentionText, read_map
 from synmt.analysis.attention.statistics import (
@@ -201,7 +201,7 @@ def test_attention_to_the_source_has_no_parents():
     assert (made.rows[0].parent, made.best, made.visible, made.baselines, made.relations) == (None, None, None, [], [])
     assert made.empty == 2
     # an LSTM does not attend to EOS; a single piece has no maximum entropy
-    lstm = AttentionStatistics([LSTM_ATTENTION], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0)
+    lstm = AttentionStatistics([Head()], [0], [measure_cross_heads(np.ones((1, 3, 1)), has_eos=False)], 0)
     alone = summarize(lstm, replace(CONTEXT, kind="cross"), lines=1)
     assert (alone.rows[0].bits, alone.rows[0].relative_bits, alone.rows[0].no_word) == (0, None, 0)
 

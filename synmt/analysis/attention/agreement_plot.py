@@ -38,12 +38,12 @@ def draw_agreement(summary: AttentionSummary) -> Figure:
     """Draw the agreement of all heads in percent, by layer; heads of variants are framed."""
     from matplotlib.figure import Figure
 
-    layers = max(row.head.layer for row in summary.rows)
-    heads = max(row.head.number for row in summary.rows)
+    layers, heads = map(max, zip(*(row.head.place for row in summary.rows), strict=True))
     values = np.full((layers, heads), np.nan)  # (layers, heads)
     for row in summary.rows:
         assert row.parent is not None
-        values[row.head.layer - 1, row.head.number - 1] = 100 * row.parent.value
+        layer, head = row.head.place
+        values[layer - 1, head - 1] = 100 * row.parent.value
     highest = max(float(np.nanmax(values)), 1.0)
     width = max(3.6, heads * _CELL[0] + 1.6)
     title = fit_text(summary.context.system, width - 0.6)
@@ -69,7 +69,8 @@ def _frame_owned(axes: Axes, row: HeadRow) -> None:
     from matplotlib.patches import Rectangle
 
     if row.head.variant:
-        corner = (row.head.number - 1.46, row.head.layer - 1.44)
+        layer, head = row.head.place
+        corner = (head - 1.46, layer - 1.44)
         axes.add_patch(Rectangle(corner, 0.92, 0.88, fill=False, edgecolor=OTHER, linewidth=1.8))
 
 

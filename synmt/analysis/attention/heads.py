@@ -34,16 +34,16 @@ CAPTURED: dict[AttentionKind, tuple[ActivationKind, ...]] = {
 
 @dataclass(frozen=True)
 class Head:
-    """One attention head, the only attention of an LSTM (`LSTM_ATTENTION`), or annotations of the source.
+    """One attention head, the only attention of an LSTM, or annotations of the source.
 
-    layer, number: counted from 1; both are 0 for an LSTM and for annotations.
+    layer, number: counted from 1; None for an LSTM and for annotations.
     variant: the variant that owns the head, as recipes call it; empty for an ordinary head.
     annotations: what the probable parents are read from; None for attention.
     about: what the head reads, such as the relations of its group; empty if all heads of the variant read the same.
     """
 
-    layer: int
-    number: int
+    layer: int | None = None
+    number: int | None = None
     variant: str = ""
     annotations: TreeSource | None = None
     about: str = ""
@@ -53,7 +53,7 @@ class Head:
         """The name in tables, such as `head 1.2 (pascal)`."""
         if self.annotations:
             return self.annotations.name
-        return "attention" if self.is_lstm else head_name(self.layer, self.number, self.variant)
+        return head_name(*self.place, self.variant) if self.layer else "attention"
 
     @property
     def label(self) -> str:
@@ -66,12 +66,15 @@ class Head:
         return f"{self.layer}.{self.number} {self.about}" if self.about else self.label
 
     @property
+    def place(self) -> tuple[int, int]:
+        """Layer and number of a head of a Transformer."""
+        assert self.layer is not None and self.number is not None, self
+        return self.layer, self.number
+
+    @property
     def is_lstm(self) -> bool:
         """Whether this is the attention of an LSTM, which has no layers and heads."""
-        return self == LSTM_ATTENTION
-
-
-LSTM_ATTENTION = Head(0, 0)
+        return self.layer is None and self.annotations is None
 
 
 def has_heads(model: Seq2Seq) -> bool:
@@ -88,9 +91,9 @@ def heads_of(model: Seq2Seq, kind: AttentionKind, head: str | None = None) -> li
             raise UsageError(
                 "an LSTM has a single attention to the source, without heads", where="--head", do="Leave out `--head`"
             )
-        return [LSTM_ATTENTION]
+        return [Head()]
     side = side_of(kind)
-    owned = {} if kind == "cross" else {(one.layer, one.number): one for one in _owned(model, side)}
+    owned = {} if kind == "cross" else {one.place: one for one in _owned(model, side)}
     sources = tree_sources(model, side, head or "all")
     return [owned.get((one.layer, one.head), Head(one.layer, one.head)) for one in sources]
 
@@ -106,7 +109,7 @@ def _annotations(model: Seq2Seq, head: str | None) -> list[Head]:
         )
     if head not in (None, "all"):
         raise UsageError("annotations of the source have no heads", where="--head", do="Leave out `--head`")
-    return [Head(0, 0, source.variant, source) for source in sources]
+    return [Head(variant=source.variant, annotations=source) for source in sources]
 
 
 def _owned(model: Seq2Seq, side: Side) -> Iterator[Head]:
@@ -144,9 +147,13 @@ def edits_of(
     """
     edits = captured.factors if what == "factor" else captured.biases
     neutral = 1.0 if what == "factor" else 0.0
-    by_head = {head: edits[side, head.layer][:, head.number - 1] for head in heads if (side, head.layer) in edits}
+    placed = {head: head.place for head in heads}
+    by_head = {
+        head: edits[side, layer][:, number - 1] for head, (layer, number) in placed.items() if (side, layer) in edits
+    }
     return {head: edit for head, edit in by_head.items() if bool((edit != neutral).any())}
 
 
 def _stack(layers: Mapping[int, Tensor], heads: Sequence[Head]) -> Tensor:
-    return torch.stack([layers[head.layer][:, head.number - 1] for head in heads], 1)  # (B, S, Tq, Tk)
+    places = (head.place for head in heads)
+    return torch.stack([layers[layer][:, number - 1] for layer, number in places], 1)  # (B, S, Tq, Tk)

@@ -61,11 +61,11 @@ class _Sheet:
     @cached_property
     def places(self) -> dict[Head, tuple[int, int]]:
         """The column and row of each panel: a row for each layer, several for the many heads of a single layer."""
-        heads = sorted(self.heat_map.panels, key=lambda head: (head.layer, head.number))
-        layers, numbers = (sorted(set(some)) for some in zip(*((one.layer, one.number) for one in heads), strict=True))
+        heads = {one: (one.layer or 0, one.number or order) for order, one in enumerate(self.heat_map.panels)}
+        layers, numbers = (sorted(set(some)) for some in zip(*heads.values(), strict=True))
         if len(layers) == 1 and len(heads) > _MOST_IN_A_ROW:
             return {head: (place % _HEADS_IN_A_ROW, place // _HEADS_IN_A_ROW) for place, head in enumerate(heads)}
-        return {head: (numbers.index(head.number), layers.index(head.layer)) for head in heads}
+        return {head: (numbers.index(number), layers.index(layer)) for head, (layer, number) in heads.items()}
 
     @cached_property
     def grid(self) -> tuple[int, int]:

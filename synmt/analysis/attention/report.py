@@ -150,8 +150,8 @@ def _row_as_json(row: HeadRow) -> dict[str, Any]:
     usual = row.usual_offset
     return {
         "name": row.head.name,
-        "layer": row.head.layer or None,
-        "head": row.head.number or None,
+        "layer": row.head.layer,
+        "head": row.head.number,
         "variant": row.head.variant or None,
         "entropy": {"bits": row.bits, "share_of_the_largest": row.relative_bits},
         "weight_on_no_word": row.no_word,

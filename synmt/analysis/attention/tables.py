@@ -164,8 +164,8 @@ def _legend(summary: AttentionSummary) -> Iterator[str]:
 
 def _layer_table(summary: AttentionSummary) -> TextTable:
     """Lay out one number for each head, by layer and head."""
-    numbers = range(1, max(row.head.number for row in summary.rows) + 1)
-    cells = {(row.head.layer, row.head.number): _layer_cell(row) for row in summary.rows}
+    cells = {row.head.place: _layer_cell(row) for row in summary.rows}
+    numbers = range(1, max(number for _, number in cells) + 1)
     rows = [
         [f"layer {layer}", *(cells.get((layer, number), "") for number in numbers)]
         for layer in sorted({layer for layer, _ in cells})
