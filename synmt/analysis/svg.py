@@ -11,15 +11,25 @@ from synmt.syntax.parse import without_breaks
 _NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 forbids, even as references."""
 
+# no CSS variables: most programs other than browsers do not support them
+_STYLE = """
+text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222 }
+.ground { fill: #ffffff }
+@media (prefers-color-scheme: dark) {
+  text { fill: #eeeeee }
+  .ground { fill: #16181c }
+}
+"""
+
 
 def svg_document(elements: Iterable[str], width: float, height: float, *, style: str) -> str:
-    """Frame elements as one SVG picture, in pixels, on a background of the class `ground`.
+    """Frame elements as one SVG picture, in pixels, on a background.
 
-    style: CSS of the picture.
+    style: CSS of the picture, besides font, background and colour of text, which are dark on a dark screen.
     """
     size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     background = '<rect class="ground" width="100%" height="100%"/>'
-    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{style}</style>", background]
+    lines = [f'<svg xmlns="http://www.w3.org/2000/svg" {size}>', f"<style>{_STYLE}{style}</style>", background]
     return "\n".join([*lines, *elements, "</svg>", ""])
 
 

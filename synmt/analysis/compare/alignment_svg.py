@@ -20,17 +20,13 @@ _LETTER, _GAP, _MARGIN, _ROW = 8.6, 16, 14, 84
 """Pixels: width of a letter, space between words, margin, distance between rows of words."""
 
 _STYLE = """
-text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222;
-  text-anchor: middle }
+text { text-anchor: middle }
 .key { font-size: 12px; text-anchor: start; fill: #555555 }
 .differs { font-weight: bold; text-decoration: underline }
-.ground { fill: #ffffff }
 line { stroke: #777777; stroke-dasharray: 4 3 }
 .best { stroke: #0072b2; stroke-dasharray: none }
 @media (prefers-color-scheme: dark) {
-  text { fill: #eeeeee }
   .key { fill: #bbbbbb }
-  .ground { fill: #16181c }
   line { stroke: #999999 }
   .best { stroke: #56b4e9 }
 }

@@ -19,10 +19,9 @@ _PLOT, _ROW, _HALF, _LETTER, _MARGIN = 520, 34, 10, 8.6, 14
 """Pixels: width of the plot, height of a row, half the height of a box, width of a letter, margin."""
 
 _STYLE = """
-text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 14px; fill: #222222 }
+text { font-size: 14px }
 .name { text-anchor: end }
 .tick { text-anchor: middle; font-size: 12px; fill: #555555 }
-.ground { fill: #ffffff }
 .grid { stroke: #dddddd }
 .line { stroke: #333333 }
 .median { stroke: #333333; stroke-width: 2 }
@@ -30,9 +29,7 @@ text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size
 .mean { fill: #0072b2 }
 .far { fill: none; stroke: #8c8c8c }
 @media (prefers-color-scheme: dark) {
-  text { fill: #eeeeee }
   .tick { fill: #bbbbbb }
-  .ground { fill: #16181c }
   .grid { stroke: #3a3f45 }
   .line, .median { stroke: #dddddd }
   .box { fill: #1c3a56; stroke: #dddddd }

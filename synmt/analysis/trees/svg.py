@@ -23,22 +23,17 @@ _KEY = (
     "above: the model's tree, dashed: not in the {0} tree, thin: punctuation, which does not count; below: the {0} tree"
 )
 
-# no CSS variables: most programs other than browsers do not support them
 _STYLE = """
-text { font-family: system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif; font-size: 15px; fill: #222222 }
 .title { font-weight: bold }
 .title, .key { font-size: 13px }
 .word, .label { text-anchor: middle }
 .label { font-size: 11px; fill: #555555 }
-.ground { fill: #ffffff }
 path { fill: none }
 .gold { stroke: #777777; stroke-width: 1.2px }
 .right { stroke: #0072b2; stroke-width: 2px }
 .wrong { stroke: #d55e00; stroke-width: 1.6px; stroke-dasharray: 5 3 }
 @media (prefers-color-scheme: dark) {
-  text { fill: #eeeeee }
   .label { fill: #bbbbbb }
-  .ground { fill: #16181c }
   .gold { stroke: #999999 }
   .right { stroke: #56b4e9 }
   .wrong { stroke: #e69f00 }
